@@ -5,7 +5,7 @@ import example from "./vectors/compare.json";
 
 const data = { ...meansCharts(example), ceilings: [] };
 const { levels } = data.comparison;
-const panel = data.comparison.panels[0] ?? { key: "", name: "", series: [] };
+const panel = data.comparison.panels[0] ?? { key: "", name: "", scaling: [], series: [] };
 
 test("a panel keeps only the levels that it has", () => {
   const part = panelData(data, panel);
@@ -33,19 +33,18 @@ test("points carry their confidence interval; a single measurement carries none"
     yMax: 12700,
     n: 3,
     text: "12.3k",
-    spread_text: "± 350",
+    spread_text: "12.0k to 12.7k",
     doubts: [],
   });
   expect(made[1]).toMatchObject({ x: 32, y: 98765.4, yMin: 98765.4, yMax: 98765.4, n: 1 });
   expect(made[1]?.doubts).toHaveLength(1);
 });
 
-test("the tooltip has the texts of the table, also where the interval reaches below 0", () => {
-  const point = { x: 1, y: 62, yMin: 0, yMax: 160, n: 2, text: "62.0", spread_text: "± 98.0", doubts: ["a doubt"] };
-  expect(tooltipText("psync", point)).toBe("psync: 62.0 ± 98.0 (95 % CI, n = 2); a doubt");
-  expect(tooltipText("psync", { ...point, n: 1, spread_text: "one repeat", doubts: [] })).toBe(
-    "psync: 62.0, one repeat",
-  );
+test("the tooltip has the texts of the table", () => {
+  const spread_text = "41.0 to 93.8";
+  const point = { x: 1, y: 62, yMin: 41, yMax: 93.8, n: 2, text: "62.0", spread_text, doubts: ["a doubt"] };
+  expect(tooltipText("psync", point)).toBe("psync: 62.0 (95 % CI 41.0 to 93.8, n = 2); a doubt");
+  expect(tooltipText("psync", { ...point, n: 1, spread_text: "n = 1", doubts: [] })).toBe("psync: 62.0 (n = 1)");
 });
 
 test("charts that share an axis reach to the end of the largest interval", () => {
@@ -58,13 +57,16 @@ test("charts that share an axis reach to the end of the largest interval", () =>
         name: "other",
         is_baseline: true,
         sentence: "",
+        headline: "",
         against_baseline: null,
+        points: 0,
+        order: "",
         cells: [
           {
             level: 0,
-            summary: { values: [8, 10], n: 2, mean: 9, sd: 1, low: -1, high: 2e5 },
+            summary: { values: [8, 10], n: 2, mean: 9, sd: 1, low: 8, high: 2e5 },
             text: "9.00",
-            spread_text: "± 1e5",
+            spread_text: "8.00 to 200k",
             doubts: [],
             against_baseline: null,
           },
@@ -73,7 +75,7 @@ test("charts that share an axis reach to the end of the largest interval", () =>
     ],
   };
   expect(boundsOf([part, other], false)).toEqual({ min: 0, max: 2e5 * 1.05 });
-  expect(boundsOf([part, other], true)?.min).toBeCloseTo(7.2);
+  expect(boundsOf([part, other], true)?.min).toBeCloseTo(6.4);
   expect(boundsOf([], false)).toBeNull();
   const ceiling = { text: "storage1/raid", value: 3e9, low: null, high: null };
   expect(boundsOf([{ ...part, ceilings: [ceiling] }], false)?.max).toBe(3e9 * 1.05);

@@ -40,10 +40,14 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class BaselineRatio(Struct, frozen=True, kw_only=True):
-    """A mean divided by the baseline's mean at the same chart point."""
+    """A series divided by the baseline, at one chart point or as the geometric mean over several. `better` and `equal`
+    are corrected for the number of comparisons on the page (`compare.claims`); the interval is not."""
 
     ratio: Ratio
-    better: bool | None  # than the baseline; None if the interval includes 1
+    better: bool | None  # than the baseline; None if that may be chance or drift
+    equal: bool  # the whole interval is inside the margin
+    p: float  # corrected p-value of the difference; 1 without an interval
+    n: int  # blocks on the smaller side
     text: str  # ×2.60 or −38 %, the same form in the whole column
     interval_text: str  # ×2.41 to ×2.80, "" without an interval
 
@@ -54,7 +58,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     level: int  # index into the comparison's levels
     summary: Summary
     text: str  # the mean with its unit
-    spread_text: str  # ± half the interval, with its unit; "one repeat" without an interval
+    spread_text: str  # the interval with its unit; "n = 1" without an interval
     doubts: tuple[str, ...]  # reasons not to trust this number; usually none
     against_baseline: BaselineRatio | None
 
@@ -64,8 +68,11 @@ class Series(Struct, frozen=True, kw_only=True):
     name: str
     is_baseline: bool
     cells: tuple[Cell, ...]
-    sentence: str  # the result against the baseline; "" for the baseline itself
-    against_baseline: BaselineRatio | None  # geometric mean over all chart points that both have
+    sentence: str  # the result against the baseline, or over x if it is the only series; else ""
+    headline: str  # the same for the headline of a run: a difference only if it is certain enough; else ""
+    against_baseline: BaselineRatio | None  # over the chart points that both have, without those set apart
+    points: int  # in that mean
+    order: str  # before | after: it always ran so, and drift may look like a difference; "" if the order changed
 
 
 class Panel(Struct, frozen=True, kw_only=True):
@@ -73,6 +80,7 @@ class Panel(Struct, frozen=True, kw_only=True):
 
     key: str
     name: str  # "" if it is the only one
+    scaling: tuple[str, ...]  # sentences about several targets at once against one
     series: tuple[Series, ...]
 
 
@@ -92,6 +100,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     panels: tuple[Panel, ...]
     baseline: str  # key of the series that the others are compared with
     ratio_as: str  # ratio | percent: the form of the ratio column
+    margin: float  # differences below it count as none: 0.05 is ±5 %
     verdict: str  # single-factor, or confounded by …: the conclusion from the differences
     single_factor: bool
     differs: tuple[Difference, ...]

@@ -1,6 +1,6 @@
 """The query of a comparison: the results, x, series, metric and baseline.
 
-x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&run=17&factor.block_size=4k
+x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&margin=5&run=17&factor.block_size=4k
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,9 @@ from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter, read_filter
 
 MAX_SERIES_FACTORS = 3
-KEYS = ("x", "series", "panel", "metric", "baseline", "ratios")
+KEYS = ("x", "series", "panel", "metric", "baseline", "ratios", "margin")
 RATIO_FORMS = ("ratio", "percent")
+MARGIN, MARGINS = 0.05, (0.1, 50.0)  # the margin unless another is chosen; the allowed ones in percent
 
 
 class CompareRefused(Refusal):
@@ -31,6 +32,7 @@ class CompareQuery:
     metric: str = "iops"
     baseline: str = ""  # key of a series; "" for the first
     ratios: str = ""  # form of ratios: ratio | percent; "" for automatic
+    margin: float = MARGIN  # differences below it count as none: 0.05 is ±5 %
     results: ResultFilter = field(default_factory=ResultFilter)
     by_direction: bool = False  # one chart per direction; set by `compare.selectors`, not by an address
 
@@ -65,9 +67,22 @@ def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
             metric=last["metric"] or "iops",
             baseline=last["baseline"],
             ratios=last["ratios"],
+            margin=_margin(last["margin"]),
             results=read_filter(rest),
         )
     )
+
+
+def _margin(text: str) -> float:
+    """`2.5` is ±2.5 %. Raises CompareRefused."""
+    try:
+        percent = float(text) if text else 100 * MARGIN
+    except ValueError:
+        percent = 0.0
+    if not MARGINS[0] <= percent <= MARGINS[1]:
+        message = f"margin={text} is not a margin in percent. Use a number from {MARGINS[0]} to {MARGINS[1]}."
+        raise CompareRefused("compare_margin_unknown", message)
+    return percent / 100
 
 
 def checked(query: CompareQuery) -> CompareQuery:

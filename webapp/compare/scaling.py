@@ -1,37 +1,39 @@
 """Scaling over several targets at once: the ratio to one target alone, and the share of linear scaling."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from webapp.compare.comparison import Cell, Comparison, Series
+from webapp.compare.blocks import Measured
+from webapp.compare.comparison import Level
+from webapp.compare.contrasts import contrast
+from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.query import CompareQuery
 from webapp.compare.sentences import RATIO, interval
-from webapp.compare.statistics import ratio
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE
-from webapp.results.metrics import METRICS
+from webapp.results.metrics import Metric
 
 
-def scaling(comparison: Comparison) -> list[tuple[str, str]]:
-    """(name of the chart, sentence) for each series that was measured with one target and with several at once."""
-    if comparison.x != AT_ONCE or not METRICS[comparison.metric].adds_up:
-        return []
-    said = [(panel.name, _sentence(comparison, series)) for panel in comparison.panels for series in panel.series]
-    return [(panel, sentence) for panel, sentence in said if sentence]
+def scaling(
+    panel: Level, query: CompareQuery, metric: Metric, grouped: Grouped, cells: Mapping[CellKey, Measured]
+) -> tuple[str, ...]:
+    """A sentence for each series that was measured with one target and with several at once:
+    `4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of linear scaling).`"""
+    if query.x != AT_ONCE or not metric.adds_up:
+        return ()
+    said = []
+    for series in grouped.series:
+        of_series = {x.number or 0.0: cells.get((panel.key, series.key, x.key)) for x in grouped.x}
+        usable = {count: cell for count, cell in of_series.items() if cell and cell.positive and cell.balanced}
+        if parts := list(_parts(usable)):
+            name = f"{series.text}: a" if query.series else "A"
+            said.append(f"{name}gainst the {metric.label} of one target alone, {', '.join(parts)}.")
+    return tuple(said)
 
 
-def _sentence(comparison: Comparison, series: Series) -> str:
-    """`4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of linear scaling).`"""
-    cells = {comparison.levels[cell.level].number or 0.0: cell for cell in series.cells}
-    alone = cells.get(1.0)
-    parts = list(_parts(cells, alone)) if alone and alone.summary.mean > 0 else []
-    name = f"{series.name}: " if comparison.series_by else ""
-    against = f"against the {comparison.metric_label} of one target alone, {', '.join(parts)}." if parts else ""
-    return f"{name}{against if name else against[:1].upper() + against[1:]}" if against else ""
-
-
-def _parts(cells: dict[float, Cell], alone: Cell) -> Iterator[str]:
+def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
     for count, cell in sorted(cells.items()):
-        found = ratio(cell.summary, alone.summary)
-        if count > 1 and found:
+        if count > 1 and 1.0 in cells:
+            found = contrast([(cell, cells[1.0])]).ratio()
             sure = f"95 % CI {known}; " if (known := interval(found, RATIO)) else ""
             share = f"{100 * found.value / count:.0f} % of linear scaling"
             yield f"{count:g} at once reach {as_ratio(found.value)} ({sure}{share})"

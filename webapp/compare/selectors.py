@@ -1,16 +1,18 @@
 """Comparisons: results grouped into cells, repeats summarised, series compared with a baseline."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.compare.blocks import PERCENTILES, Measured, measured
 from webapp.compare.comparison import Comparison, Level
+from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
-from webapp.compare.grouping import Grouped, group
+from webapp.compare.grouping import CellKey, Grouped, group
 from webapp.compare.mixes import totals
 from webapp.compare.query import CompareQuery, CompareRefused, checked
-from webapp.compare.statistics import summarise
-from webapp.compare.table import Summaries, Table
+from webapp.compare.scaling import scaling
+from webapp.compare.table import Table
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -84,8 +86,13 @@ def comparison_of(selected: Selected) -> Comparison:
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
     baseline = baseline_of(query, grouped)
-    summaries = {key: summarise([metric.of(row) or 0.0 for row in rows]) for key, rows in grouped.cells.items()}
-    table = Table(metric, baseline, grouped, summaries, query.ratios)
+    cells = measured(grouped, metric)
+    concluded = conclusions(grouped, cells, baseline.key, query.margin)
+    table = Table(
+        metric=metric, x=query.x, baseline=baseline, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
+        margin=query.margin,
+    )  # fmt: skip
+    panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
     return Comparison(
         metric=metric.key,
         metric_label=metric.label,
@@ -99,18 +106,19 @@ def comparison_of(selected: Selected) -> Comparison:
         series_label=", ".join(label_of(name) for name in query.series),
         panel_label=", ".join(label_of(name) for name in query.panels),
         levels=grouped.x,
-        panels=tuple(table.panel(panel) for panel in grouped.panels),
+        panels=panels,
         baseline=baseline.key,
         ratio_as=table.form,
+        margin=query.margin,
         verdict=words,
         single_factor=single,
         differs=found,
-        notes=tuple(_notes(selected, summaries)),
+        notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
 
 
-def _notes(selected: Selected, summaries: Summaries) -> Iterator[str]:
+def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     if not selected.rows:
         yield "No valid results match."
     if selected.invalid:
@@ -121,12 +129,44 @@ def _notes(selected: Selected, summaries: Summaries) -> Iterator[str]:
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."
-    alone = sum(summary.n == 1 for summary in summaries.values())
+    yield from _missing_cells(selected.grouped)
+    alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:
-        yield f"{alone} of {len(summaries)} points were measured once and have no interval."
+        yield f"{alone} of {len(cells)} points were measured once and have no interval."
     invalid = sum(row.invalid for row in selected.rows)
     if invalid:
         yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."
+    yield from _statistics(selected, cells, found)
+
+
+def _missing_cells(grouped: Grouped) -> Iterator[str]:
+    """Points that one series of a chart has and another has not."""
+    points = {(panel, x) for panel, _, x in grouped.cells}
+    series = {(panel, key) for panel, key, _ in grouped.cells}
+    wanted = sum((panel, key) in series for panel, _ in points for key in {key for _, key in series})
+    if missing := wanted - len(grouped.cells):
+        yield f"{missing} of {wanted} points have no result: they failed or were not measured."
+
+
+def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+    """How claims are made, and when they are not."""
+    if any(one.order for one in found.series.values()) or any(one.same_order for one in found.extremes.values()):
+        yield (
+            "Series ran in the same order in every repeat, as with `order: listed`, or one after another: drift of the "
+            "host cannot be told from an effect. Use `order: randomised`."
+        )
+    compared = found.sentences + found.tested_points
+    if compared and any(len(cell.values) > 1 for cell in cells.values()):
+        yield (
+            f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {compared} "
+            f"{'comparison' if compared == 1 else 'comparisons'} (Holm, 5 % for any false claim on the page); 95 % CIs "
+            "are not."
+        )
+    if selected.metric.column in PERCENTILES:
+        yield (
+            f"{selected.metric.label} is the mean of the repeats' percentiles. The latency distribution shows the "
+            "percentile of all their I/Os, which may differ."
+        )
 
 
 def grouped_for(query: CompareQuery, rows: Sequence[ResultRow]) -> Grouped:

@@ -1,16 +1,16 @@
-"""Conclusions of a comparison as sentences, with their uncertainty."""
+"""Conclusions of a comparison as sentences, with their uncertainty. The first number is the result."""
 
-from collections.abc import Sequence
-from statistics import geometric_mean
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from webapp.compare.claims import EACH, LEAST_BLOCKS, Claim
+from webapp.compare.comparison import BaselineRatio
 from webapp.compare.statistics import Ratio
 from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
-
-# Repeats that cannot detect a difference of 25 % cannot show that there is no difference (our convention).
-COARSEST_RESOLUTION = 0.25
 
 
 def form_of(values: Sequence[float]) -> str:
@@ -34,75 +34,181 @@ def _amount(percent: float) -> str:
 
 
 def interval(ratio: Ratio, form: str) -> str:
-    """Low to high; "" without an interval."""
+    """Low to high, rounded outwards; "" without an interval."""
     if ratio.low is None or ratio.high is None:
         return ""
-    return f"{shown(ratio.low, form)} to {shown(ratio.high, form)}"
+    low, high = _outwards(ratio.low, form, math.floor), _outwards(ratio.high, form, math.ceil)
+    return f"{shown(low, form)} to {shown(high, form)}"
 
 
-def against_baseline(
-    *, name: str, baseline: str, metric: Metric, overall: Ratio | None, single: Sequence[Ratio], repeats: int, form: str
-) -> str:
-    """One series against the baseline; `single` are the ratios at each chart point that both have."""
-    if not single:
-        return f"{name} and {baseline} share no test points."
-    if overall is None or overall.low is None:
-        return _without_interval(name, baseline, metric, single, form)
-    across = f" on average over {len(single)} points" if len(single) > 1 else ""
-    if not overall.resolved:
-        return _no_difference(name, baseline, metric, overall, single, repeats, form)
-    text = _compared(name, baseline, overall.value, metric, form)
-    return f"{text}{across} (95 % CI {interval(overall, form)}){_range(single, form)}."
-
-
-def _compared(name: str, baseline: str, value: float, metric: Metric, form: str) -> str:
-    """`psync is 38 % slower than io_uring`, `psync has ×2.60 the p99 latency of io_uring`."""
-    latency = metric.shown_as == "latency"
-    what = f"{metric.label[0].lower()}{metric.label[1:]}" if latency else metric.label
+def _outwards(value: float, form: str, whole: Callable[[float], int]) -> float:
+    """Rounded to the digits that `shown` shows, so that no interval looks narrower than it is, or like 0.0 to 0.0."""
     if form == RATIO:
-        return f"{name} {'has' if latency else 'reaches'} {as_ratio(value)} the {what} of {baseline}"
-    amount = f"{_amount((value - 1) * 100)} %"
-    if latency:
-        return f"{name} has a {amount} {'higher' if value > 1 else 'lower'} {what} than {baseline}"
-    return f"{name} is {amount} {'faster' if value > 1 else 'slower'} than {baseline}"
+        return whole(round(100 * value, 6)) / 100 if value < 9.995 else value
+    percent = 100 * (value - 1)
+    digits = 10 if abs(percent) < 9.95 else 1
+    return 1 + whole(round(percent * digits, 6)) / digits / 100
 
 
-def _without_interval(name: str, baseline: str, metric: Metric, single: Sequence[Ratio], form: str) -> str:
-    text = f"{name} against {baseline}, {metric.label}: {_average(single, form)}{_range(single, form)}."
-    return f"{text} Without repeats on both sides, chance cannot be excluded."
+def unclear(against: BaselineRatio) -> str:
+    """Why a ratio has no colour."""
+    if against.n < LEAST_BLOCKS:
+        return f"n = {against.n}: too few repeats for a conclusion."
+    if against.equal:
+        return "No difference beyond the margin."
+    if against.p <= EACH:
+        return "May be drift: the series always ran in the same order."
+    return "May be chance, also because of the number of comparisons on this page."
 
 
-def _average(single: Sequence[Ratio], form: str) -> str:
-    """The geometric mean, the mean of ratios everywhere."""
-    values = [ratio.value for ratio in single]
-    if len(values) == 1 or min(values) <= 0:
-        return ", ".join(shown(value, form) for value in values[:4])
-    return f"{shown(geometric_mean(values), form)} on average over {len(values)} points"
+@dataclass(frozen=True)
+class Statement:
+    """What is known of one series against the baseline. The properties are parts of sentences."""
+
+    name: str
+    baseline: str
+    metric: Metric
+    form: str  # ratio | percent
+    margin: float
+    ratio: Ratio | None  # over the points that are not set apart
+    claim: Claim
+    n: int
+    points: int  # in the ratio
+    total: int  # points that either series has
+    apart: tuple[str, ...]  # such as "×0.00 at 4 KiB"
+    different: tuple[float, ...]  # ratios of points that differ for certain
+    order: str  # before | after: it always ran so; "" if the order changed
+    compared: int  # comparisons on the page that were corrected together
+
+    @property
+    def sentence(self) -> str:
+        if self.ratio is None:
+            return f"{self.name} and {self.baseline}{self._no_points}."
+        return f"{self._result} ({self._certainty}){self._over}{self._small}{self._points_apart}{self._caution}."
+
+    @property
+    def neutral(self) -> str:
+        """The numbers without a claim."""
+        if self.ratio is None:
+            return self.sentence
+        return f"{self._against}: {self._value} {self._what} ({self._certainty}){self._over}; not certain."
+
+    @property
+    def _no_points(self) -> str:
+        return f": {', '.join(self.apart)}" if self.apart else " share no test points"
+
+    @property
+    def _result(self) -> str:
+        if self.claim.different:
+            return self._difference
+        if self.claim.equal:
+            return f"{self._both}: no difference in {self._what} beyond ±{100 * self.margin:g} %"
+        if self.n < LEAST_BLOCKS or self._uncorrected:
+            return f"{self._against}: {self._value} {self._what}"
+        return f"{self._both}: cannot tell a difference in {self._what}"
+
+    @property
+    def _uncorrected(self) -> bool:
+        """The interval excludes 1, but there are too many comparisons for a claim."""
+        low, high = (self.ratio.low, self.ratio.high) if self.ratio else (None, None)
+        return low is not None and high is not None and not low <= 1 <= high and not self.claim.different
+
+    @property
+    def _difference(self) -> str:
+        """`psync 38 % slower than io_uring`, `psync ×2.60 the p99 latency of io_uring`."""
+        value = self.ratio.value if self.ratio else 1.0
+        if self.form == RATIO:
+            return f"{self.name} {as_ratio(value)} the {self._what} of {self.baseline}"
+        amount = f"{_amount((value - 1) * 100)} %"
+        if self.metric.lower_is_better:
+            return f"{self.name} {amount} {'higher' if value > 1 else 'lower'} {self._what} than {self.baseline}"
+        return f"{self.name} {amount} {'faster' if value > 1 else 'slower'} than {self.baseline}"
+
+    @property
+    def _both(self) -> str:
+        return f"{self.name} and {self.baseline}"
+
+    @property
+    def _against(self) -> str:
+        return f"{self.name} against {self.baseline}"
+
+    @property
+    def _value(self) -> str:
+        return shown(self.ratio.value, self.form) if self.ratio else ""
+
+    @property
+    def _what(self) -> str:
+        label = self.metric.label
+        return f"{label[0].lower()}{label[1:]}" if self.metric.shown_as != "iops" else label
+
+    @property
+    def _certainty(self) -> str:
+        known = interval(self.ratio, self.form) if self.ratio else ""
+        if not known:
+            return f"n = {self.n}: may be chance"
+        few = f", n = {self.n}" + (": too few repeats" if self.n < LEAST_BLOCKS else "")
+        return f"95 % CI {known}{few}"
+
+    @property
+    def _over(self) -> str:
+        if self.total == 1:
+            return ""
+        return f", {self.points} of {self.total} points" if self.points < self.total else f", {self.points} points"
+
+    @property
+    def _small(self) -> str:
+        return f", within ±{100 * self.margin:g} %" if self.claim.different and self.claim.equal else ""
+
+    @property
+    def _points_apart(self) -> str:
+        said = []
+        if len(self.different) > 1 and self.points > 1:
+            low, high = min(self.different), max(self.different)
+            number = "all" if len(self.different) == self.points else f"{len(self.different)} points"
+            said.append(f"{number} from {shown(low, self.form)} to {shown(high, self.form)}")
+        elif len(self.different) == 1 and self.points > 1:
+            said.append(f"1 point differs: {shown(self.different[0], self.form)}")
+        return "".join(f"; {text}" for text in (*said, *self.apart))
+
+    @property
+    def _caution(self) -> str:
+        if self._uncorrected and self.n >= LEAST_BLOCKS and not self.claim.equal:
+            return f"; not certain{f' among {self.compared} comparisons' if self.compared > 1 else ''}"
+        if not self.order or not self.claim.different:
+            return ""
+        return f", or drift: it always ran {self.order} {self.baseline}"
 
 
-def _no_difference(
-    name: str, baseline: str, metric: Metric, overall: Ratio, single: Sequence[Ratio], repeats: int, form: str
-) -> str:
-    resolution = overall.resolution or 0.0
-    singly = any(ratio.resolved for ratio in single)
-    if resolution > COARSEST_RESOLUTION:
-        apart = f", but they differ at single points{_range(single, form)}" if singly else ""
-        return (
-            f"{name} and {baseline}: inconclusive for the mean {metric.label}{apart}. "
-            f"The spread of {repeats} repeats hides differences below {as_ratio(1 + resolution)}."
-        )
-    within = f"within the resolution of {repeats} repeats (± {_amount(resolution * 100)} %)"
-    if singly:
-        return (
-            f"{name} and {baseline}: no difference in mean {metric.label} {within}, "
-            f"but they differ at single points{_range(single, form)}."
-        )
-    return f"{name} and {baseline}: no difference in {metric.label} {within}."
+@dataclass(frozen=True)
+class RangeStatement:
+    """The lowest and the highest level of x, for a chart with one series."""
 
+    metric: Metric
+    margin: float
+    low: str  # mean with its unit
+    low_at: str  # level with the label of x
+    high: str
+    high_at: str
+    claim: Claim
+    n: int
+    points: int
+    same_order: bool
 
-def _range(single: Sequence[Ratio], form: str) -> str:
-    """`, from −5 % to +38 %`; "" for one chart point."""
-    if len(single) < 2:
-        return ""
-    values = sorted(ratio.value for ratio in single)
-    return f", from {shown(values[0], form)} to {shown(values[-1], form)}"
+    @property
+    def sentence(self) -> str:
+        return self._claimed if self.claim.different else self.neutral
+
+    @property
+    def _claimed(self) -> str:
+        drift = ", or drift: they always ran in the same order" if self.same_order else ""
+        extremes = f"from {self.low} ({self.low_at}) to {self.high} ({self.high_at})"
+        return f"{self.metric.label} {extremes} over {self.points} points{drift}."
+
+    @property
+    def neutral(self) -> str:
+        values = f"{self.metric.label} {self.low} to {self.high} at {self.points} points"
+        if self.claim.equal:
+            return f"{values}: no difference beyond ±{100 * self.margin:g} %."
+        if self.claim.different:
+            return f"{values} (n = {self.n}); not certain."
+        return f"{values}: cannot tell them apart (n = {self.n})."

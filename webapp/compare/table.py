@@ -1,106 +1,198 @@
 """Compute the panels of a comparison from grouped results: cells, ratios and sentences."""
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
+from webapp.compare.blocks import Measured
+from webapp.compare.claims import NOTHING, Claim
 from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
+from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
+from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
-from webapp.compare.sentences import against_baseline, form_of, interval, shown
-from webapp.compare.statistics import Ratio, Summary, combined, ratio
+from webapp.compare.sentences import RangeStatement, Statement, form_of, interval, shown
+from webapp.compare.statistics import Ratio, Summary, summarise
+from webapp.core.formatting import ratio as as_ratio
+from webapp.plans.varying import differing
 from webapp.results.metrics import Metric
 from webapp.results.reading.rows import ResultRow
 
-Summaries = dict[CellKey, Summary]
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
-
-
-def _doubts(summary: Summary, rows: Sequence[ResultRow]) -> Iterator[str]:
-    reasons = dict.fromkeys(row.why_invalid for row in rows if row.invalid)
-    if reasons:
-        yield f"includes invalid results: {'; '.join(reasons)}"
-    if summary.n == 1:
-        yield "measured once: its spread is unknown"
-    elif summary.high is not None and summary.high - summary.mean > WIDE * abs(summary.mean):
-        share = 100 * (summary.high - summary.mean) / abs(summary.mean) if summary.mean else 0
-        yield f"repeats differ widely: the mean has an uncertainty of ± {share:,.0f} %"
+_LISTED = 3
 
 
 class Table:
     """All ratios of a table have one form."""
 
-    def __init__(self, metric: Metric, baseline: Level, grouped: Grouped, summaries: Summaries, form: str = "") -> None:
-        self._metric, self._baseline, self._grouped, self._summaries = metric, baseline, grouped, summaries
-        self._ratios = {key: self._ratio(key) for key in summaries if key[1] != baseline.key}
-        self.form = form or form_of([known.value for known in self._ratios.values() if known is not None])
+    def __init__(
+        self,
+        *,
+        metric: Metric,
+        x: str,
+        baseline: Level,
+        grouped: Grouped,
+        cells: dict[CellKey, Measured],
+        found: Conclusions,
+        form: str,
+        margin: float,
+    ) -> None:
+        self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
+        self._grouped, self._cells, self._found = grouped, cells, found
+        self.form = form or form_of([one.ratio.value for one in found.points.values()])
 
-    def panel(self, panel: Level) -> Panel:
-        used = {key[1] for key in self._summaries if key[0] == panel.key}
+    def panel(self, panel: Level, scaling: tuple[str, ...]) -> Panel:
+        used = {key[1] for key in self._cells if key[0] == panel.key}
         series = (self._series(panel, each) for each in self._grouped.series if each.key in used)
-        return Panel(key=panel.key, name=panel.text, series=tuple(series))
-
-    def _ratio(self, key: CellKey) -> Ratio | None:
-        baseline = self._summaries.get((key[0], self._baseline.key, key[2]))
-        return ratio(self._summaries[key], baseline) if baseline else None
+        return Panel(key=panel.key, name=panel.text, scaling=scaling, series=tuple(series))
 
     def _series(self, panel: Level, series: Level) -> Series:
         keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
-        cells = tuple(self._cell(level, key) for level, key in enumerate(keys) if key in self._summaries)
-        is_baseline = series.key == self._baseline.key
-        pairs = [] if is_baseline else self._pairs(keys)
-        overall = combined(pairs)
+        cells = tuple(self._cell(level, key) for level, key in enumerate(keys) if key in self._cells)
+        result = self._found.series.get((panel.key, series.key))
+        sentence, headline = self._sentences(panel, series, result)
         return Series(
             key=series.key,
             name=series.text,
-            is_baseline=is_baseline,
+            is_baseline=series.key == self._baseline.key,
             cells=cells,
-            sentence="" if is_baseline else self._sentence(series, keys, pairs, overall),
-            against_baseline=self._against_baseline(overall),
+            sentence=sentence,
+            headline=headline,
+            against_baseline=self._overall(result) if result else None,
+            points=len(result.points) if result else 0,
+            order=result.order if result else "",
         )
 
-    def _pairs(self, keys: Sequence[CellKey]) -> list[tuple[Summary, Summary]]:
-        """This series and the baseline, at each chart point where both were measured."""
-        known = self._summaries
-        both = [(known.get(key), known.get((key[0], self._baseline.key, key[2]))) for key in keys]
-        return [(mine, theirs) for mine, theirs in both if mine and theirs]
+    # ---- against the baseline
 
-    def _sentence(
-        self,
-        series: Level,
-        keys: Sequence[CellKey],
-        pairs: Sequence[tuple[Summary, Summary]],
-        overall: Ratio | None,
-    ) -> str:
-        single = [known for key in keys if (known := self._ratios.get(key)) is not None]
-        repeats = min((min(mine.n, theirs.n) for mine, theirs in pairs), default=0)
-        return against_baseline(
+    def _overall(self, result: SeriesResult) -> BaselineRatio | None:
+        if result.ratio is None:
+            return None
+        return self._against(result.ratio, result.claim, result.n, drift=bool(result.order))
+
+    def _against(self, ratio: Ratio, claim: Claim, n: int, *, drift: bool) -> BaselineRatio:
+        return BaselineRatio(
+            ratio=ratio,
+            better=(ratio.value > 1) is not self._metric.lower_is_better if claim.different and not drift else None,
+            equal=claim.equal,
+            p=claim.p,
+            n=n,
+            text=shown(ratio.value, self.form),
+            interval_text=interval(ratio, self.form),
+        )
+
+    def _sentences(self, panel: Level, series: Level, result: SeriesResult | None) -> tuple[str, str]:
+        """Of the page, and of a headline."""
+        extremes = self._found.extremes.get(panel.key)
+        if extremes:
+            over_x = self._range(extremes)
+            fits = extremes.claim.fits_headline(extremes.n, extremes.ratio)
+            return over_x.sentence, over_x.sentence if fits else over_x.neutral
+        if series.key == self._baseline.key:
+            return "", ""
+        against = self._statement(panel, series, result)
+        claim, ratio = against.claim, against.ratio
+        fits = ratio is None or not claim.different or claim.fits_headline(against.n * against.points, ratio.value)
+        return against.sentence, against.sentence if fits else against.neutral
+
+    def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:
+        inside = [self._found.points[key] for key in result.points] if result else []
+        return Statement(
             name=series.text,
             baseline=self._baseline.text,
             metric=self._metric,
-            overall=overall,
-            single=single,
-            repeats=repeats,
             form=self.form,
+            margin=self._margin,
+            ratio=result.ratio if result else None,
+            claim=result.claim if result else NOTHING,
+            n=result.n if result else 0,
+            points=len(inside),
+            total=self._total(panel, series),
+            apart=tuple(self._apart(result.apart)) if result else (),
+            different=tuple(one.ratio.value for one in inside if one.claim.different),
+            order=result.order if result else "",
+            compared=self._found.sentences,
         )
 
+    def _total(self, panel: Level, series: Level) -> int:
+        """Points that the series or the baseline has."""
+        keys = (series.key, self._baseline.key)
+        return sum(any((panel.key, key, x.key) in self._cells for key in keys) for x in self._grouped.x)
+
+    def _apart(self, keys: Sequence[CellKey]) -> Iterator[str]:
+        """`×0.01 at 4 KiB`"""
+        levels = {x.key: x.text for x in self._grouped.x}
+        for key in keys[:_LISTED]:
+            mine, theirs = self._cells[key], self._cells[key[0], self._baseline.key, key[2]]
+            if not (mine.balanced and theirs.balanced):
+                yield f"not comparable at {levels[key[2]]}: repeats mix workloads"
+            elif key in self._found.points:
+                yield f"{as_ratio(self._found.points[key].ratio.value)} at {levels[key[2]]}"
+            else:
+                yield f"{self._baseline.text} is 0 at {levels[key[2]]}"
+        if len(keys) > _LISTED:
+            yield f"{len(keys) - _LISTED} more points set apart"
+
+    def _range(self, found: Extremes) -> RangeStatement:
+        levels = {x.key: f"{label_of(self._x)} {x.text}" for x in self._grouped.x}
+        means = [self._metric.format(fmean(self._cells[key].values.values())) for key in (found.low, found.high)]
+        return RangeStatement(
+            metric=self._metric,
+            margin=self._margin,
+            low=means[0],
+            low_at=levels[found.low[2]],
+            high=means[1],
+            high_at=levels[found.high[2]],
+            claim=found.claim,
+            n=found.n,
+            points=found.points,
+            same_order=found.same_order,
+        )
+
+    # ---- cells
+
     def _cell(self, level: int, key: CellKey) -> Cell:
-        summary = self._summaries[key]
+        measured, rows, found = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
+        summary = summarise(list(measured.values.values()), measured.step)
+        series = self._found.series.get((key[0], key[1]))
         return Cell(
             level=level,
             summary=summary,
             text=self._metric.format(summary.mean),
             spread_text=self._spread(summary),
-            doubts=tuple(_doubts(summary, self._grouped.cells[key])),
-            against_baseline=self._against_baseline(self._ratios.get(key)),
-        )
-
-    def _against_baseline(self, ratio: Ratio | None) -> BaselineRatio | None:
-        if ratio is None:
-            return None
-        return BaselineRatio(
-            ratio=ratio,
-            better=(ratio.value > 1) is not self._metric.lower_is_better if ratio.resolved else None,
-            text=shown(ratio.value, self.form),
-            interval_text=interval(ratio, self.form),
+            doubts=tuple(_doubts(summary, measured, rows)),
+            against_baseline=self._against(found.ratio, found.claim, found.n, drift=bool(series and series.order))
+            if found
+            else None,
         )
 
     def _spread(self, summary: Summary) -> str:
-        return "one repeat" if summary.high is None else f"± {self._metric.format(summary.high - summary.mean)}"
+        if summary.low is None or summary.high is None:
+            return f"n = {summary.n}"
+        return f"{self._metric.format(summary.low)} to {self._metric.format(summary.high)}"
+
+
+def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> Iterator[str]:
+    reasons = dict.fromkeys(row.why_invalid for row in rows if row.invalid)
+    if reasons:
+        yield f"includes invalid results: {'; '.join(reasons)}"
+    if mixed := _mixed(rows):
+        yield f"mean over {mixed}" if measured.balanced else f"not comparable: repeats mix {mixed}"
+    if not measured.positive:
+        yield "contains 0"
+    if summary.n == 1:
+        yield "n = 1: its spread is unknown"
+    elif summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
+        yield f"noisy (±{100 * (summary.high / summary.mean - 1):,.0f} %)"
+
+
+def _mixed(rows: Sequence[ResultRow]) -> str:
+    """What differs between the points of one cell: `Jobs 1, 4`."""
+    points = list({row.point_key: row.point for row in rows}.values())
+    if len(points) < 2:
+        return ""
+    return "; ".join(f"{label_of(name)} {_levels(name, rows)}" for name in differing(points)) or "several points"
+
+
+def _levels(name: str, rows: Sequence[ResultRow]) -> str:
+    found = {level.key: level for level in map(known_dimension(name).level, rows)}
+    texts = [level.text for level in sorted(found.values(), key=lambda level: level.order)]
+    return ", ".join(texts[:_LISTED]) + (" …" if len(texts) > _LISTED else "")

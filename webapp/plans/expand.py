@@ -11,9 +11,14 @@ Randomised order within a block:
                     and trials with the same level stay together, so a scheduler is set once per block and level
           points    shuffled
 
-Every block is shuffled separately; all use one recorded seed. Listed order within a block: parts and targets as given,
-then the factors of the plan's `sequence`, then the others by cost, the slowest outermost, each with its levels in the
-given order.
+The first block is shuffled, the second is its mirror image (reversed within each part), the third is shuffled anew, the
+fourth mirrors the third, and so on, all from one recorded seed. So levels change places from block to block, and a
+linear drift cancels in their comparison. If every block were shuffled anew, three blocks of two levels would have the
+same order in one run of four. The number of changes of costly levels is the same.
+
+Listed order within a block: parts and targets as given, then the factors of the plan's `sequence`, then the others by
+cost, the slowest outermost, each with its levels in the given order. Every block has the same order, so drift cannot
+be told from an effect.
 
 If a part has `at_once`, its targets on each host are divided into groups of that size, by kind, in the chosen order.
 Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level.
@@ -180,10 +185,18 @@ def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
     chance = random.Random(seed)  # noqa: S311 - shuffles trials, not a secret
     trials: list[PlannedTrial] = []
+    ordered = list(cells)
     for block in range(1, document.repeats + 1):
-        ordered = _shuffled(cells, chance) if document.order is Order.RANDOMISED else cells
+        if document.order is Order.RANDOMISED:
+            ordered = _shuffled(cells, chance) if block % 2 else _mirrored(ordered)
         trials += [_trial(cell, len(trials) + at, block) for at, cell in enumerate(ordered)]
     return tuple(trials)
+
+
+def _mirrored(cells: Sequence[_Cell]) -> list[_Cell]:
+    """Reversed inside each part. Parts keep their order: one may prepare the targets for the next."""
+    at = sorted(range(len(cells)), key=lambda index: (cells[index].part_number, -index))
+    return [cells[index] for index in at]
 
 
 def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:

@@ -1,15 +1,13 @@
 """The result of a finished run in one line: the conclusion from its numbers, or the reason why it has none."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.urls import reverse
 
-from webapp.compare.comparison import Cell, Comparison, Panel, Series
+from webapp.compare.headline import headline
 from webapp.compare.query import CompareRefused, read_query
-from webapp.compare.scaling import scaling
 from webapp.compare.selectors import compare
 from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, write_level
 from webapp.results.reading.points import target_points
@@ -70,59 +68,8 @@ def _compared(run: Run) -> tuple[str, str, str]:
         made = compare(read_query(given))
     except CompareRefused:
         return "", "", ""
-    says = _scaling(made) or _strongest(made) or _range(made)
     return (
-        says,
+        headline(made),
         "" if made.single_factor or not chosen.series else made.verdict,
         f"{reverse('compare')}?{urlencode(given)}",
     )
-
-
-def _scaling(made: Comparison) -> str:
-    """How the first series scales with the number of targets at once."""
-    return next((": ".join(filter(None, sentence)) for sentence in scaling(made)), "")
-
-
-def _against(made: Comparison) -> Iterator[tuple[Panel, Series]]:
-    return ((panel, series) for panel in made.panels for series in panel.series if series.sentence)
-
-
-def _strongest(made: Comparison) -> str:
-    """The sentence about the series with the largest resolved difference from the baseline.
-
-    Without a resolved difference, the series with the narrowest interval: the largest unresolved difference is noise.
-    """
-
-    def rank(item: tuple[Panel, Series]) -> tuple[int, float]:
-        overall = item[1].against_baseline.ratio if item[1].against_baseline else None
-        if overall is None or overall.value <= 0:
-            return 0, 0.0
-        if overall.resolved:
-            return 2, max(overall.value, 1 / overall.value)
-        if overall.low and overall.high:
-            return 1, -overall.high / overall.low
-        return 0, max(overall.value, 1 / overall.value)
-
-    panel, series = max(_against(made), key=rank, default=(None, None))
-    if panel is None or series is None:
-        return ""
-    return f"{panel.name}: {series.sentence}" if panel.name else series.sentence
-
-
-def _range(made: Comparison) -> str:
-    """The lowest and the highest value with their points, for a run with one series."""
-    found = sorted(
-        ((cell, panel, one) for panel in made.panels for one in panel.series for cell in one.cells),
-        key=lambda item: item[0].summary.mean,
-    )
-    if not found:
-        return ""
-    if len(found) == 1:
-        return f"{made.metric_label} {found[0][0].text}."
-
-    def described(cell: Cell, panel: Panel, one: Series) -> str:
-        several = one.name if len(panel.series) > 1 else ""
-        names = (panel.name, several, f"{made.x_label} {made.levels[cell.level].text}")
-        return f"{cell.text} ({', '.join(filter(None, names))})"
-
-    return f"{made.metric_label} from {described(*found[0])} to {described(*found[-1])} over {len(found)} points."

@@ -80,7 +80,7 @@ export function spreads(series: Series, data: Pick<PanelData, "levels">, axis: X
   return series.cells.map(({ level, summary, text, spread_text, doubts }) => ({
     x: axis === "names" ? level : (data.levels[level]?.number ?? 0),
     y: summary.mean,
-    yMin: Math.max(0, summary.low ?? summary.mean),
+    yMin: summary.low ?? summary.mean,
     yMax: summary.high ?? summary.mean,
     n: summary.n,
     text,
@@ -134,9 +134,9 @@ function ticksFor(values: readonly number[], axis: XAxis): { value: number }[] {
   return powersOfTwo(Math.min(...values), Math.max(...values)).map((value) => ({ value }));
 }
 
-/** The texts of the table: whiskers end at 0, intervals may not. */
+/** The texts of the table. */
 export function tooltipText(label: string, point: Spread): string {
-  const interval = point.n > 1 ? ` ${point.spread_text} (95 % CI, n = ${point.n})` : `, ${point.spread_text}`;
+  const interval = point.n > 1 ? ` (95 % CI ${point.spread_text}, n = ${point.n})` : ` (${point.spread_text})`;
   const doubts = point.doubts.map((doubt) => `; ${doubt}`).join("");
   return `${label}: ${point.text}${interval}${doubts}`;
 }
@@ -166,7 +166,7 @@ export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bo
   const found = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells.map((cell) => cell.summary)));
   const ceilings = highest(panels.flatMap((panel) => panel.ceilings));
   const highs = [ceilings, ...found.map((each) => each.high ?? each.mean)];
-  const lows = found.map((each) => (logarithmic && (each.low ?? 0) <= 0 ? each.mean : (each.low ?? each.mean)));
+  const lows = found.map((each) => each.low ?? each.mean);
   if (found.length === 0) return null;
   if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
   const above = lows.filter((low) => low > 0);

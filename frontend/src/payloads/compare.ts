@@ -10,6 +10,9 @@ const level = struct({ key: string, text: string, number: nullable(number) });
 const baselineRatio = struct({
   ratio: struct({ value: number, low: nullable(number), high: nullable(number) }),
   better: nullable(boolean),
+  equal: boolean,
+  p: number,
+  n: number,
   text: string,
   interval_text: string,
 });
@@ -36,7 +39,10 @@ const series = struct({
   is_baseline: boolean,
   cells: list(cell),
   sentence: string,
+  headline: string,
   against_baseline: nullable(baselineRatio),
+  points: number,
+  order: string,
 });
 
 export const comparison = struct({
@@ -52,9 +58,10 @@ export const comparison = struct({
   series_label: string,
   panel_label: string,
   levels: list(level),
-  panels: list(struct({ key: string, name: string, series: list(series) })),
+  panels: list(struct({ key: string, name: string, scaling: list(string), series: list(series) })),
   baseline: string,
   ratio_as: oneOf("ratio", "percent"),
+  margin: number,
   verdict: string,
   single_factor: boolean,
   differs: list(struct({ kind: string, name: string, label: string, text: string })),

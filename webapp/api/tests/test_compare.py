@@ -16,10 +16,12 @@ pytestmark = pytest.mark.django_db
 def test_a_comparison_is_as_described(viewer: Caller, lab: Lab) -> None:
     status, made = viewer("get", "compare?x=iodepth&series=ioengine&factor.block_size=4k")
     assert status == 200
-    assert made["panels"][0]["series"][1]["sentence"] == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %)."
+    assert made["panels"][0]["series"][1]["sentence"].startswith("psync 38 % slower than io_uring (95 % CI −")
     schema_of(Comparison).model_validate(made)
     assert viewer("get", "compare")[1]["code"] == "compare_x_missing"
     assert viewer("get", "compare?x=colour")[0] == 422
+    assert viewer("get", "compare?x=iodepth&margin=2.5")[1]["margin"] == 0.025
+    assert viewer("get", "compare?x=iodepth&margin=much")[1]["code"] == "compare_margin_unknown"
 
 
 def test_a_comparison_is_saved_changed_copied_deleted_and_brought_back(operator: Caller, viewer: Caller) -> None:

@@ -1,3 +1,5 @@
+import math
+
 import msgspec
 import pytest
 from pytest_django import DjangoAssertNumQueries
@@ -7,7 +9,10 @@ from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.comparison import Comparison, DifferenceKind
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
 from webapp.compare.selectors import compare, for_latencies, select
+from webapp.compare.tests.orders import alternate
+from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused
+from webapp.runs.models import Trial
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import FACTS, Lab
 
@@ -24,8 +29,9 @@ def lab() -> Lab:
 def measure_engines(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0, iodepth=1)
     lab.measure(990.0, 1000.0, 1010.0, iodepth=32)
-    lab.measure(61.0, 62.0, 63.0, iodepth=1, ioengine="psync", facts=FACTS)
+    lab.measure(61.5, 62.0, 62.5, iodepth=1, ioengine="psync", facts=FACTS)
     lab.measure(800.0, 800.0, 800.0, iodepth=32, ioengine="psync")
+    alternate(lab.run)
 
 
 def sentence(made: Comparison) -> str:
@@ -40,54 +46,134 @@ def test_it_summarises_repeats_and_holds_them_against_the_baseline(lab: Lab) -> 
     assert (uring.name, uring.is_baseline, psync.name, psync.is_baseline) == ("io_uring", True, "psync", False)
     cell = psync.cells[0]
     assert (cell.summary.values, cell.summary.n, cell.summary.mean, cell.summary.sd) == (
-        (61.0, 62.0, 63.0),
+        (61.5, 62.0, 62.5),
         3,
         62.0,
-        1.0,
+        0.5,
     )
-    half = stats.t.ppf(0.975, 2) / 3**0.5
-    assert (cell.summary.low, cell.summary.high) == pytest.approx((62 - half, 62 + half))
+    factor = math.exp(stats.t.ppf(0.975, 2) * 0.5 / 62 / 3**0.5)
+    assert (cell.summary.low, cell.summary.high) == pytest.approx((62 / factor, 62 * factor))
     assert cell.against_baseline is not None
-    assert cell.against_baseline.ratio.value == pytest.approx(0.62)
+    assert cell.against_baseline.ratio.value == pytest.approx(0.62, rel=1e-4)
     assert (cell.against_baseline.text, cell.against_baseline.better) == ("−38 %", False)
-    assert (cell.text, cell.spread_text) == ("62.0", "± 2.48")
+    assert (cell.text, cell.spread_text) == ("62.0", "60.8 to 63.3")
     assert uring.cells[0].against_baseline is None
     assert made.ratio_as == "percent"
 
 
 def test_it_says_what_the_numbers_say(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
-    lab.measure(61.0, 62.0, 63.0, ioengine="psync")
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    alternate(lab.run)
     made = compare(ENGINES)
-    assert sentence(made) == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %)."
+    assert sentence(made) == "psync 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3)."
     assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in I/O engine alone.")
 
 
 def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None:
     measure_engines(lab)
     said = sentence(compare(ENGINES))
-    assert said.startswith("psync is 30 % slower than io_uring on average over 2 points (95 % CI −31 % to −28 %)")
-    assert said.endswith("), from −38 % to −20 %.")
-
-
-def test_a_difference_within_the_noise_is_none(lab: Lab) -> None:
-    lab.measure(95.0, 100.0, 105.0)
-    lab.measure(96.0, 101.0, 106.0, ioengine="psync")
-    made = compare(ENGINES)
-    assert sentence(made).startswith(
-        "psync and io_uring: no difference in IOPS within the resolution of 3 repeats (± 1"
+    assert said == (
+        "psync 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points; all from −38 % to −20 %."
     )
-    assert made.panels[0].series[1].cells[0].against_baseline.better is None  # type: ignore[union-attr]
+
+
+def test_no_difference_is_said_only_if_the_whole_interval_is_inside_the_margin(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(101.0, 100.0, 100.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(ENGINES)
+    assert sentence(made) == (
+        "psync and io_uring: no difference in IOPS beyond ±5 % (95 % CI −3.4 % to +4.3 %, n = 3)."
+    )
+    against = made.panels[0].series[1].cells[0].against_baseline
+    assert against is not None
+    assert (against.better, against.equal) == (None, True)
+    narrower = compare(read_query([("x", "iodepth"), ("series", "ioengine"), ("margin", "2")]))
+    assert narrower.margin == 0.02
+    assert sentence(narrower) == (
+        "psync and io_uring: cannot tell a difference in IOPS (95 % CI −3.4 % to +4.3 %, n = 3)."
+    )
+
+
+def test_a_difference_inside_the_margin_says_so(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(101.0, 102.1, 103.0, ioengine="psync")
+    alternate(lab.run)
+    assert sentence(compare(ENGINES)).endswith(", n = 3), within ±5 %.")
 
 
 def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: Lab) -> None:
     lab.measure(40.0, 100.0, 160.0)
-    lab.measure(50.0, 101.0, 152.0, ioengine="psync")
+    lab.measure(101.0, 50.0, 152.0, ioengine="psync")
     said = sentence(compare(ENGINES))
-    assert said.startswith(
-        "psync and io_uring: inconclusive for the mean IOPS. The spread of 3 repeats hides differences below"
-    )
+    assert said.startswith("psync and io_uring: cannot tell a difference in IOPS (95 % CI −8")
     assert "no difference" not in said
+
+
+def test_a_series_that_always_ran_after_the_other_may_have_drifted(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    made = compare(ENGINES)
+    assert sentence(made).endswith("), or drift: it always ran after io_uring.")
+    against = made.panels[0].series[1].cells[0].against_baseline
+    assert against is not None
+    assert (against.better, made.panels[0].series[1].order) == (None, "after")
+    assert any("`order: listed`" in note for note in made.notes)
+
+
+def test_two_repeats_never_make_a_claim(lab: Lab) -> None:
+    lab.measure(100.0, 100.0)
+    lab.measure(50.0, 50.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(ENGINES)
+    assert sentence(made).startswith("psync against io_uring: ×0.50 IOPS (95 % CI ×0.")
+    assert sentence(made).endswith(", n = 2: too few repeats).")
+    assert made.panels[0].series[1].cells[0].against_baseline.better is None  # type: ignore[union-attr]
+
+
+def test_one_point_far_from_the_others_is_set_apart_from_the_mean(lab: Lab) -> None:
+    for depth in range(1, 15):
+        psync = (1.0, 1.0, 1.0) if depth == 3 else (101.0, 100.0, 100.0)
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(*psync, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync and io_uring: no difference in IOPS beyond ±5 % (95 % CI ×0.96 to ×1.05, n = 3)")
+    assert said.endswith(", 13 of 14 points; ×0.01 at 3.")
+
+
+def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
+    for depth in (1, 2):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(62.0, 62.0, 62.0, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    Result.objects.filter(point__ioengine="psync", point__iodepth=2).update(iops=0.0)
+    made = compare(ENGINES)
+    assert (
+        sentence(made) == "psync ×0.62 the IOPS of io_uring (95 % CI ×0.60 to ×0.64, n = 3), 1 of 2 points; ×0.00 at 2."
+    )
+    cell = made.panels[0].series[1].cells[1]
+    assert (cell.summary.low, cell.spread_text, cell.doubts) == (None, "n = 3", ("contains 0",))
+
+
+def test_missing_points_are_counted(lab: Lab) -> None:
+    for depth in (1, 2, 4):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+    lab.measure(62.0, 62.0, 62.0, iodepth=2, ioengine="psync")
+    made = compare(ENGINES)
+    assert "2 of 6 points have no result: they failed or were not measured." in made.notes
+    assert ", 1 of 3 points" in sentence(made)
+
+
+def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
+    lab.measure(100.0, 100.0, 100.0)
+    lab.measure(10.0, ioengine="psync", numjobs=1)
+    (other,) = lab.measure(40.0, ioengine="psync", numjobs=4)
+    Trial.objects.filter(pk=other.trial_id).update(repeat=2)
+    made = compare(ENGINES)
+    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads."
+    assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
 
 
 def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range(lab: Lab) -> None:
@@ -95,9 +181,7 @@ def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range
         lab.measure(100.0, iodepth=depth)
         lab.measure(psync, iodepth=depth, ioengine="psync")
     said = sentence(compare(ENGINES))
-    assert said.startswith(
-        "psync against io_uring, IOPS: ×4.00 on average over 3 points, from ×2.00 to ×8.00. Without rep"
-    )
+    assert said == "psync against io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points."
 
 
 def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
@@ -105,11 +189,11 @@ def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
     lab.measure(150.0, ioengine="psync")
     made = compare(ENGINES)
     cell = made.panels[0].series[1].cells[0]
-    assert (cell.summary.sd, cell.summary.low, cell.spread_text) == (None, None, "one repeat")
+    assert (cell.summary.sd, cell.summary.low, cell.spread_text) == (None, None, "n = 1")
     against = cell.against_baseline
     assert against is not None
-    assert (against.text, against.interval_text, against.ratio.resolved) == ("+50 %", "", False)
-    assert "chance cannot be excluded" in sentence(made)
+    assert (against.text, against.interval_text, against.better) == ("+50 %", "", None)
+    assert "may be chance" in sentence(made)
     assert "2 of 2 points were measured once and have no interval." in made.notes
 
 
@@ -117,19 +201,21 @@ def test_a_column_that_doubles_is_written_in_ratios_throughout(lab: Lab) -> None
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(259.0, 260.0, 261.0, ioengine="libaio")
     lab.measure(89.0, 90.0, 91.0, ioengine="psync")
+    alternate(lab.run)
     texts = [against.text for s in compare(ENGINES).panels[0].series if (against := s.cells[0].against_baseline)]
     assert texts == ["×2.60", "×0.90"]
-    assert sentence(compare(ENGINES)).startswith("libaio reaches ×2.60 the IOPS of io_uring (95 % CI ×2.5")
+    assert sentence(compare(ENGINES)).startswith("libaio ×2.60 the IOPS of io_uring (95 % CI ×2.5")
 
 
 def test_lower_is_better_for_latency(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
-    lab.measure(61.0, 62.0, 63.0, ioengine="psync")
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    alternate(lab.run)
     made = compare(CompareQuery(x="iodepth", series=("ioengine",), metric="latency_mean"))
     cell = made.panels[0].series[1].cells[0]
     assert cell.against_baseline is not None
     assert (cell.against_baseline.text, cell.against_baseline.better) == ("+61 %", False)
-    assert sentence(made).startswith("psync has a 61 % higher mean latency than io_uring (95 % CI +5")
+    assert sentence(made).startswith("psync 61 % higher mean latency than io_uring (95 % CI +5")
 
 
 def test_any_series_can_be_the_baseline(lab: Lab) -> None:
@@ -377,8 +463,8 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     doubts = [cell.doubts for cell in compare(query).panels[0].series[0].cells]
     assert doubts == [
         (),
-        ("measured once: its spread is unknown",),
-        ("repeats differ widely: the mean has an uncertainty of ± 635 %",),
+        ("n = 1: its spread is unknown",),
+        ("noisy (±57,327 %)",),
         ("includes invalid results: marked as invalid",),
     ]
 
@@ -398,9 +484,10 @@ def test_a_factor_that_is_to_be_in_two_places_is_refused_in_words() -> None:
         read_query([("x", "iodepth"), ("panel", "iodepth")])
 
 
-def measure_mix(lab: Lab, read: float, write: float) -> None:
+def measure_mix(lab: Lab, read: float, write: float, repeat: int = 1) -> None:
     """One trial of a mix of 70 % reads, with a result for each direction."""
     (result,) = lab.measure(read, pattern="randrw", read_percent=70)
+    Trial.objects.filter(pk=result.trial_id).update(repeat=repeat)
     result.pk, result.direction, result.iops, result.bytes_per_s = None, "write", write, write * 4096
     result.latency_mean_ns = 1e9 / write
     result.save()
@@ -409,7 +496,7 @@ def measure_mix(lab: Lab, read: float, write: float) -> None:
 @pytest.mark.parametrize(("metric", "of_one"), [("iops", 1), ("bytes_per_s", 4096)])
 def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: Lab, metric: str, of_one: int) -> None:
     measure_mix(lab, 700.0, 300.0)
-    measure_mix(lab, 707.0, 303.0)
+    measure_mix(lab, 707.0, 303.0, repeat=2)
     made = compare(CompareQuery("iodepth", ("ioengine",), metric=metric))
     assert [panel.series[0].cells[0].summary.values for panel in made.panels] == [(1000.0 * of_one, 1010.0 * of_one)]
     assert made.differs == ()

@@ -4,7 +4,6 @@ import pytest
 
 from webapp.compare.comparison import DifferenceKind
 from webapp.compare.query import CompareQuery
-from webapp.compare.scaling import scaling
 from webapp.compare.selectors import compare
 from webapp.hosts.models import Target
 from webapp.results.models import Result
@@ -40,8 +39,8 @@ def measured(drives: list[Target]) -> Lab:
 
 def test_it_says_how_many_times_as_much_and_how_sure_that_is(drives: list[Target]) -> None:
     measured(drives)
-    ((panel, sentence),) = scaling(compare(QUERY))
-    assert panel == ""
+    (panel,) = compare(QUERY).panels
+    (sentence,) = panel.scaling
     assert sentence.startswith("Against the IOPS of one target alone, 2 at once reach ×1.50 (95 % CI ×")
     assert sentence.endswith("; 75 % of linear scaling).")
 
@@ -50,11 +49,12 @@ def test_each_series_is_named_and_what_is_no_sum_is_left_out(drives: list[Target
     lab = measured(drives)
     beside(lab.measure(200.0, at_once=2, iodepth=8), drives[1])
     lab.measure(100.0, at_once=1, iodepth=8)
-    said = [sentence for _, sentence in scaling(compare(CompareQuery("at_once", ("iodepth",))))]
+    (panel,) = compare(CompareQuery("at_once", ("iodepth",))).panels
+    said = panel.scaling
     assert [sentence.partition(":")[0] for sentence in said] == ["Queue depth 1", "Queue depth 8"]
     assert said[1].endswith("2 at once reach ×2.00 (100 % of linear scaling).")
-    assert scaling(compare(CompareQuery("at_once", (), metric="latency_mean"))) == []
-    assert scaling(compare(CompareQuery("iodepth", ("at_once",), baseline="1"))) == []
+    assert compare(CompareQuery("at_once", (), metric="latency_mean")).panels[0].scaling == ()
+    assert compare(CompareQuery("iodepth", ("at_once",), baseline="1")).panels[0].scaling == ()
 
 
 def test_that_levels_are_of_other_groups_of_the_same_targets_is_what_is_compared(drives: list[Target]) -> None:

@@ -1,4 +1,4 @@
-"""Held against values worked out by hand and against SciPy's distributions."""
+"""Checked against values computed by hand and against SciPy's distributions and tests."""
 
 import math
 
@@ -7,24 +7,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from webapp.compare.statistics import combined, ratio, student_t, summarise
+from webapp.compare.blocks import Block, Measured
+from webapp.compare.claims import Test as Tested
+from webapp.compare.claims import claims, holm
+from webapp.compare.contrasts import Contrast, contrast, pooled_freedom, same_order, within_variance
+from webapp.compare.statistics import student_t, summarise
 
 positive = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=8)
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
+def cell(*values: float, run: int = 1, step: float = 1e-9, at: float = 0.0) -> Measured:
+    """One block for each value."""
+    blocks: list[Block] = [(run, repeat) for repeat in range(1, len(values) + 1)]
+    times = {block: 1000.0 * block[0] + 10 * block[1] + at for block in blocks}
+    return Measured(dict(zip(blocks, values, strict=True)), times, step, balanced=True)
+
+
+def test_the_interval_of_a_mean_is_students_for_its_logarithm() -> None:
     made = summarise([10.0, 12.0, 14.0])
     assert (made.n, made.mean, made.sd) == (3, 12.0, 2.0)
-    # t(0.975, 2) = 4.302653 from the tables; 4.302653 * 2 / sqrt(3) = 4.968276
-    assert made.low == pytest.approx(12 - 4.968276, abs=1e-5)
-    assert made.high == pytest.approx(12 + 4.968276, abs=1e-5)
+    # t(0.975, 2) = 4.302653 from the tables; 4.302653 * 2 / (12 sqrt(3)) = 0.414023
+    assert made.low == pytest.approx(12 * math.exp(-0.414023), abs=1e-4)
+    assert made.high == pytest.approx(12 * math.exp(0.414023), abs=1e-4)
 
 
-def test_one_value_has_no_spread_and_equal_values_have_none() -> None:
+@given(positive)
+def test_no_interval_reaches_zero(values: list[float]) -> None:
+    made = summarise(values)
+    assert made.low is not None
+    assert made.low >= 0
+    assert made.low <= made.mean
+
+
+def test_one_value_has_no_spread_and_equal_values_have_that_of_their_step() -> None:
     alone = summarise([7.0])
     assert (alone.mean, alone.sd, alone.low, alone.high) == (7.0, None, None, None)
-    equal = summarise([7.0, 7.0])
-    assert (equal.sd, equal.low, equal.high) == (0.0, 7.0, 7.0)
+    equal = summarise([7.0, 7.0], step=0.02)
+    assert (equal.sd, equal.low, equal.high) == (0.0, 7 * math.exp(-0.01), 7 * math.exp(0.01))
+    nothing = summarise([0.0, 0.0])
+    assert (nothing.mean, nothing.low, nothing.high) == (0.0, None, None)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3.7, 30, 1000])
@@ -32,82 +53,128 @@ def test_quantiles_are_those_of_scipy(freedom: float) -> None:
     assert student_t(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
 
 
-def test_a_ratio_is_that_of_the_means_with_welchs_interval_of_its_logarithm() -> None:
-    made = ratio(summarise([90.0, 100.0, 110.0]), summarise([49.0, 50.0, 51.0]))
-    assert made is not None
-    # var = 10^2/(3*100^2) + 1^2/(3*50^2) = 0.00333333 + 0.00013333; freedom = var^2 / (v1^2/2 + v2^2/2)
-    v1, v2 = 100 / 30000, 1 / 7500
-    freedom = (v1 + v2) ** 2 / (v1**2 / 2 + v2**2 / 2)
-    half = stats.t.ppf(0.975, freedom) * math.sqrt(v1 + v2)
-    assert freedom == pytest.approx(2.1599, abs=1e-3)
-    assert made.value == pytest.approx(2.0)
-    assert made.low == pytest.approx(2 * math.exp(-half))
-    assert made.high == pytest.approx(2 * math.exp(half))
-    assert made.resolved
+def test_series_of_one_run_are_compared_in_pairs() -> None:
+    one, other = (90.0, 100.0, 115.0), (49.0, 50.0, 51.0)
+    made = contrast([(cell(*one), cell(*other))])
+    known = stats.ttest_rel([math.log(v) for v in one], [math.log(v) for v in other])
+    assert made.p_different() == pytest.approx(known.pvalue)
+    interval = known.confidence_interval()
+    assert (made.ratio().low, made.ratio().high) == pytest.approx((math.exp(interval.low), math.exp(interval.high)))
+    assert (made.n, made.freedom) == (3, 2)
 
 
-def test_without_repeats_on_both_sides_a_ratio_has_no_interval() -> None:
-    made = ratio(summarise([30.0]), summarise([10.0, 11.0, 9.0]))
-    assert made is not None
-    assert (made.value, made.low, made.high, made.resolved, made.resolution) == (3.0, None, None, False, None)
+def test_series_of_two_runs_have_welchs_interval() -> None:
+    one, other = (90.0, 100.0, 115.0), (49.0, 50.0, 51.0, 52.0)
+    made = contrast([(cell(*one), cell(*other, run=2))])
+    known = stats.ttest_ind([math.log(v) for v in one], [math.log(v) for v in other], equal_var=False)
+    assert made.p_different() == pytest.approx(known.pvalue)
+    assert made.freedom == pytest.approx(known.df)
+    assert made.n == 3
 
 
-def test_there_is_no_ratio_to_nothing() -> None:
-    assert ratio(summarise([1.0, 2.0]), summarise([0.0, 0.0])) is None
-    nothing = ratio(summarise([0.0, 0.0]), summarise([1.0, 2.0]))
-    assert nothing is not None
-    assert (nothing.value, nothing.low) == (0.0, None)
+def test_with_three_runs_on_each_side_a_run_is_one_observation() -> None:
+    def runs(*means: float, first: int) -> Measured:
+        cells = [cell(mean, mean * 1.01, run=first + n) for n, mean in enumerate(means)]
+        values = {block: value for one in cells for block, value in one.values.items()}
+        return Measured(values, dict.fromkeys(values, 0.0), 1e-9, balanced=True)
+
+    made = contrast([(runs(90.0, 100.0, 115.0, first=1), runs(49.0, 50.0, 51.0, first=4))])
+    known = stats.ttest_ind(
+        [math.log(v) for v in (90.0, 100.0, 115.0)], [math.log(v) for v in (49.0, 50.0, 51.0)], equal_var=False
+    )
+    assert made.p_different() == pytest.approx(known.pvalue)
+    assert made.n == 3
 
 
-def test_what_does_not_vary_is_exact() -> None:
-    made = ratio(summarise([2.0, 2.0]), summarise([4.0, 4.0]))
-    assert made is not None
-    assert (made.value, made.low, made.high) == pytest.approx((0.5, 0.5, 0.5))
+def test_a_block_is_one_observation_however_many_points_it_has() -> None:
+    """Every point has the same noise, so fourteen points know no more than one."""
+    one, other = cell(90.0, 100.0, 115.0), cell(50.0, 50.0, 50.0)
+    alone, many = contrast([(one, other)]), contrast([(one, other)] * 14)
+    assert (many.value, many.variance, many.freedom) == pytest.approx((alone.value, alone.variance, alone.freedom))
+    assert pooled_freedom([alone] * 14, many) == pytest.approx(2)
+    assert within_variance([alone] * 14, many) == pytest.approx(0, abs=1e-12)
 
 
-def test_places_are_combined_by_their_geometric_mean() -> None:
-    one = (summarise([19.0, 20.0, 21.0]), summarise([10.0, 10.0, 10.0]))
-    two = (summarise([7.6, 8.0, 8.4]), summarise([1.0, 1.0, 1.0]))
-    made = combined([one, two])
-    assert made is not None
-    assert made.value == pytest.approx(4.0)
-    # each ln has variance 0.05^2/3 with 2 degrees of freedom; of their mean 2 * that / 4, with 4
-    half = stats.t.ppf(0.975, 4) * math.sqrt(0.0025 / 3 / 2)
-    assert made.low == pytest.approx(4 * math.exp(-half))
-    assert combined([one, (summarise([1.0]), two[1])]) is None
-    assert combined([]) is None
+def test_points_with_noise_of_their_own_share_their_degrees_of_freedom() -> None:
+    base = cell(100.0, 100.0, 100.0)
+    pairs = [(cell(90.0, 100.0, 110.0), base), (cell(110.0, 100.0, 90.0), base)]
+    points = [contrast([pair]) for pair in pairs]
+    mean = contrast(pairs)
+    assert mean.variance < points[0].variance / 10
+    assert within_variance(points, mean) > points[0].variance
+    assert 2 <= pooled_freedom(points, mean) <= 4
 
 
-def test_the_resolution_is_half_the_width_of_the_interval() -> None:
-    made = ratio(summarise([90.0, 100.0, 110.0]), summarise([90.0, 100.0, 110.0]))
-    assert made is not None
-    assert not made.resolved
-    assert made.high == pytest.approx(1 + made.resolution)  # type: ignore[operator]
+def test_a_repeat_that_failed_is_left_out_of_its_pair() -> None:
+    full, missing = cell(90.0, 100.0, 110.0, 300.0), cell(49.0, 50.0, 51.0)
+    assert contrast([(full, missing)]).value == contrast([(cell(90.0, 100.0, 110.0), missing)]).value
+
+
+def test_without_repeats_a_ratio_has_no_interval() -> None:
+    made = contrast([(cell(30.0), cell(10.0, 11.0, 9.0, run=2))])
+    ratio = made.ratio()
+    assert ratio.value == pytest.approx(3.01, abs=0.01)
+    assert (ratio.low, ratio.high, made.n) == (None, None, 1)
+    assert (made.p_different(), made.p_unequal(0.05)) == (1.0, 1.0)
+
+
+def test_equal_values_of_coarse_steps_are_not_exact() -> None:
+    """A percentile is a bucket: two equal ones may differ by a bucket, and neighbours may be equal."""
+    same = contrast([(cell(2.0, 2.0, 2.0, step=1 / 64), cell(2.0, 2.0, 2.0))]).ratio()
+    assert same.low is not None
+    assert same.high is not None
+    assert same.low <= math.exp(-1 / 64) < math.exp(1 / 64) <= same.high
+    neighbours = contrast([(cell(2.03, 2.03, 2.03, step=1 / 64), cell(2.0, 2.0, 2.0))])
+    assert neighbours.p_different() == 1.0
+
+
+def test_points_are_combined_by_their_geometric_mean() -> None:
+    pairs = [(cell(20.0, 20.0), cell(10.0, 10.0)), (cell(8.0, 8.0), cell(1.0, 1.0))]
+    assert contrast(pairs).ratio().value == pytest.approx(4.0)
 
 
 @given(positive, positive)
-def test_turning_a_ratio_round_turns_its_interval_round(one: list[float], other: list[float]) -> None:
-    there, back = ratio(summarise(one), summarise(other)), ratio(summarise(other), summarise(one))
-    assert there is not None
-    assert back is not None
+def test_exchanging_the_series_inverts_the_interval(one: list[float], other: list[float]) -> None:
+    there, back = contrast([(cell(*one), cell(*other))]).ratio(), contrast([(cell(*other), cell(*one))]).ratio()
     assert there.value == pytest.approx(1 / back.value)
     assert there.low is not None
-    assert there.high is not None
-    assert there.low <= there.value * (1 + 1e-9)
-    if back.high is not None and math.isfinite(back.high) and there.low > 1e-300:
+    assert back.high is not None
+    if math.isfinite(back.high) and there.low > 1e-300:
         assert there.low == pytest.approx(1 / back.high)
 
 
-def test_the_interval_covers_the_true_ratio_about_as_often_as_it_says() -> None:
-    """4,000 experiments of three repeats each with a spread of 5 % and 10 %, seed fixed."""
-    import numpy
+def test_equivalence_is_two_one_sided_tests() -> None:
+    made = Contrast(value=0.01, variance=0.01**2, freedom=4, n=5, step=1e-9)
+    upper = stats.t.sf((math.log(1.05) - 0.01) / 0.01, 4)
+    lower = stats.t.sf((math.log(1.05) + 0.01) / 0.01, 4)
+    assert made.p_unequal(0.05) == pytest.approx(max(upper, lower))
+    assert made.p_unequal(0.005) == 1.0
 
-    chance = numpy.random.default_rng(1)
-    hits = 0
-    for _ in range(4000):
-        made = ratio(summarise(list(chance.normal(200, 10, 3))), summarise(list(chance.normal(100, 10, 3))))
-        assert made is not None
-        assert made.low is not None
-        assert made.high is not None
-        hits += made.low <= 2 <= made.high
-    assert 0.93 < hits / 4000 < 0.985
+
+def test_holm_corrects_each_p_value_for_those_that_are_left() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_the_same_difference_is_claimed_alone_but_not_among_many() -> None:
+    made = Contrast(value=0.05, variance=0.014**2, freedom=4, n=5, step=1e-9)
+    noise = Contrast(value=0.001, variance=0.014**2, freedom=4, n=5, step=1e-9)
+    alone, *_ = claims([Tested(made, made)], 0.05)
+    among, *_ = claims([Tested(made, made), *[Tested(noise, noise)] * 13], 0.05)
+    assert (alone.different, among.different) == (True, False)
+
+
+def test_two_blocks_claim_nothing() -> None:
+    made = Contrast(value=1.0, variance=1e-12, freedom=1, n=2, step=1e-9)
+    (claim,) = claims([Tested(made, made)], 0.05)
+    assert (claim.different, claim.equal) == (False, False)
+
+
+def test_the_same_order_in_every_block_is_seen() -> None:
+    first, second = cell(1.0, 1.0), cell(1.0, 1.0, at=1.0)
+    assert (same_order([(second, first)]), same_order([(first, second)])) == ("after", "before")
+    turned = Measured(second.values, {block: at - 2 * (block[1] == 2) for block, at in second.at.items()}, 1e-9, True)
+    assert same_order([(turned, first)]) == ""
+    assert same_order([(cell(1.0, run=2), first)]) == "after"
+    assert same_order([(cell(1.0), cell(1.0))]) == ""

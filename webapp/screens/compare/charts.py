@@ -24,7 +24,7 @@ class TableRow:
 
     @property
     def mark(self) -> str:
-        """Better or worse than the baseline, muted if chance cannot be excluded."""
+        """Better or worse than the baseline, muted if that may be chance or drift."""
         against = self.cell.against_baseline
         return "muted" if against is None or against.better is None else "better" if against.better else "worse"
 

@@ -33,14 +33,16 @@ def comparison_rows(comparison: Comparison) -> Iterator[Sequence[object]]:
     yield [
         comparison.panel_label or "Chart", comparison.x_label, comparison.series_label or "Series", "Baseline", "n",
         *(f"{metric} {figure} [{unit}]" for figure in _FIGURES),
-        "Ratio to the baseline", "Ratio 95 % CI low", "Ratio 95 % CI high", "Doubts",
+        "Ratio to the baseline", "Ratio 95 % CI low", "Ratio 95 % CI high", "Corrected p", "Within margin", "Doubts",
     ]  # fmt: skip
     yield from map(_row, table_of(comparison))
 
 
 def _row(row: TableRow) -> Sequence[object]:
     cell, summary, against = row.cell, row.cell.summary, row.cell.against_baseline
-    ratio = (against.ratio.value, against.ratio.low, against.ratio.high) if against else (None, None, None)
+    ratio: tuple[object, ...] = (None,) * 5
+    if against:
+        ratio = (against.ratio.value, against.ratio.low, against.ratio.high, against.p, against.equal)
     return [
         row.panel, row.level, row.series, row.is_baseline, summary.n, summary.mean, summary.low, summary.high,
         summary.sd, min(summary.values), max(summary.values), *ratio, "; ".join(cell.doubts),

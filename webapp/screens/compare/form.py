@@ -17,7 +17,7 @@ from webapp.compare.options import (
     Pairs,
     ViewOptions,
 )
-from webapp.compare.query import KEYS, MAX_SERIES_FACTORS
+from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
 from webapp.results.metrics import METRICS
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
@@ -31,6 +31,8 @@ from webapp.screens.results.picks import (
     factor_picks,
     lenient_filter,
 )
+
+OFFERED_MARGINS = {"": f"±{100 * MARGIN:g} %", "1": "±1 %", "2": "±2 %", "10": "±10 %", "20": "±20 %"}
 
 
 @dataclass(frozen=True)
@@ -138,14 +140,17 @@ def _display(pairs: Pairs, options: ViewOptions, chart_points: Mapping[str, str]
     """Only the options of the view."""
     point = _select("chart_point", "At", {"": "automatic", **chart_points}, options.chart_point)
     ratios = _select("ratios", "Ratio format", RATIOS, (_given(pairs, "ratios") or [""])[-1])
+    chosen = (_given(pairs, "margin") or [""])[-1]
+    margins = {**OFFERED_MARGINS, **({} if chosen in OFFERED_MARGINS else {chosen: f"±{chosen} %"})}
+    margin = _select("margin", "Margin of no difference", margins, chosen)
     if options.view == "latency":
-        return (point, _select("shares", "Share of I/Os", SHARES, options.shares), ratios)
+        return (point, _select("shares", "Share of I/Os", SHARES, options.shares), margin, ratios)
     scale = _select("scale", "Scale", SCALES, options.scale)
     bandwidth = (_given(pairs, "metric") or [""])[-1] == "bytes_per_s"
     ceilings = (_select("ceilings", "Ceilings", CEILINGS, options.ceilings),) if bandwidth else ()
     if options.view == "timeline":
-        return (point, scale, *ceilings)
+        return (point, scale, *ceilings, margin)
     chart = _select("chart", "Chart type", CHARTS, options.chart)
     if options.chart == "heat":
-        return (chart, _select("cells", "Cell values", CELLS, options.cells), ratios)
-    return (chart, scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, ratios)
+        return (chart, _select("cells", "Cell values", CELLS, options.cells), margin, ratios)
+    return (chart, scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, margin, ratios)

@@ -2,7 +2,8 @@
 
 Values are coloured in steps of one hue, on a log scale if they span more than a factor of ten. Ratios to the baseline
 go from worse (orange) through no difference (neutral) to better (blue); colour-blind readers can distinguish these
-colours. Ratios that may be chance are neutral. All maps of a page share one scale. Colours are in `heat.css`.
+colours. Ratios that may be chance are neutral, corrected for the number of comparisons on the page. All maps of a page
+share one scale. Colours are in `heat.css`.
 """
 
 import math
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
-from webapp.compare.sentences import shown
+from webapp.compare.sentences import shown, unclear
 from webapp.results.metrics import METRICS
 
 Made = Callable[[Cell, Series], "HeatCell"]
@@ -126,8 +127,8 @@ def _ratios(comparison: Comparison) -> Heat:
         against = cell.against_baseline
         if against is None:
             return HeatCell("–", f"d{NEUTRAL}", "The baseline has no value here.", cell.doubts)
-        if not against.ratio.resolved:
-            title = f"{against.interval_text or 'no interval'}: this may be chance."
+        if against.better is None:
+            title = f"{against.interval_text or 'no interval'}: {unclear(against)}"
             return HeatCell(against.text, f"d{NEUTRAL}", title, cell.doubts)
         return HeatCell(against.text, f"d{step_of(against.ratio.value)}", against.interval_text, cell.doubts)
 

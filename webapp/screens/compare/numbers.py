@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from django.utils.safestring import SafeString
 
+from webapp.compare.sentences import unclear
 from webapp.screens.choices import escaped
 from webapp.screens.compare.charts import TableRow
 
 _BASELINE = '<td class="num muted" colspan="2">baseline</td>'
 _NOTHING = '<td class="num">–</td><td class="num">–</td>'
-_UNRESOLVED = ' title="The interval includes no difference: this may be chance."'
 
 
 def number_rows(rows: Iterable[TableRow], *, with_panel: bool) -> SafeString:
@@ -37,7 +37,8 @@ def _against_baseline(row: TableRow) -> str:
     if against is None:
         return _NOTHING
     spoken = "" if mark == "muted" else f'<span class="visually-hidden"> {mark}</span>'
+    why = f' title="{escaped(unclear(against))}"' if against.better is None else ""
     return (
-        f'<td class="num {mark}"{"" if against.ratio.resolved else _UNRESOLVED}>{escaped(against.text)}{spoken}</td>'
+        f'<td class="num {mark}"{why}>{escaped(against.text)}{spoken}</td>'
         f'<td class="num muted">{escaped(against.interval_text or "–")}</td>'
     )

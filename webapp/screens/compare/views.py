@@ -13,7 +13,6 @@ from webapp.compare.dimensions import DIMENSIONS
 from webapp.compare.latency import distributions
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS, read_query
-from webapp.compare.scaling import scaling
 from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
@@ -112,7 +111,7 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
 
 
 def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
-    sentences = scaling(comparison)
+    sentences = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
     sentences += [
         (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
     ]

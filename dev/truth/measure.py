@@ -1,0 +1,146 @@
+"""Rates over many simulated pages: false claims, coverage of the intervals, power."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import sqrt
+
+import numpy as np
+
+from dev.truth.claims import claims_of
+from dev.truth.noise import MODELS
+from dev.truth.pages import GRIDS, Scenario, page
+from webapp.compare.comparison import Comparison
+from webapp.plans.document import Order
+
+MOST_FALSE_PAGES, MOST_FALSE_HEADLINES = 0.05, 0.02
+COVERAGE = (0.93, 0.97)
+LEAST_POWER, LEAST_EQUIVALENCE = 0.85, 0.80
+NOISES = [name for name in MODELS if name != "quiet"]
+ERRORS = 3  # standard errors of the simulation by which a single scenario may exceed a limit
+
+
+@dataclass(frozen=True)
+class FalseClaims:
+    """Pages of one scenario in which nothing differs. `headlines` are those of the page, and with the factor on x."""
+
+    scenario: Scenario
+    pages: int
+    false_pages: int
+    false_headlines: int
+    unwarned: int  # listed order without a warning of drift
+
+    @property
+    def page_rate(self) -> float:
+        return self.false_pages / self.pages
+
+    @property
+    def headline_rate(self) -> float:
+        return self.false_headlines / self.pages
+
+    @property
+    def ok(self) -> bool:
+        """Within the limits, give or take the error of the simulation."""
+        return (
+            self.page_rate <= _allowed(MOST_FALSE_PAGES, self.pages)
+            and self.headline_rate <= _allowed(MOST_FALSE_HEADLINES, self.pages)
+            and not self.unwarned
+        )
+
+
+def _allowed(limit: float, pages: int) -> float:
+    return limit + ERRORS * sqrt(limit * (1 - limit) / pages)
+
+
+def scenarios() -> list[Scenario]:
+    """Every noise, two and three levels, two to five repeats, 1, 4 and 14 points; a costly and a cheap factor in
+    randomised order, and the costly one as listed."""
+    orders = (("scheduler", Order.RANDOMISED), ("ioengine", Order.RANDOMISED), ("scheduler", Order.LISTED))
+    return [
+        Scenario(noise, repeats, points, levels, factor, order)
+        for noise, (factor, order), levels, repeats, points in product(NOISES, orders, (2, 3), (2, 3, 4, 5), GRIDS)
+    ]
+
+
+def false_claims(scenario: Scenario, pages: int, seed: int) -> FalseClaims:
+    """A/A: nothing differs. With one point, half of the pages have the compared factor on x."""
+    chance = np.random.default_rng([seed, *repr(scenario).encode()])
+    found = [
+        claims_of(page(scenario, chance, series=scenario.points > 1 or bool(number % 2))) for number in range(pages)
+    ]
+    listed = scenario.order is Order.LISTED
+    return FalseClaims(
+        scenario,
+        pages,
+        sum(one.page for one in found),
+        sum(one.headline for one in found),
+        sum(listed and not one.warned for one in found),
+    )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A rate with its limits."""
+
+    name: str
+    rate: float
+    low: float
+    high: float
+    tries: int
+
+    @property
+    def ok(self) -> bool:
+        error = ERRORS * sqrt(self.rate * (1 - self.rate) / self.tries)
+        return self.low - error <= self.rate <= self.high + error
+
+
+def figures(pages: int, seed: int) -> Iterator[Figure]:
+    for noise in ("white", "shared"):
+        for repeats in (3, 5):
+            yield from _coverage(Scenario(noise, repeats), pages, seed)
+    yield _power(Scenario("white", 5, effect=0.05), pages, seed)
+    for points in (1, 4):
+        yield _equivalence(Scenario("quiet", 5, points), pages, seed)
+
+
+def _coverage(scenario: Scenario, pages: int, seed: int) -> list[Figure]:
+    """Of the intervals of series and of points; each page counts once, as the share of its intervals that cover 1."""
+    chance = np.random.default_rng([seed, *repr(scenario).encode()])
+    made = [page(scenario, chance) for _ in range(pages)]
+    name = f"coverage, {scenario.noise} noise, n = {scenario.repeats}"
+    found = (("series", [_series_intervals(one) for one in made]), ("points", [_point_intervals(one) for one in made]))
+    return [
+        Figure(f"{name}, intervals of {what}", sum(low <= 1 <= high for one in each for low, high in one)
+               / sum(map(len, each)), *COVERAGE, pages)
+        for what, each in found
+    ]  # fmt: skip
+
+
+def _series_intervals(made: Comparison) -> Sequence[tuple[float, float]]:
+    ratios = [one.against_baseline.ratio for panel in made.panels for one in panel.series if one.against_baseline]
+    return [(ratio.low, ratio.high) for ratio in ratios if ratio.low is not None and ratio.high is not None]
+
+
+def _point_intervals(made: Comparison) -> Sequence[tuple[float, float]]:
+    cells = [cell for panel in made.panels for one in panel.series for cell in one.cells]
+    ratios = [cell.against_baseline.ratio for cell in cells if cell.against_baseline]
+    return [(ratio.low, ratio.high) for ratio in ratios if ratio.low is not None and ratio.high is not None]
+
+
+def _power(scenario: Scenario, pages: int, seed: int) -> Figure:
+    chance = np.random.default_rng([seed, *repr(scenario).encode()])
+    found = sum(_found(page(scenario, chance)) for _ in range(pages))
+    return Figure("power: +5 % found, 2 % noise, n = 5, 4 points", found / pages, LEAST_POWER, 1.0, pages)
+
+
+def _found(made: Comparison) -> bool:
+    """The sentence claims the difference, in the right direction."""
+    series = [one for panel in made.panels for one in panel.series if one.against_baseline]
+    return all(one.against_baseline is not None and one.against_baseline.better is True for one in series)
+
+
+def _equivalence(scenario: Scenario, pages: int, seed: int) -> Figure:
+    chance = np.random.default_rng([seed, *repr(scenario).encode()])
+    found = sum(claims_of(page(scenario, chance)).equal for _ in range(pages))
+    name = f"equivalence found, margin 5 %, 1 % noise, n = 5, {scenario.points} points"
+    return Figure(name, found / pages, LEAST_EQUIVALENCE, 1.0, pages)

@@ -1,0 +1,142 @@
+"""Simulated pages: a plan is expanded by the product, results get noise, and the product compares them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import groupby
+
+import msgspec
+import numpy as np
+
+from dev.truth.noise import MODELS, Trials
+from webapp.compare.comparison import Comparison
+from webapp.compare.query import CompareQuery
+from webapp.compare.selectors import Selected, comparison_of, grouped_for
+from webapp.plans.document import Order, Part, PlanDocument
+from webapp.plans.expand import PlannedTrial, expand
+from webapp.plans.fitness import TargetFacts
+from webapp.results.metrics import METRICS
+from webapp.results.reading.filter import ResultFilter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow
+from worker.contract.workload import TargetKind
+from worker.engines.file_copy.program import bucket_ns
+
+START = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+IOPS, LATENCY_NS, SECONDS = 100_000.0, 250_000.0, 10
+ORDERS = 40  # different seeds of the order for each scenario
+# The compared factor -> its levels. A scheduler is costly, so its trials stay together; an engine is cheap.
+LEVELS = {
+    "scheduler": ("none", "mq-deadline", "bfq"),
+    "ioengine": ("io_uring", "libaio", "psync"),
+}
+# Points a page -> the levels of the other factors.
+GRIDS = {
+    1: {"block_size": "4k"},
+    4: {"block_size": "4k, 8k, 16k, 32k"},
+    14: {"block_size": "4k, 8k, 16k, 32k, 64k, 128k, 256k", "pattern": "randread, randwrite"},
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    noise: str
+    repeats: int
+    points: int = 4
+    levels: int = 2
+    factor: str = "scheduler"
+    order: Order = Order.RANDOMISED
+    effect: float = 0.0  # of every level but the first, as 0.05
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """One order of a scenario's trials, with a row without figures for each."""
+
+    rows: tuple[ResultRow, ...]
+    trials: Trials
+    is_baseline: tuple[bool, ...]
+
+
+def page(scenario: Scenario, chance: np.random.Generator, *, series: bool = True) -> Comparison:
+    """The page of one run. Without `series`, the compared factor is x."""
+    planned = _planned(scenario, int(chance.integers(ORDERS)))
+    noise = MODELS[scenario.noise](chance, planned.trials)
+    effects = np.where(planned.is_baseline, 0.0, np.log1p(scenario.effect))
+    rows = [_measured(row, float(at)) for row, at in zip(planned.rows, noise + effects, strict=True)]
+    return compared(rows, query_of(scenario, series=series))
+
+
+def query_of(scenario: Scenario, *, series: bool) -> CompareQuery:
+    return CompareQuery(
+        x="block_size" if series else scenario.factor,
+        series=(scenario.factor,) if series else (),
+        panel="pattern" if scenario.points == 14 else "",
+        metric="latency_p99" if scenario.noise == "bucketed" else "iops",
+        baseline=LEVELS[scenario.factor][0] if series else "",
+    )
+
+
+def compared(rows: Sequence[ResultRow], query: CompareQuery) -> Comparison:
+    """The product's comparison of these results."""
+    found = ResultQuery.of(ResultFilter())
+    return comparison_of(Selected(query, METRICS[query.metric], found, tuple(rows), 0, 0, grouped_for(query, rows)))
+
+
+def _measured(row: ResultRow, deviation: float) -> ResultRow:
+    iops, latency = IOPS * np.exp(deviation), LATENCY_NS * np.exp(deviation)
+    ios = round(iops * SECONDS)
+    return msgspec.structs.replace(row, ios=ios, iops=ios / SECONDS, p99_ns=bucket_ns(round(latency)))
+
+
+@lru_cache(maxsize=4 * ORDERS)
+def _planned(scenario: Scenario, seed: int) -> _Planned:
+    expansion = expand(_document(scenario), [_TARGET], seed=seed)
+    if expansion.problems:
+        raise ValueError(expansion.problems)
+    trials = expansion.trials
+    segments: list[int] = []
+    together = groupby(trials, key=lambda trial: (trial.block, trial.point[scenario.factor]))
+    for number, (_, members) in enumerate(together):
+        segments += [number for _ in members]
+    others = [repr({**trial.point, scenario.factor: ""}) for trial in trials]
+    points = {point: number for number, point in enumerate(sorted(set(others)))}
+    first = LEVELS[scenario.factor][0]
+    return _Planned(
+        tuple(_row(trial) for trial in trials),
+        Trials(segments, [points[point] for point in others]),
+        tuple(trial.point[scenario.factor] == first for trial in trials),
+    )
+
+
+def _document(scenario: Scenario) -> PlanDocument:
+    levels = ", ".join(LEVELS[scenario.factor][: scenario.levels])
+    factors = {"pattern": "randread", **GRIDS[scenario.points], scenario.factor: levels}
+    return PlanDocument(
+        title="Truth",
+        common={"size": "64M", "runtime": f"{SECONDS}s"},
+        parts=(Part(name="main", factors=factors),),
+        repeats=scenario.repeats,
+        order=scenario.order,
+    )
+
+
+_TARGET = TargetFacts(
+    id="drive", kind=TargetKind.BLOCK, path="/dev/nvme0n1", name="a/nvme", stable_id="x:nvme", serial="S1",
+    size_bytes=2**40, settings_allowed=("*",), host_settings_allowed=("*",), destroy=True, host_id="a",
+)  # fmt: skip
+
+
+def _row(trial: PlannedTrial) -> ResultRow:
+    return ResultRow(
+        id=trial.index, direction="read", measured_at=START + timedelta(seconds=15 * trial.index), kernel_lines=0,
+        invalid=False, ios=0, bytes=0, runtime_ms=1000 * SECONDS, iops=0.0, bytes_per_s=0.0, latency_kind="lat",
+        latency_min_ns=0.0, latency_mean_ns=0.0, latency_max_ns=0.0, latency_stddev_ns=0.0, p50_ns=None, p95_ns=None,
+        p99_ns=None, p999_ns=None, metrics={}, repeat=trial.repeat, engine_version="fio-3.33", point_key=trial.point_key,
+        configuration=hashlib.sha256(repr(trial.settings).encode()).hexdigest(), trial_id=str(trial.index),
+        trial=trial.number, why_invalid="", run=1, plan="truth", plan_title="Truth", label="", host="a", target="nvme",
+        target_name="a/nvme", model="M", serial="S1", point=trial.point,
+        facts={f"device.{name}": value for name, value in trial.settings.items()},
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""The values of a cell, one for each block.
+
+A block is one repeat of everything in one run (`plans.expand`). Trials of a block run close together and share what
+the host does at that time, so they are not independent: their mean is one observation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.compare.grouping import CellKey, Grouped
+from webapp.results.metrics import Metric
+from webapp.results.reading.rows import ResultRow
+
+Block = tuple[int, int]  # run and repeat
+
+# Percentiles are read from histogram buckets, which are at most this wide relative to their value (contract.histogram).
+BUCKET_WIDTH = 1 / 64
+PERCENTILES = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One cell. `values` and `at` are means over the rows of each block."""
+
+    values: Mapping[Block, float]
+    at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds
+    step: float  # resolution of a value relative to it, as 0.016
+    balanced: bool  # every block has the same workloads: point keys
+
+    @property
+    def positive(self) -> bool:
+        return min(self.values.values()) > 0
+
+
+def measured(grouped: Grouped, metric: Metric) -> dict[CellKey, Measured]:
+    return {key: _cell(rows, metric) for key, rows in grouped.cells.items()}
+
+
+def _cell(rows: Sequence[ResultRow], metric: Metric) -> Measured:
+    blocks: dict[Block, list[ResultRow]] = {}
+    for row in rows:
+        blocks.setdefault((row.run, row.repeat), []).append(row)
+    values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
+    at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in blocks.items()}
+    return Measured(values, at, _step(rows, metric), _is_balanced(list(blocks.values())))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return values[0] if len(values) == 1 else sum(values) / len(values)
+
+
+def _is_balanced(blocks: Sequence[Sequence[ResultRow]]) -> bool:
+    return len({frozenset([row.point_key for row in each]) for each in blocks}) == 1
+
+
+def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
+    """A percentile is a bucket, other latencies are in whole nanoseconds. Rates count I/Os in whole milliseconds."""
+    if metric.column in PERCENTILES:
+        return BUCKET_WIDTH
+    if metric.adds_up:
+        least: float = min([min(row.ios, row.runtime_ms) for row in rows])
+    elif metric.shown_as == "latency":
+        least = min([metric.of(row) or 0.0 for row in rows])
+    else:
+        least = min([row.runtime_ms for row in rows])
+    return min(1 / least, 1.0) if least > 0 else 1.0

@@ -1,0 +1,192 @@
+"""Two series at the same points: the mean of ln(series / baseline), with its variance and degrees of freedom.
+
+The design is a split plot: costly factors change slowly, so all trials of a level in one block share an error. A block
+is therefore one observation (R. A. Fisher: The Design of Experiments, 1935; S. E. Lazic: The problem of
+pseudoreplication in neuroscientific studies, BMC Neuroscience 11, 2010):
+
+- Both series in the same run: the blocks are pairs, and the differences of their logarithms have Student's t with
+  n - 1 degrees of freedom.
+- Series of different runs: the blocks are not paired, and Welch's degrees of freedom hold (B. L. Welch: The
+  generalization of Student's problem when several different population variances are involved, Biometrika 34, 1947).
+  Blocks of one run share what that run met, so with three runs on each side a whole run is one observation.
+
+With missing values, the variance is that of the blocks' influences on the mean, which is the same as above when
+nothing is missing (K.-Y. Liang, S. L. Zeger: Longitudinal data analysis using generalized linear models, Biometrika
+73, 1986).
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from webapp.compare.blocks import Block, Measured
+from webapp.compare.statistics import Ratio, student_t, tail
+
+Pair = tuple[Measured, Measured]  # the series and the baseline at one point
+LEAST_RUNS = 3  # on each side, for a run to be one observation
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """`value` is ln(series / baseline). `n` counts blocks on the smaller side; with n = 1 there is no variance."""
+
+    value: float
+    variance: float  # of `value`
+    freedom: float
+    n: int
+    step: float  # the smallest difference that the values can resolve, as 0.016
+
+    def ratio(self) -> Ratio:
+        """Its 95 % interval is never narrower than the step: equal values of coarse steps are not exact."""
+        if self.n < 2:
+            return Ratio(math.exp(self.value), None, None)
+        half = max(student_t(self.freedom) * math.sqrt(self.variance), self.step)
+        return Ratio(math.exp(self.value), math.exp(self.value - half), math.exp(self.value + half))
+
+    def p_different(self) -> float:
+        """Two-sided p-value of "no difference". A difference below the step is none."""
+        if self.n < 2 or abs(self.value) <= self.step:
+            return 1.0
+        return 2 * tail(self.freedom, abs(self.value) / math.sqrt(self.variance))
+
+    def p_unequal(self, margin: float) -> float:
+        """P-value of "differs by the margin or more": two one-sided tests (D. J. Schuirmann: A comparison of the two
+        one-sided tests procedure and the power approach for assessing the equivalence of average bioavailability,
+        Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). The margin is 1 / (1 + m) to 1 + m.
+        """
+        room = math.log1p(margin) - abs(self.value)
+        return 1.0 if self.n < 2 or room <= 0 else tail(self.freedom, room / math.sqrt(self.variance))
+
+    def at_least(self, variance: float, freedom: float) -> "Contrast":
+        """With a variance that is not smaller than this one.
+
+        A larger own variance is the sum of this one and an excess with the own degrees of freedom (Satterthwaite).
+        """
+        excess = self.variance - variance
+        if excess <= 0:
+            return replace(self, variance=variance, freedom=freedom)
+        joined = self.variance**2 / (variance**2 / freedom + excess**2 / self.freedom)
+        return replace(self, freedom=max(self.freedom, joined))
+
+
+def contrast(pairs: Sequence[Pair]) -> Contrast:
+    """The mean over the points; all values are positive."""
+    if all(len(_common(pair)) > 1 for pair in pairs):
+        return _paired(pairs)
+    return _unpaired(pairs)
+
+
+def _common(pair: Pair) -> list[Block]:
+    series, baseline = pair
+    return [block for block in series.values if block in baseline.values]
+
+
+def _step(pairs: Sequence[Pair]) -> float:
+    return max(max(series.step, baseline.step) for series, baseline in pairs)
+
+
+def _paired(pairs: Sequence[Pair]) -> Contrast:
+    means, sums = [], Influences()
+    for series, baseline in pairs:
+        logs = {block: math.log(series.values[block] / baseline.values[block]) for block in _common((series, baseline))}
+        means.append(sums.add(logs, len(pairs)))
+    variance = sums.variance()
+    return _made(means, variance, sums.least - 1, sums.least, _step(pairs))
+
+
+def _unpaired(pairs: Sequence[Pair]) -> Contrast:
+    sides = []
+    for side in (0, 1):
+        sums = Influences(by_run=all(_runs(one) >= LEAST_RUNS for pair in pairs for one in pair))
+        logs = [{block: math.log(value) for block, value in pair[side].values.items()} for pair in pairs]
+        sides.append(([sums.add(each, len(pairs)) for each in logs], sums))
+    (mine, own), (theirs, others) = sides
+    parts = [(sums.variance(), sums.least - 1.0) for sums in (own, others)]
+    means = [one - other for one, other in zip(mine, theirs, strict=True)]
+    return _made(means, *_welch(parts), min(own.least, others.least), _step(pairs))
+
+
+def _runs(one: Measured) -> int:
+    return len({run for run, _ in one.values})
+
+
+def _made(means: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
+    """Equal values of coarse steps still have the variance of rounding, step^2 / 12 for each of two values
+    (W. F. Sheppard: On the calculation of the most probable values of frequency-constants, Proceedings of the London
+    Mathematical Society 29, 1898)."""
+    floor = step**2 / 6 / n
+    return Contrast(math.fsum(means) / len(means), max(variance, floor), max(freedom, 1.0), n, step)
+
+
+class Influences:
+    """What each block adds to the mean over all points."""
+
+    def __init__(self, *, by_run: bool = False) -> None:
+        self._by_run = by_run
+        self._sums: dict[Hashable, float] = {}
+        self.least = 0  # blocks (or runs) at the point that has the fewest
+
+    def add(self, logs: Mapping[Block, float], points: int) -> float:
+        """Add one of so many points; its mean."""
+        mean = math.fsum(logs.values()) / len(logs)
+        units = set()
+        for block, value in logs.items():
+            unit: Hashable = block[0] if self._by_run else block
+            units.add(unit)
+            self._sums[unit] = self._sums.get(unit, 0.0) + (value - mean) / (len(logs) * points)
+        self.least = min(self.least or len(units), len(units))
+        return mean
+
+    def variance(self) -> float:
+        count = len(self._sums)
+        return math.fsum(value**2 for value in self._sums.values()) * count / (count - 1) if count > 1 else 0.0
+
+
+def _welch(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The sum of variances and its degrees of freedom, (sum v)^2 / sum(v^2 / freedom)."""
+    known = [(variance, freedom) for variance, freedom in parts if freedom > 0]
+    total = math.fsum(variance for variance, _ in known)
+    below = math.fsum(variance**2 / freedom for variance, freedom in known)
+    return total, total**2 / below if below else math.fsum(freedom for _, freedom in known)
+
+
+def within_variance(points: Sequence[Contrast], mean: Contrast) -> float:
+    """The part of the points' variances that blocks do not explain: (sum v - P V) / (P - 1)."""
+    if len(points) < 2:
+        return 0.0
+    return max(0.0, math.fsum(one.variance for one in points) - len(points) * mean.variance) / (len(points) - 1)
+
+
+def pooled_freedom(points: Sequence[Contrast], mean: Contrast) -> float:
+    """Degrees of freedom of the mean of the points' variances: f (sum v)^2 / ((P V)^2 + (P - 1) W^2), W within blocks.
+
+    Points of a block share an error, so their variances are not independent. This is Satterthwaite's approximation for
+    the comparison of two whole plots at one level of the subplot (F. E. Satterthwaite: An approximate distribution of
+    estimates of variance components, Biometrics Bulletin 2, 1946; W. G. Cochran, G. M. Cox: Experimental Designs,
+    2nd ed., 1957, section 7.1).
+    """
+    count, within = len(points), within_variance(points, mean)
+    total = math.fsum(one.variance for one in points)
+    below = (count * mean.variance) ** 2 + (count - 1) * within**2
+    return mean.freedom * total**2 / below if below else mean.freedom
+
+
+def same_order(pairs: Iterable[Pair]) -> str:
+    """ "before" or "after" if the series was always measured so, else "". Then drift looks like a difference.
+
+    Paired: in every block, on average over the points. Else: all blocks of one series before all of the other.
+    """
+    given = list(pairs)
+    blocks: dict[Block, float] = {}
+    for series, baseline in given:
+        for block in _common((series, baseline)):
+            blocks[block] = blocks.get(block, 0.0) + series.at[block] - baseline.at[block]
+    if blocks:
+        return "" if len(blocks) < 2 else _always(min(blocks.values()), max(blocks.values()))
+    mine = [at for series, _ in given for at in series.at.values()]
+    theirs = [at for _, baseline in given for at in baseline.at.values()]
+    return _always(min(mine) - max(theirs), max(mine) - min(theirs)) if mine else ""
+
+
+def _always(least: float, most: float) -> str:
+    return "after" if least > 0 else "before" if most < 0 else ""

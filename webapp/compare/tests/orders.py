@@ -1,0 +1,18 @@
+"""The order in which results were measured."""
+
+from datetime import timedelta
+from itertools import groupby
+
+from webapp.results.models import Result
+from webapp.runs.models import Run
+from webapp.tests.factories.results import START
+
+
+def alternate(run: Run) -> None:
+    """Every second repeat ran in reverse, as in a randomised run; a `Lab` measures one series after the other."""
+    results = run.results.select_related("trial").order_by("trial__repeat", "trial__index", "id")
+    for repeat, members in groupby(results, key=lambda result: result.trial.repeat):
+        for place, result in enumerate(members):
+            seconds = place if repeat % 2 else -place
+            at = START + timedelta(hours=repeat, seconds=seconds)
+            Result.objects.filter(pk=result.pk).update(measured_at=at)
