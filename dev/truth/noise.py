@@ -45,7 +45,8 @@ def quiet(chance: np.random.Generator, trials: Trials) -> Noise:
 
 def uneven(chance: np.random.Generator, trials: Trials) -> Noise:
     """Half of the points have ten times the noise of the others."""
-    return white(chance, trials, 1.0) * np.where(np.asarray(trials.points) % 2, 0.005, 0.05)
+    made: Noise = white(chance, trials, 1.0) * np.where(np.asarray(trials.points) % 2, 0.005, 0.05)
+    return made
 
 
 def walk(chance: np.random.Generator, trials: Trials) -> Noise:
