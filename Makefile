@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz faults lab
+.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz truth-statistics faults lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -9,7 +9,7 @@ DEV := $(PYTHON) -m dev
 FUZZ := --hypothesis-profile=fuzz worker/contract/tests/test_damaged.py webapp/worker_api/tests/test_damaged.py
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-16s %s\n' "$$name" "$$text"; done
 
 demo: ## set up, start everything on this machine, measure its storage, print the address
 	@.ci/setup
@@ -66,6 +66,10 @@ bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts memor
 fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesis-seed=S")
 	@.ci/setup --tests
 	@$(DEV) test "$(FUZZ) $(ARGS)"
+
+truth-statistics: ## simulate pages where nothing differs and count false claims (ARGS="--pages N --seed S")
+	@.ci/setup --tests
+	@$(DEV).truth $(ARGS)
 
 faults: ## inject 200 faults into a private installation and check its invariants (ARGS="--faults N --seed S")
 	@.ci/setup --tests

@@ -4,13 +4,12 @@ Merging is exact: fio uses the same buckets for every repeat, so counts add up. 
 percentile is off by at most that much (worker.contract.histogram).
 """
 
-import math
 from collections.abc import Mapping
 
 from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level, Struct
 from webapp.results.reading.rows import ResultRow, read_histograms
-from worker.contract.histogram import LEAST_COUNT, Histogram, merge
+from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.packing import unpack
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
@@ -27,11 +26,6 @@ class Distribution(Struct, frozen=True, kw_only=True):
     percentiles_ns: tuple[int | None, ...]
     cdf_ns: tuple[int, ...]
     cdf_shares: tuple[float, ...]  # share of the I/Os that took at most `cdf_ns`
-
-
-def least_count(percent: float) -> int:
-    """The number of I/Os that a percentile needs: ten beyond it, 10 / (1 - q)."""
-    return LEAST_COUNT.get(percent, math.ceil(round(10 / (1 - percent / 100), 6)))
 
 
 def distributions(point: ChartPoint) -> tuple[Distribution, ...]:
@@ -51,14 +45,10 @@ def _distribution(
         is_baseline=series.key == baseline,
         repeats=len(rows),
         ios=whole.total,
-        percentiles_ns=tuple(_percentile(whole, percent) for percent in PERCENTS),
+        percentiles_ns=tuple(supported_percentile(whole, percent) for percent in PERCENTS),
         cdf_ns=latencies,
         cdf_shares=shares,
     )
-
-
-def _percentile(whole: Histogram, percent: float) -> int | None:
-    return whole.percentile(percent) if whole.total >= least_count(percent) else None
 
 
 def _cumulative(whole: Histogram) -> tuple[tuple[int, ...], tuple[float, ...]]:

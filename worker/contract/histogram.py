@@ -4,6 +4,7 @@ fio's buckets are at most 1/64 wide relative to their value, so any quantile rea
 from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
@@ -53,12 +54,15 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     return Histogram(latency_ns=tuple(ordered), counts=tuple(counts[b] for b in ordered))
 
 
-# A percentile says something only where enough I/Os lie beyond it: percent -> least count in the interval.
-LEAST_COUNT = {50.0: 10, 95.0: 200, 99.0: 1_000, 99.9: 10_000, 99.99: 100_000}
+LEAST_BEYOND = 10  # I/Os on the smaller side of a percentile: fewer say little about it (our convention)
+
+
+def least_count(percent: float) -> int:
+    """The number of I/Os that a percentile needs: p99 1,000, p99.9 10,000, the median 20, p1 1,000."""
+    share = min(percent, 100 - percent) / 100
+    return math.ceil(round(LEAST_BEYOND / share, 6)) if share > 0 else 1
 
 
 def supported_percentile(histogram: Histogram, percent: float) -> int | None:
     """The percentile in ns, or None where the interval holds too few I/Os for it."""
-    if histogram.total < LEAST_COUNT.get(percent, 1):
-        return None
-    return histogram.percentile(percent)
+    return histogram.percentile(percent) if histogram.total >= least_count(percent) else None

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.compare.chart_points import chart_point, chart_points
-from webapp.compare.latency import PERCENTS, distributions, least_count
+from webapp.compare.latency import PERCENTS, distributions
 from webapp.compare.query import CompareQuery, CompareRefused
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
-from worker.contract.histogram import Histogram, merge
+from worker.contract.histogram import Histogram, least_count, merge
 from worker.contract.packing import pack
 
 ENGINES = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.compare.latency import PERCENTS, Distribution, least_count
+from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.sentences import form_of, shown
 from webapp.core.formatting import latency
+from worker.contract.histogram import least_count
 
 
 @dataclass(frozen=True)

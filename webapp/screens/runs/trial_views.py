@@ -24,7 +24,7 @@ from webapp.screens.doubts import doubts, steadiness_words
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
-from worker.contract.histogram import Histogram
+from worker.contract.histogram import supported_percentile
 from worker.contract.packing import unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
@@ -32,7 +32,6 @@ METRICS_SHOWN = (
     "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999", "latency_max",
     "latency_stddev",
 )  # fmt: skip
-MIN_BEYOND = 10  # I/Os required on the smaller side of a percentile, as in contract.histogram
 
 
 def _trial(run: int, number: int) -> Trial:
@@ -65,12 +64,7 @@ def _percentiles(results: list[ResultRow]) -> list[tuple[str, list[int | None]]]
     histograms = [unpack(stored[result.id]) for result in results]
     if not any(histogram.counts for histogram in histograms):
         return []
-    return [(f"p{percent:g}", [_supported(each, percent) for each in histograms]) for percent in PERCENTILES]
-
-
-def _supported(histogram: Histogram, percent: float) -> int | None:
-    beyond = histogram.total * min(percent, 100 - percent) / 100
-    return histogram.percentile(percent) if beyond >= MIN_BEYOND * (1 - 1e-9) else None
+    return [(f"p{percent:g}", [supported_percentile(each, percent) for each in histograms]) for percent in PERCENTILES]
 
 
 def _skippable(trial: Trial) -> dict[str, object]:
