@@ -22,7 +22,7 @@ SEED = 20240501
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make truth-statistics", description="False claims, coverage and power.")
-    parser.add_argument("--pages", type=int, default=1000, help="for each scenario")
+    parser.add_argument("--pages", type=int, default=500, help="for each scenario")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)

@@ -86,7 +86,8 @@ def drift(chance: np.random.Generator, trials: Trials) -> Noise:
 
 def bimodal(chance: np.random.Generator, trials: Trials) -> Noise:
     """Every trial is in one of two modes by chance; the slower one is 20 % slower."""
-    return np.log(0.8) * chance.integers(0, 2, len(trials)) + white(chance, trials, 0.003)
+    made: Noise = np.log(0.8) * chance.integers(0, 2, len(trials)) + white(chance, trials, 0.003)
+    return made
 
 
 def bucketed(chance: np.random.Generator, trials: Trials) -> Noise:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from webapp.compare.blocks import Measured
-from webapp.compare.claims import NOTHING, Claim, Test, claims
+from webapp.compare.claims import LEAST_BLOCKS, NOTHING, Claim, Test, claims
 from webapp.compare.contrasts import Contrast, Pair, contrast, pooled_freedom, same_order, within_variance
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.statistics import Ratio
 
-# A point is set apart from the mean if its ratio is 0, or is twice or half the median (our convention), as long as
-# such points are few: a geometric mean over 13 equal points and one of ×0.01 describes none of them.
+# A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the
+# median (our convention), as long as such points are few: a geometric mean over 13 equal points and one of ×0.01
+# describes none of them.
 _FAR = math.log(2)
 _FEW = 1 / 4
 SeriesKey = tuple[str, str]  # keys of panel and series
@@ -83,11 +84,13 @@ class _Chart:
         self._pool()
 
     def _apart(self, keys: Sequence[CellKey]) -> tuple[CellKey, ...]:
-        values = {key: self.contrasts[key].value for key in keys if key in self.contrasts}
-        zero = [key for key in keys if key not in values]
-        middle = median(values.values()) if values else 0.0
-        far = [key for key, value in values.items() if abs(value - middle) > _FAR]
-        return tuple(sorted([*zero, *far] if len(far) <= _FEW * len(values) else zero, key=keys.index))
+        """Zeros, points with too few repeats among others, and points far from the others if they are few."""
+        known = {key: self.contrasts[key] for key in keys if key in self.contrasts}
+        enough = [key for key, one in known.items() if one.n >= LEAST_BLOCKS] or list(known)
+        middle = median(known[key].value for key in enough) if enough else 0.0
+        far = [key for key in enough if abs(known[key].value - middle) > _FAR]
+        left = [key for key in enough if key not in far] if len(far) <= _FEW * len(enough) else enough
+        return tuple(key for key in keys if key not in left)
 
     def inside(self, series: str) -> list[CellKey]:
         return [key for key in self.keys[series] if key not in self.apart[series]]
@@ -101,14 +104,11 @@ class _Chart:
     def _pool(self) -> None:
         """The mean variance of a block over all points, and its degrees of freedom."""
         self._variance, self._freedom = 0.0, 1.0
-        repeated = [one for one in self.contrasts.values() if one.n > 1]
+        repeated = {series: mean for series, mean in self.means.items() if mean and mean.n > 1}
         if repeated:
-            self._variance = fmean(one.variance * one.n for one in repeated)
-            self._freedom = min((self._series_freedom(series) for series in self.keys), default=1.0)
-
-    def _series_freedom(self, series: str) -> float:
-        mean, points = self.means[series], self._inside_contrasts(series)
-        return pooled_freedom(points, mean) if mean and mean.n > 1 else 1.0
+            inside = {series: self._inside_contrasts(series) for series in repeated}
+            self._variance = fmean(one.variance * one.n for points in inside.values() for one in points)
+            self._freedom = min(pooled_freedom(inside[series], mean) for series, mean in repeated.items())
 
     def _inside_contrasts(self, series: str) -> list[Contrast]:
         return [self.contrasts[key] for key in self.inside(series)]

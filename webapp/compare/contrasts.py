@@ -158,17 +158,18 @@ def within_variance(points: Sequence[Contrast], mean: Contrast) -> float:
 
 
 def pooled_freedom(points: Sequence[Contrast], mean: Contrast) -> float:
-    """Degrees of freedom of the mean of the points' variances: f (sum v)^2 / ((P V)^2 + (P - 1) W^2), W within blocks.
+    """Degrees of freedom of the mean of the points' variances, the smaller of two approximations by Satterthwaite (An
+    approximate distribution of estimates of variance components, Biometrics Bulletin 2, 1946):
 
-    Points of a block share an error, so their variances are not independent. This is Satterthwaite's approximation for
-    the comparison of two whole plots at one level of the subplot (F. E. Satterthwaite: An approximate distribution of
-    estimates of variance components, Biometrics Bulletin 2, 1946; W. G. Cochran, G. M. Cox: Experimental Designs,
-    2nd ed., 1957, section 7.1).
+    - points of a block share an error: f (sum v)^2 / ((P V)^2 + (P - 1) W^2), W within blocks, as for two whole plots
+      at one level of the subplot (W. G. Cochran, G. M. Cox: Experimental Designs, 2nd ed., 1957, section 7.1);
+    - points have unequal noise: (sum v)^2 / sum(v^2 / f).
     """
     count, within = len(points), within_variance(points, mean)
     total = math.fsum(one.variance for one in points)
-    below = (count * mean.variance) ** 2 + (count - 1) * within**2
-    return mean.freedom * total**2 / below if below else mean.freedom
+    shared = ((count * mean.variance) ** 2 + (count - 1) * within**2) / mean.freedom
+    unequal = math.fsum(one.variance**2 / one.freedom for one in points)
+    return total**2 / max(shared, unequal) if total else mean.freedom
 
 
 def same_order(pairs: Iterable[Pair]) -> str:

@@ -163,9 +163,9 @@ class Statement:
     def _points_apart(self) -> str:
         said = []
         if len(self.different) > 1 and self.points > 1:
-            low, high = min(self.different), max(self.different)
+            low, high = (shown(value, self.form) for value in (min(self.different), max(self.different)))
             number = "all" if len(self.different) == self.points else f"{len(self.different)} points"
-            said.append(f"{number} from {shown(low, self.form)} to {shown(high, self.form)}")
+            said.append(f"{number} {low}" if low == high else f"{number} from {low} to {high}")
         elif len(self.different) == 1 and self.points > 1:
             said.append(f"1 point differs: {shown(self.different[0], self.form)}")
         return "".join(f"; {text}" for text in (*said, *self.apart))

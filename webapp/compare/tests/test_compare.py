@@ -143,6 +143,16 @@ def test_one_point_far_from_the_others_is_set_apart_from_the_mean(lab: Lab) -> N
     assert said.endswith(", 13 of 14 points; ×0.01 at 3.")
 
 
+def test_a_point_with_failed_repeats_is_set_apart_from_the_mean(lab: Lab) -> None:
+    for depth in (1, 2, 4):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(*(62.0, 62.0, 62.0)[: depth if depth == 1 else 3], iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3), 2 of 3 points; ")
+    assert said.endswith("; ×0.62 at 1 (n = 1).")
+
+
 def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
     for depth in (1, 2):
         lab.measure(99.0, 100.0, 101.0, iodepth=depth)
