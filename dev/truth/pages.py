@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -130,13 +131,13 @@ _TARGET = TargetFacts(
 
 
 def _row(trial: PlannedTrial) -> ResultRow:
-    return ResultRow(
-        id=trial.index, direction="read", measured_at=START + timedelta(seconds=15 * trial.index), kernel_lines=0,
-        invalid=False, ios=0, bytes=0, runtime_ms=1000 * SECONDS, iops=0.0, bytes_per_s=0.0, latency_kind="lat",
-        latency_min_ns=0.0, latency_mean_ns=0.0, latency_max_ns=0.0, latency_stddev_ns=0.0, p50_ns=None, p95_ns=None,
-        p99_ns=None, p999_ns=None, metrics={}, repeat=trial.repeat, engine_version="fio", point_key=trial.point_key,
-        configuration=hashlib.sha256(repr(trial.settings).encode()).hexdigest(), trial_id=str(trial.index),
-        trial=trial.number, why_invalid="", run=1, plan="truth", plan_title="Truth", label="", host="a", target="nvme",
-        target_name="a/nvme", model="M", serial="S1", point=trial.point,
-        facts={f"device.{name}": value for name, value in trial.settings.items()},
-    )  # fmt: skip
+    """A row with what a comparison reads; the rest is empty."""
+    given: dict[str, Any] = {
+        "id": trial.index, "direction": "read", "measured_at": START + timedelta(seconds=15 * trial.index),
+        "invalid": False, "ios": 0, "runtime_ms": 1000 * SECONDS, "iops": 0.0, "repeat": trial.repeat,
+        "point_key": trial.point_key, "configuration": hashlib.sha256(repr(trial.settings).encode()).hexdigest(),
+        "trial_id": str(trial.index), "trial": trial.number, "run": 1, "host": "a", "target": "nvme",
+        "target_name": "a/nvme", "point": trial.point, "summed_ids": (),
+        "facts": {f"device.{name}": value for name, value in trial.settings.items()},
+    }  # fmt: skip
+    return ResultRow(**(dict.fromkeys(ResultRow.__struct_fields__, "") | given))
