@@ -6,7 +6,7 @@ luck. Likewise the mean over points is at least as uncertain as the differences 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from webapp.compare.blocks import Measured
@@ -122,7 +122,7 @@ class _Chart:
         if len(inside) == 1:
             return self.point_test(inside[0])
         floor = within_variance(self._inside_contrasts(series), mean) / len(inside)
-        return Test(mean, mean.at_least(floor, mean.freedom))
+        return Test(mean, replace(mean, variance=max(mean.variance, floor)))
 
 
 def _comparable(pair: Pair) -> bool:

@@ -105,6 +105,14 @@ def test_points_with_noise_of_their_own_share_their_degrees_of_freedom() -> None
     assert 2 <= pooled_freedom(points, mean) <= 4
 
 
+def test_a_larger_own_variance_keeps_the_freedom_that_the_pooled_part_lends_it() -> None:
+    quiet = Contrast(value=0.05, variance=1.0, freedom=2, n=3, step=1e-9).at_least(4.0, 10)
+    assert (quiet.variance, quiet.freedom) == (4.0, 10)
+    noisy = Contrast(value=0.05, variance=8.0, freedom=2, n=3, step=1e-9).at_least(4.0, 10)
+    # 8 is the sum of 4 with 10 degrees of freedom and of 4 with 2: 64 / (16 / 10 + 16 / 2)
+    assert (noisy.variance, noisy.freedom) == (8.0, pytest.approx(64 / 9.6))
+
+
 def test_a_repeat_that_failed_is_left_out_of_its_pair() -> None:
     full, missing = cell(90.0, 100.0, 110.0, 300.0), cell(49.0, 50.0, 51.0)
     assert contrast([(full, missing)]).value == contrast([(cell(90.0, 100.0, 110.0), missing)]).value
