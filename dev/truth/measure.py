@@ -13,7 +13,7 @@ from dev.truth.pages import GRIDS, Scenario, page
 from webapp.compare.comparison import Comparison
 from webapp.plans.document import Order
 
-MOST_FALSE_PAGES, MOST_FALSE_HEADLINES = 0.05, 0.02
+MAX_FALSE_PAGES, MAX_FALSE_HEADLINES = 0.05, 0.02
 COVERAGE = (0.93, 0.97)
 LEAST_POWER, LEAST_EQUIVALENCE = 0.85, 0.80
 NOISES = [name for name in MODELS if name != "quiet"]
@@ -42,8 +42,8 @@ class FalseClaims:
     def ok(self) -> bool:
         """Within the limits, give or take the error of the simulation."""
         return (
-            self.page_rate <= _allowed(MOST_FALSE_PAGES, self.pages)
-            and self.headline_rate <= _allowed(MOST_FALSE_HEADLINES, self.pages)
+            self.page_rate <= _allowed(MAX_FALSE_PAGES, self.pages)
+            and self.headline_rate <= _allowed(MAX_FALSE_HEADLINES, self.pages)
             and not self.unwarned
         )
 
@@ -104,7 +104,7 @@ def figures(pages: int, seed: int) -> Iterator[Figure]:
         name = f"equivalence found, margin 5 %, 1 % noise, n = 5, {points} points"
         yield Figure(name, _equal(Scenario("quiet", 5, points), pages, seed), LEAST_EQUIVALENCE, 1.0, pages)
     name = "equivalence claimed although the difference is the margin, 1 % noise, n = 5"
-    yield Figure(name, _equal(Scenario("quiet", 5, effect=0.05), pages, seed), 0.0, MOST_FALSE_PAGES, pages)
+    yield Figure(name, _equal(Scenario("quiet", 5, effect=0.05), pages, seed), 0.0, MAX_FALSE_PAGES, pages)
 
 
 def _coverage(scenario: Scenario, pages: int, seed: int) -> list[Figure]:

@@ -12,9 +12,9 @@ from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.compare.models import SavedComparison
 from webapp.compare.services import (
-    MOST_NOTE,
-    MOST_QUERY,
-    MOST_TITLE,
+    MAX_NOTE,
+    MAX_QUERY,
+    MAX_TITLE,
     change_comparison,
     copy_comparison,
     delete_comparison,
@@ -44,17 +44,17 @@ class SavedOut(Schema):
 class NewSaved(Input):
     """`query` as in the address of the page or of `GET /compare`, without `?`."""
 
-    title: str = Field(max_length=MOST_TITLE)
-    note: str = Field("", max_length=MOST_NOTE)
-    query: str = Field(max_length=MOST_QUERY)
+    title: str = Field(max_length=MAX_TITLE)
+    note: str = Field("", max_length=MAX_NOTE)
+    query: str = Field(max_length=MAX_QUERY)
 
 
 class ChangedSaved(Input):
     """What is left out stays as it is."""
 
-    title: str | None = Field(None, max_length=MOST_TITLE)
-    note: str | None = Field(None, max_length=MOST_NOTE)
-    query: str | None = Field(None, max_length=MOST_QUERY)
+    title: str | None = Field(None, max_length=MAX_TITLE)
+    note: str | None = Field(None, max_length=MAX_NOTE)
+    query: str | None = Field(None, max_length=MAX_QUERY)
 
 
 def _saved(pk: int) -> SavedComparison:

@@ -12,9 +12,9 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 
-MOST_QUERY = 8_000
-MOST_TITLE = 200
-MOST_NOTE = 20_000
+MAX_QUERY = 8_000
+MAX_TITLE = 200
+MAX_NOTE = 20_000
 
 
 def may_change(saved: SavedComparison, user: User) -> bool:
@@ -46,7 +46,7 @@ def change_comparison(*, saved: SavedComparison, title: str, note: str, query: s
 @transaction.atomic
 def copy_comparison(*, saved: SavedComparison, by: User) -> SavedComparison:
     """Anybody's, as one's own."""
-    title = f"{saved.title[: MOST_TITLE - len(_COPY)]}{_COPY}"
+    title = f"{saved.title[: MAX_TITLE - len(_COPY)]}{_COPY}"
     copy = SavedComparison.objects.create(
         owner=by, title=title, note=saved.note, query=saved.query, query_version=saved.query_version
     )
@@ -87,9 +87,9 @@ def _checked(title: str, note: str, query: str) -> dict[str, str]:
     title, note = title.strip(), note.strip()
     if not title:
         raise Refusal("title_missing", "Give the comparison a title.")
-    if len(title) > MOST_TITLE:
-        raise Refusal("title_too_long", f"The title has {len(title)} characters; at most {MOST_TITLE} fit.")
-    if len(note) > MOST_NOTE or len(query) > MOST_QUERY:
+    if len(title) > MAX_TITLE:
+        raise Refusal("title_too_long", f"The title has {len(title)} characters; at most {MAX_TITLE} fit.")
+    if len(note) > MAX_NOTE or len(query) > MAX_QUERY:
         raise Refusal("comparison_too_long", "The note or the choice is too long to be kept. Choose fewer things.")
     return {"title": title, "note": note, "query": _checked_query(query)}
 
