@@ -51,7 +51,7 @@ def test_it_leads_from_log_in_to_a_comparison(system: System, storage: StorageHo
     page.get_by_text("Table of values").click()
     expect(page.locator("#time-table tbody tr").nth(1)).to_contain_text(re.compile(r"\d"))
     page.get_by_text("Save comparison").click()
-    page.get_by_label("Title").fill("Engines on day one")
+    page.get_by_label("Title", exact=True).fill("Engines on day one")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("heading", name="Engines on day one")).to_be_visible()
     assert problems == []

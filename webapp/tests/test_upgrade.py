@@ -15,7 +15,7 @@ from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch
 
 pytestmark = [pytest.mark.pipeline]
 
-BOTH, NEW = (1, 2), (2, 2)  # oldest and newest version understood; ours is 1 alone
+BOTH, NEW = (2, 3), (3, 3)  # oldest and newest version understood; ours is 2 alone
 Versions = tuple[int, int]
 
 
@@ -67,21 +67,21 @@ def test_it_upgrades_the_server_first_and_the_worker_later(system: System, stora
     """In between the worker is one version behind; what it had on its disk when it was upgraded is taken."""
     serve(system, BOTH)
     assert ended_well(system, system.start_run(plan(), scratch(storage)))
-    assert storage.host.contract == 1
+    assert storage.host.contract == 2
     run = with_a_spool(system, storage)
     system.web.start()
     as_worker(storage, BOTH)
     storage.start()
     assert ended_well(system, run)
-    assert storage.host.contract == 2
-    assert storage.enrolment["contract"] == 2
+    assert storage.host.contract == 3
+    assert storage.enrolment["contract"] == 3
 
 
 def test_it_goes_on_with_a_worker_one_version_ahead(system: System, storage: StorageHost) -> None:
     storage.stop()
     as_worker(storage, BOTH)
     storage.start()
-    assert storage.host.contract == 1
+    assert storage.host.contract == 2
     assert ended_well(system, system.start_run(plan(), scratch(storage)))
 
 
@@ -94,7 +94,7 @@ def test_it_refuses_a_worker_of_no_common_version_in_words_and_loses_nothing(
     as_worker(storage, NEW)
     argv = storage.command("doctor")
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert "Hello is of contract version 2; this side understands 1 to 1. Upgrade this side." in done.stdout
+    assert "Hello is of contract version 3; this side understands 2 to 2. Upgrade this side." in done.stdout
     seen = len(storage.log)
     storage.launch()
     system.until(lambda: "Reports stay on disk" in storage.log[seen:], limit_s=30, what="reports are refused")

@@ -198,7 +198,7 @@ def test_it_draws_distributions_and_time_lines(
 def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problems: list[str]) -> None:
     page.goto(f"{ADDRESS}&chart=heat")
     page.get_by_text("Save comparison").click()
-    page.get_by_label("Title").fill("Engines")
+    page.get_by_label("Title", exact=True).fill("Engines")
     page.get_by_label("Note").fill("As delivered")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("heading", name="Engines")).to_be_visible()

@@ -32,7 +32,7 @@ def test_a_plan_is_made_from_nothing(page: Page, target: Target, problems: list[
     page.goto("/plans/")
     page.get_by_role("link", name="New plan").click()
     page.wait_for_url("**/plans/new/")
-    page.get_by_label("Title").fill("Schedulers")
+    page.get_by_label("Title", exact=True).fill("Schedulers")
     levels(page, "Block size").fill("512..4M *2")
     expect(page.locator("#cost-trials")).to_have_text("168")
     page.get_by_label("Factor to add of part 1").select_option("scheduler")
@@ -166,14 +166,14 @@ def test_it_warns_before_what_was_typed_is_left(page: Page, target: Target) -> N
     page.goto("/plans/")
     assert asked == []
     page.goto("/plans/new/")
-    page.get_by_label("Title").fill("Half a plan")
+    page.get_by_label("Title", exact=True).fill("Half a plan")
     page.goto("/plans/")
     assert asked == ["beforeunload"]
 
 
 def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[str]) -> None:
     page.goto("/plans/new/")
-    page.get_by_label("Title").fill("Typed for an hour")
+    page.get_by_label("Title", exact=True).fill("Typed for an hour")
     cookies = [cookie for cookie in page.context.cookies() if cookie["name"] != "sessionid"]
     page.context.clear_cookies()
     page.context.add_cookies(cookies)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/plans/new/")
-    expect(page.get_by_label("Title")).to_have_value("Typed for an hour")
+    expect(page.get_by_label("Title", exact=True)).to_have_value("Typed for an hour")
     expect(levels(page, "Queue depth")).to_have_value("1, 2, 4")
     expect(page.get_by_text("This is the plan that you had typed")).to_be_visible()
     assert problems == []
@@ -246,10 +246,10 @@ def test_the_editor_works_without_script(page: Page, target: Target) -> None:
     quiet = plain.new_page()
     quiet.set_default_timeout(PATIENCE_MS)
     quiet.goto("/plans/new/")
-    quiet.get_by_label("Title").fill("By hand")
+    quiet.get_by_label("Title", exact=True).fill("By hand")
     quiet.get_by_role("button", name="Add factor").nth(0).click()
     quiet.get_by_role("button", name="Remove Engine").click()
-    expect(quiet.get_by_label("Title")).to_have_value("By hand")
+    expect(quiet.get_by_label("Title", exact=True)).to_have_value("By hand")
     levels(quiet, "Queue depth").fill("1, 2")
     quiet.get_by_role("button", name="#3", exact=True).click()
     expect(quiet.locator("#job-title")).to_contain_text("#3 ")
