@@ -46,7 +46,7 @@ def test_it_leads_from_the_line_to_the_host_and_its_log(system: System, page: Pa
     page.get_by_role("button", name="Rename rack1").click()
     expect(page.get_by_role("heading", name="rack2")).to_be_visible()
     page.goto("/hosts/rack1/")
-    expect(page.get_by_text("rack1 is called rack2 now.")).to_be_visible()
+    expect(page.get_by_text("rack1 is now called rack2.")).to_be_visible()
     page.get_by_role("link", name="Manage").click()
     page.get_by_label("Note: why").fill("new drives")
     page.get_by_role("button", name="Start maintenance of rack2").click()

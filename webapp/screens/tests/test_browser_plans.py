@@ -204,7 +204,7 @@ def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Ta
     page.get_by_label("or choose a file").set_input_files(file)
     page.get_by_role("button", name="Import").click()
     page.wait_for_url("**/plans/new/")
-    expect(page.get_by_text("nothing is saved yet")).to_be_visible()
+    expect(page.get_by_text("it is not saved yet")).to_be_visible()
     expect(page.locator("#cost-trials")).to_have_text("3")
     page.get_by_role("button", name="Save plan").click()
     page.wait_for_url("**/plans/fio-job-quick/*")
