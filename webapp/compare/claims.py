@@ -41,7 +41,7 @@ NOTHING = Claim(different=False, equal=False, p=1.0)
 
 
 @dataclass(frozen=True)
-class Test:
+class ContrastTest:
     """`shown` has the interval that readers see. `tested` is the same with the variance of the test, which may be
     larger. `pairs` is the number of pairs from which this one was chosen as the most different."""
 
@@ -50,7 +50,7 @@ class Test:
     pairs: int = 1
 
 
-def claims(tests: Sequence[Test], margin: float) -> list[Claim]:
+def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
     """One for each test.
 
     A difference: the corrected p-value is at most 2.5 %, and the interval shown excludes 1. An equality: the same for

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from webapp.compare.blocks import Measured
-from webapp.compare.claims import LEAST_BLOCKS, NOTHING, Claim, Test, claims
+from webapp.compare.claims import LEAST_BLOCKS, NOTHING, Claim, ContrastTest, claims
 from webapp.compare.contrasts import Contrast, Pair, contrast, pooled_freedom, same_order, within_variance
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.statistics import Ratio
@@ -113,16 +113,16 @@ class _Chart:
     def _inside_contrasts(self, series: str) -> list[Contrast]:
         return [self.contrasts[key] for key in self.inside(series)]
 
-    def point_test(self, key: CellKey) -> Test:
+    def point_test(self, key: CellKey) -> ContrastTest:
         shown = self.contrasts[key]
-        return Test(shown, shown.at_least(self._variance / shown.n, self._freedom))
+        return ContrastTest(shown, shown.at_least(self._variance / shown.n, self._freedom))
 
-    def series_test(self, series: str, mean: Contrast) -> Test:
+    def series_test(self, series: str, mean: Contrast) -> ContrastTest:
         inside = self.inside(series)
         if len(inside) == 1:
             return self.point_test(inside[0])
         floor = within_variance(self._inside_contrasts(series), mean) / len(inside)
-        return Test(mean, replace(mean, variance=max(mean.variance, floor)))
+        return ContrastTest(mean, replace(mean, variance=max(mean.variance, floor)))
 
 
 def _comparable(pair: Pair) -> bool:
@@ -185,7 +185,9 @@ def _points(
     return found, len(tests)
 
 
-def _ranges(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> dict[str, tuple[CellKey, CellKey, int, Test]]:
+def _ranges(
+    grouped: Grouped, cells: Mapping[CellKey, Measured]
+) -> dict[str, tuple[CellKey, CellKey, int, ContrastTest]]:
     """Panel key -> lowest and highest cell, number of cells, and the test between both."""
     found = {}
     for panel in grouped.panels:
@@ -196,6 +198,6 @@ def _ranges(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> dict[str, tu
             others = [contrast([(cells[key], cells[low])]) for key in ordered[1:]]
             shown = others[-1]
             pooled = fmean(one.variance * one.n for one in others) / shown.n
-            test = Test(shown, shown.at_least(pooled, shown.freedom), len(keys) * (len(keys) - 1) // 2)
+            test = ContrastTest(shown, shown.at_least(pooled, shown.freedom), len(keys) * (len(keys) - 1) // 2)
             found[panel.key] = (low, high, len(keys), test)
     return found

@@ -1,5 +1,6 @@
 """Comparisons: results grouped into cells, repeats summarised, series compared with a baseline."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
 from webapp.results.metrics import METRICS, Metric
+from webapp.results.reading.doubts import short_doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 
@@ -129,6 +131,10 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."
+    doubted = Counter(doubt for row in selected.rows for doubt in short_doubts(row))
+    if doubted:
+        words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
+        yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
     yield from _missing_cells(selected.grouped)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:

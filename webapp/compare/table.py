@@ -1,5 +1,6 @@
 """Compute the panels of a comparison from grouped results: cells, ratios and sentences."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
@@ -14,6 +15,7 @@ from webapp.compare.statistics import Ratio, Summary, summarise
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.varying import differing
 from webapp.results.metrics import Metric
+from webapp.results.reading.doubts import short_doubts
 from webapp.results.reading.rows import ResultRow
 
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
@@ -178,6 +180,8 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> 
         yield f"includes invalid results: {'; '.join(reasons)}"
     if mixed := _mixed(rows):
         yield f"mean over {mixed}" if measured.balanced else f"not comparable: repeats mix {mixed}"
+    counted = Counter(doubt for row in rows for doubt in short_doubts(row))
+    yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
     if not measured.positive:
         yield "contains 0"
     if summary.n == 1:

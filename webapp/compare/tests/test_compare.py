@@ -545,3 +545,14 @@ def test_the_latency_view_keeps_directions_of_a_mix_apart_whatever_the_metric(la
     apart = for_latencies(selected)
     assert list(chart_points(apart).values()) == ["read · Queue depth 1", "write · Queue depth 1"]
     assert [len(chart_point(apart, key).result_ids) for key in chart_points(apart)] == [1, 1]
+
+
+def test_results_that_may_not_be_the_speed_of_the_drive_are_doubted(lab: Lab) -> None:
+    first, second, _ = lab.measure(10.0, 11.0, 12.0, direct=True)
+    Result.objects.filter(pk=first.pk).update(steadiness="drifting", steadiness_numbers={"seconds": 60, "drift": 0.2})
+    Result.objects.filter(pk=second.pk).update(steadiness="steady", device_share=0.07)
+    made = compare(ENGINES)
+    (cell,) = made.panels[0].series[0].cells
+    assert cell.doubts[:2] == ("drifting (1 of 3)", "reads not from the drive (1 of 3)")
+    words = "May not be the speed of the drive: 1 drifting, 1 reads not from the drive, of 3 results."
+    assert any(note.startswith(words) for note in made.notes)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from webapp.compare.blocks import Block, Measured
-from webapp.compare.claims import Test as Tested
-from webapp.compare.claims import claims, holm
+from webapp.compare.claims import ContrastTest, claims, holm
 from webapp.compare.contrasts import Contrast, contrast, pooled_freedom, same_order, within_variance
 from webapp.compare.statistics import student_t, summarise
 
@@ -169,14 +168,14 @@ def test_holm_corrects_each_p_value_for_those_that_are_left() -> None:
 def test_the_same_difference_is_claimed_alone_but_not_among_many() -> None:
     made = Contrast(value=0.05, variance=0.014**2, freedom=4, n=5, step=1e-9)
     noise = Contrast(value=0.001, variance=0.014**2, freedom=4, n=5, step=1e-9)
-    alone, *_ = claims([Tested(made, made)], 0.05)
-    among, *_ = claims([Tested(made, made), *[Tested(noise, noise)] * 13], 0.05)
+    alone, *_ = claims([ContrastTest(made, made)], 0.05)
+    among, *_ = claims([ContrastTest(made, made), *[ContrastTest(noise, noise)] * 13], 0.05)
     assert (alone.different, among.different) == (True, False)
 
 
 def test_two_blocks_claim_nothing() -> None:
     made = Contrast(value=1.0, variance=1e-12, freedom=1, n=2, step=1e-9)
-    (claim,) = claims([Tested(made, made)], 0.05)
+    (claim,) = claims([ContrastTest(made, made)], 0.05)
     assert (claim.different, claim.equal) == (False, False)
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.models import Configuration, Result, Sample, StreamRun
+from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
@@ -21,7 +22,6 @@ from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.phases import phase_sentence
 from webapp.runs.services import cancel_run
-from webapp.screens.doubts import doubts, steadiness_words
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.reports import (
     ACCEPTED,

@@ -7,10 +7,10 @@ from functools import lru_cache
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS, Value
 from webapp.results.metrics import METRICS
+from webapp.results.reading.doubts import steadiness_words
 from webapp.results.reading.query import SORTS
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
-from webapp.screens.doubts import steadiness_words
 
 WHEN = "when"
 

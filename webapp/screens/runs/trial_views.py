@@ -12,6 +12,7 @@ from django.utils.http import content_disposition_header
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
+from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
 from webapp.results.reading.trial_streams import trial_streams
@@ -20,7 +21,6 @@ from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialS
 from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
-from webapp.screens.doubts import doubts, steadiness_words
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows

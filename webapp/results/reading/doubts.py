@@ -2,7 +2,7 @@
 
 from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
-from webapp.results.steadiness import NOT_STEADY, Steadiness, Verdict
+from webapp.results.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
 MIN_READ_FROM_DRIVE = 0.9  # share of the bytes that were read
 PURGED = "purged"  # worker.drives.state.DriveState
@@ -15,6 +15,14 @@ def doubts(result: ResultRow) -> list[str]:
         found += _reads_of_nothing(result)
     if result.steadiness in NOT_STEADY:
         found.append(f"not steady, {steadiness_words(result)}")
+    return found
+
+
+def short_doubts(result: ResultRow) -> list[str]:
+    """The same in a few words: `drifting`, `reads from the page cache`."""
+    found = [LABELS[Verdict(result.steadiness)]] if result.steadiness in NOT_STEADY else []
+    if result.direction == "read" and _reads_of_nothing(result):
+        found.append("reads not from the drive" if result.point.get("direct") else "reads from the page cache")
     return found
 
 
