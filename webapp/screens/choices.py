@@ -2,15 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from html import escape
 from typing import NamedTuple
-
-
-@lru_cache(maxsize=20_000)
-def escaped(text: str) -> str:
-    """Escape text for HTML and attributes. Cached, because pages repeat the same few texts."""
-    return escape(text)
 
 
 class Option(NamedTuple):

@@ -30,7 +30,6 @@ from webapp.screens.compare.defaults import choose_for
 from webapp.screens.compare.form import form_of
 from webapp.screens.compare.heat import heat_of
 from webapp.screens.compare.ladder import ladder_of
-from webapp.screens.compare.numbers import number_rows
 from webapp.screens.compare.revision import BEFORE, revised
 from webapp.screens.compare.saved import opened
 from webapp.screens.results.picks import lenient_filter, pairs_of
@@ -140,7 +139,7 @@ def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> 
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
         "payload": means_charts(comparison, options, bounds),
-        "rows": number_rows(table_of(comparison), with_panel=bool(comparison.panel_label)),
+        "rows": table_of(comparison),
         "heat": heat,
     }
 
