@@ -45,6 +45,7 @@ class ResultOut(Schema):
     p999_ns: int | None
     steadiness: str  # too_short, stalled, stepped, drifting, bursty or steady; "" without samples
     steadiness_numbers: dict[str, float]  # shares are fractions: 0.1 is 10 %
+    settings_changed: bool  # by something else, during the measurement
     device_share: float | None  # bytes that the devices counted / bytes of the engine; null where they do not count
     metrics: dict[str, float]  # the engine's own, by name; in the last direction of a trial only
     invalid: bool

@@ -186,6 +186,7 @@ class Result(models.Model):
     steadiness_numbers = models.JSONField(default=dict)
     # Bytes that the devices counted / bytes of the engine; null for trims, and where a device does not count
     device_share = models.FloatField(null=True)
+    settings_changed = models.BooleanField(default=False)  # by something else, during the measurement
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 

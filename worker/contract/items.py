@@ -73,6 +73,7 @@ class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
     before: Text
     asked: Text
     observed: Text
+    meanwhile: bool = False  # read after the measurement: something else changed it from `before` to `observed`
     took_s: Number | None = None  # of a layout that was built for this trial: with taking down what stood before
 
 

@@ -117,8 +117,17 @@ class LayoutStage:
         """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
         asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
         device = ", ".join(built.members)[:MAX_LABEL]
-        told = {"asked": asked, "observed": found.words[:MAX_TEXT], "before": ""}
-        self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, took_s=took_s, **told))
+        self._emit(
+            SettingRecord(
+                at=time.time(),
+                name=layouts.NAME,
+                device=device,
+                before="",
+                asked=asked,
+                observed=found.words[:MAX_TEXT],
+                took_s=took_s,
+            )
+        )
         if found.wrong:
             raise LayoutFailed("layout_clamped", f"{asked} was built differently: {'; '.join(found.wrong)}.")
 

@@ -17,7 +17,17 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from worker import engines, guard, inventory, layouts, policy, process, recipes
-from worker.contract.items import Finished, KernelLog, Observed, Outcome, Phase, PhaseName, Sample, StreamResult
+from worker.contract.items import (
+    Finished,
+    KernelLog,
+    Observed,
+    Outcome,
+    Phase,
+    PhaseName,
+    Sample,
+    SettingRecord,
+    StreamResult,
+)
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Stream
 from worker.drives.purge import PurgeFailed
@@ -57,6 +67,7 @@ class Trial:
         self._limit = WriteLimit(self._wear)
         self._streams = order.streams  # on the layout after it was built
         self._built: Built | None = None
+        self._applied: list[SettingRecord] = []
 
     def run(self) -> Finished:
         """Run until the end. Expected failures become the outcome; only faults of the worker are raised."""
@@ -115,6 +126,8 @@ class Trial:
         self._observe(open_targets, states)
         self._enter(PhaseName.RUN)
         self._run_streams(open_targets)
+        for changed in session.changed_meanwhile(self._applied):
+            self._emit(changed)
 
     def _enter(self, name: PhaseName, **fields: Any) -> None:
         """Start a phase; `fields` are those of the contract."""
@@ -172,6 +185,7 @@ class Trial:
             raise
         for record in records:
             self._emit(record)
+        self._applied = records
 
     def _observe(self, open_targets: Mapping[int, OpenTarget], states: Mapping[str, str]) -> None:
         facts: dict[str, str] = dict(states)

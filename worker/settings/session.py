@@ -60,6 +60,26 @@ def apply_settings(
     return records
 
 
+def changed_meanwhile(applied: Iterable[SettingRecord]) -> list[SettingRecord]:
+    """Read applied settings again after the measurement; a record of each that something else has changed."""
+    latest = {(each.name, each.device): each for each in applied if each.name in REGISTRY}
+    return [changed for each in latest.values() if (changed := _changed(each)) is not None]
+
+
+def _changed(applied: SettingRecord) -> SettingRecord | None:
+    """None also if it cannot be read: the device may be gone, which fails the trial in other words."""
+    setting = REGISTRY[applied.name]
+    try:
+        now = setting.read(applied.device)
+        if setting.verify(applied.device, applied.asked, now):
+            return None
+    except SettingError as error:
+        log.warning("%s of %s cannot be read again: %s", applied.name, named(applied.device), error)
+        return None
+    again = record(applied.device, setting, applied.observed, applied.asked, now)
+    return msgspec.structs.replace(again, meanwhile=True)
+
+
 def restore_other_runs(run: str, journal: Journal) -> None:
     for told in restore_others(run, journal):
         words = f"restored to {told.observed}" if told.restored else f"not restored: {told.note}"

@@ -61,6 +61,7 @@ def _setting(changes: Changes, item: SettingRecord) -> None:
         asked=item.asked,
         observed=item.observed,
         took_s=item.took_s,
+        meanwhile=item.meanwhile,
     )
     changes.rows.append(change)
 

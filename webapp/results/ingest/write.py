@@ -9,7 +9,7 @@ from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun
 from webapp.results.steadiness import steadiness
 from webapp.runs.dispatch.ending import end_attempt
-from webapp.runs.models import Attempt, AttemptState
+from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
 
 
@@ -58,9 +58,11 @@ def _write_results(changes: Changes) -> None:
     """A result says how many lines of the kernel's log are about its attempt, and how steady its samples were."""
     samples = Sample.objects.filter(attempt=changes.attempt).values_list("offset_ms", "length_ms", "ios")
     found = steadiness(samples)
+    changed = SettingChange.objects.filter(attempt=changes.attempt, meanwhile=True).exists()
     lines = KernelLine.objects.filter(attempt=changes.attempt, elsewhere=False).count()
     for result in changes.results:
         result.kernel_lines = lines
+        result.settings_changed = changed
         result.steadiness, result.steadiness_numbers = found.verdict.value, found.numbers
         result.stream_run_id = result.stream_run.pk  # the stream may have been saved after the result was made
     Result.objects.bulk_create(changes.results)

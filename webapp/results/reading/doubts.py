@@ -13,6 +13,8 @@ def doubts(result: ResultRow) -> list[str]:
     found = []
     if result.direction == "read":
         found += _reads_of_nothing(result)
+    if result.settings_changed:
+        found.append("a setting was changed by something else during the measurement")
     if result.steadiness in NOT_STEADY:
         found.append(f"not steady, {steadiness_words(result)}")
     return found
@@ -21,6 +23,8 @@ def doubts(result: ResultRow) -> list[str]:
 def short_doubts(result: ResultRow) -> list[str]:
     """The same in a few words: `drifting`, `reads from the page cache`."""
     found = [LABELS[Verdict(result.steadiness)]] if result.steadiness in NOT_STEADY else []
+    if result.settings_changed:
+        found.append("setting changed meanwhile")
     if result.direction == "read" and _reads_of_nothing(result):
         found.append("reads not from the drive" if result.point.get("direct") else "reads from the page cache")
     return found

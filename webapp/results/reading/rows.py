@@ -48,6 +48,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     metrics: Mapping[str, float]  # of the engine's own
     steadiness: str  # results.steadiness.Verdict, "" without samples
     steadiness_numbers: Mapping[str, float]
+    settings_changed: bool  # by something else, during the measurement
     device_share: float | None  # bytes that the devices counted / bytes of the engine
     repeat: int
     engine_version: str

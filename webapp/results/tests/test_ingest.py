@@ -457,3 +457,12 @@ def test_reads_that_never_reached_the_drive_are_a_doubt(
     (row,) = read_rows(Result.objects.all())
     assert row.device_share == device_bytes / 409_600_000
     assert doubts(row) == words
+
+
+def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> None:
+    changed = SettingRecord(
+        at=AT, name="scheduler", device="sda", before="none", asked="none", observed="bfq", meanwhile=True
+    )
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (RESULT, changed, DONE)))
+    (row,) = read_rows(Result.objects.all())
+    assert doubts(row) == ["a setting was changed by something else during the measurement"]

@@ -221,6 +221,7 @@ class Migration(migrations.Migration):
                 ("asked", models.TextField()),
                 ("observed", models.TextField()),
                 ("took_s", models.FloatField(null=True)),
+                ("meanwhile", models.BooleanField(default=False)),
                 ("restoring", models.BooleanField(default=False)),
                 ("restored", models.BooleanField(default=False)),
                 ("note", models.TextField(blank=True)),

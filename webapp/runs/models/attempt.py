@@ -109,6 +109,7 @@ class SettingChange(models.Model):
     asked = models.TextField()
     observed = models.TextField()
     took_s = models.FloatField(null=True)  # build time of the trial's layout, by the worker's clock
+    meanwhile = models.BooleanField(default=False)  # something else changed it during the measurement
     restoring = models.BooleanField(default=False)  # this row is the restore
     restored = models.BooleanField(default=False)
     note = models.TextField(blank=True)

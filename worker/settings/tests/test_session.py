@@ -304,3 +304,12 @@ def test_every_setting_describes_itself(host: Host) -> None:
         assert all(BY_KEY[other].rank > setting.rank for other in setting.disturbs)
     assert {"none", "mq-deadline"} <= set(REGISTRY["scheduler"].choices(host.device))
     assert msgspec.json.encode(session.restore_all(host.journal)) == b"[]"
+
+
+def test_it_tells_what_something_else_changed_meanwhile(host: Host) -> None:
+    applied = host.apply_settings({"nomerges": "2", "read_ahead_kb": "64"})
+    assert session.changed_meanwhile(applied) == []
+    host.write("read_ahead_kb", "128")
+    (changed,) = session.changed_meanwhile(applied)
+    assert (changed.name, changed.before, changed.asked, changed.observed) == ("read_ahead_kb", "64", "64", "128")
+    assert changed.meanwhile
