@@ -126,7 +126,8 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if selected.invalid:
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
     if selected.missing:
-        yield f"{selected.missing} results are left out: too few I/Os for {selected.metric.label}."
+        why = "too few I/Os" if selected.metric.column else "they have no value"
+        yield f"{selected.missing} results are left out: {why} for {selected.metric.label}."
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:

@@ -95,7 +95,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         learned_runs=clock.learned_runs(),
         unknown_trials=clock.unknown_trials,
         bytes_written_max=sum(written_most(expansion).values()),
-        space_bytes=_total([one for one in files if not one.build]),
+        space_bytes=sum(one.space_bytes for one in files if not one.build),
         layouts_built=len(first),
         unknown_builds=clock.unknown_builds,
         settings_changed=_settings(expansion.trials, targets),
@@ -115,6 +115,7 @@ class _FileSet:
     build: int  # number of the layout that contains them; 0: none. They are deleted with it.
     files: int
     filled: bool
+    space_bytes: int  # with what the workload adds, such as copies
 
 
 def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
@@ -142,8 +143,13 @@ def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_F
     for trial, build in zip(trials, builds, strict=True):
         for target_id in trial.target_ids if trial.kind is TargetKind.DIRECTORY else ():
             key = (target_id, trial.workload.size_bytes or 0, build)
-            old = sets.get(key, _FileSet(*key, files=0, filled=False))
-            sets[key] = _FileSet(*key, max(old.files, trial.workload.files), old.filled or trial.workload.prefill)
+            old = sets.get(key, _FileSet(*key, files=0, filled=False, space_bytes=0))
+            sets[key] = _FileSet(
+                *key,
+                files=max(old.files, trial.workload.files),
+                filled=old.filled or trial.workload.prefill,
+                space_bytes=max(old.space_bytes, trial.workload.space_bytes),
+            )
     return list(sets.values())
 
 

@@ -21,7 +21,7 @@ class Outline:
 
     trials_low: int
     trials_high: int
-    seconds: float | None  # of the maximum; None if trials end by an amount, because their time depends on the drive
+    seconds: float | None  # of the maximum; None if the time depends on the drive
 
 
 def outline(document: PlanDocument) -> Outline:
@@ -34,7 +34,7 @@ def outline(document: PlanDocument) -> Outline:
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)
             seconds[kind] += count * _seconds_each(grid)
-        bound = bound and "amount" not in grid.levels
+        bound = bound and "runtime" in grid.levels and "amount" not in grid.levels
     counts = list(trials.values()) or [0]
     return Outline(min(counts), max(counts), max(seconds.values(), default=0.0) if bound else None)
 
@@ -45,7 +45,7 @@ def _count(grid: PartGrid) -> float:
 
 
 def _seconds_each(grid: PartGrid) -> float:
-    return _mean(grid.levels.get("runtime", ())) + _mean(grid.levels["ramp"]) + OVERHEAD_S
+    return _mean(grid.levels.get("runtime", ())) + _mean(grid.levels.get("ramp", ())) + OVERHEAD_S
 
 
 def _mean(levels: Sequence[Value]) -> float:

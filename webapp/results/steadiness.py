@@ -1,7 +1,8 @@
 """Whether a trial measured one speed: a verdict from the series of its own seconds. Pure.
 
     too short   fewer than 10 s, or fewer than 20 I/Os a second: the series says nothing
-    stalled     2 s or more in a row below 5 % of the usual speed
+    stalled     2 s or more in a row below 5 % of the usual speed (the 0.9 quantile of seconds with I/O), or one sample
+                of 4 s or more: the engine reported nothing for so long
     stepped     two levels that differ by 20 % or more explain half of the variance, more than a line does, and the
                 difference is five standard errors, as the best of many splits is chosen
     drifting    a line explains a change of 10 % or more from start to end, and is significant
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 MIN_SECONDS, MIN_IOS_PER_S = 10, 20
-MIN_COVERED_MS = 500  # of a second, to have a rate
+MAX_SECONDS = 1_000_000  # of a series that is judged
 NEAR_ZERO, STALL_S = 0.05, 2
 STEP, STEP_EXPLAINS, STEP_ERRORS, SHORTEST_LEVEL_S = 0.20, 0.5, 5.0, 3
 DRIFT, SIGNIFICANT = 0.10, 0.003
@@ -49,6 +50,9 @@ LABELS = {
     Verdict.TOO_SHORT: "too short to judge", Verdict.STALLED: "stalled", Verdict.STEPPED: "stepped",
     Verdict.DRIFTING: "drifting", Verdict.BURSTY: "bursty", Verdict.STEADY: "steady",
 }  # fmt: skip
+_SEVERITY = (
+    Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING, Verdict.BURSTY, Verdict.STEADY, Verdict.TOO_SHORT
+)  # fmt: skip
 NOT_STEADY = (Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING, Verdict.BURSTY)
 
 
@@ -60,8 +64,8 @@ class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
     stall_s: int = 0  # the longest
     stalled_s: int = 0  # all seconds near zero
     step_at_s: int = 0  # the split of least squares
-    step: float = 0.0  # change of the mean there
-    drift: float = 0.0  # change of the fitted line from start to end, of the mean
+    step: float = 0.0  # change of the mean there, of the mean before
+    drift: float = 0.0  # change of the fitted line from start to end, of its start
     variation: float = 0.0  # standard deviation around the line, of the mean
     autocorrelation: float = 0.0  # of neighbouring seconds, around the line
 
@@ -78,52 +82,64 @@ class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.convert({"verdict": verdict, **numbers}, cls) if verdict else None
 
 
+_NOTHING = Steadiness(verdict=Verdict.TOO_SHORT, seconds=0)
+
+
+def worst(streams: Iterable[Iterable[Timed]]) -> Steadiness:
+    """The verdict on a trial: that of its least steady stream. Each is judged over its own time."""
+    found = [steadiness(samples) for samples in streams]
+    return min(found, key=lambda each: _SEVERITY.index(each.verdict), default=_NOTHING)
+
+
 def steadiness(samples: Iterable[Timed]) -> Steadiness:
-    """The verdict on a trial from all samples of its streams and directions, with their I/Os."""
-    rates = per_second(samples)
-    usual = float(np.quantile(rates, 0.9)) if len(rates) else 0.0
+    """The verdict on a stream from the samples of its directions, with their I/Os."""
+    timed = list(samples)
+    rates = per_second(timed)
+    working = rates[rates > 0]
+    usual = float(np.quantile(working, 0.9)) if len(working) else 0.0
     near_zero = rates < NEAR_ZERO * usual
+    silent_s = max((length_ms for _, length_ms, _ in timed), default=0) // 1000 - 1
     stall_s, stalled_s = _longest_run(near_zero), int(near_zero.sum())
+    if silent_s > max(stall_s, STALL_S):  # one long sample: the engine reported nothing, a stall of unknown shape
+        stall_s, stalled_s = silent_s, max(stalled_s, silent_s)
+    found = Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
     if len(rates) < MIN_SECONDS or usual < MIN_IOS_PER_S:
-        return Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
+        return found
     mean = float(rates.mean())
     at, step, step_explains = _step(rates)
-    drift, residuals, drift_explains = _line(rates)
-    autocorrelation = _autocorrelation(residuals)
+    change, residuals, line_explains = _line(rates)
+    before, start = float(rates[:at].mean()), mean - change / 2
     variation = float(residuals.std(ddof=2)) / mean
-    found = Steadiness(
-        verdict=Verdict.STEADY, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s, step_at_s=at,
-        step=step / mean, drift=drift / mean, variation=variation, autocorrelation=autocorrelation,
+    autocorrelation = _autocorrelation(residuals)
+    found = msgspec.structs.replace(
+        found, step_at_s=at, step=step / before if before else 0.0, variation=variation,
+        drift=max(-1.0, change / start) if start > 0 else 0.0, autocorrelation=autocorrelation,
     )  # fmt: skip
-    stepped = abs(found.step) >= STEP and step_explains >= max(
-        STEP_EXPLAINS, drift_explains, STEP_ERRORS**2 / (STEP_ERRORS**2 + len(rates) - 2)
-    )
-    drifting = abs(found.drift) >= DRIFT and _is_significant(drift, residuals, autocorrelation)
+    least = STEP_ERRORS**2 / (STEP_ERRORS**2 + len(rates) - 2)
     verdicts = {
         Verdict.STALLED: stall_s >= STALL_S,
-        Verdict.STEPPED: stepped,
-        Verdict.DRIFTING: drifting,
+        Verdict.STEPPED: abs(step) >= STEP * mean and step_explains >= max(STEP_EXPLAINS, line_explains, least),
+        Verdict.DRIFTING: abs(change) >= DRIFT * mean and _is_significant(change, residuals, autocorrelation),
         Verdict.BURSTY: variation >= BURSTS,
     }
-    return msgspec.structs.replace(
-        found, verdict=next((each for each, is_so in verdicts.items() if is_so), Verdict.STEADY)
-    )
+    verdict = next((each for each, is_so in verdicts.items() if is_so), Verdict.STEADY)
+    return msgspec.structs.replace(found, verdict=verdict)
 
 
 def per_second(samples: Iterable[Timed]) -> Series:
     """Counts as rates of whole seconds since the measured part began; a sample is spread evenly over its length.
 
-    Samples of several streams or directions add up. The rest of the last second is left out.
+    Directions of a sample have the same offset and add up. The rest of the last second is left out, and what is beyond
+    `MAX_SECONDS`.
     """
-    timed = list(samples)
-    end_ms = max((offset_ms for offset_ms, _, _ in timed), default=0)
-    rates = np.zeros(end_ms // 1000)
-    for offset_ms, length_ms, count in timed:
-        begin_ms = offset_ms - length_ms
-        for second in range(begin_ms // 1000, min(-(-offset_ms // 1000), len(rates))):
-            overlap_ms = min(offset_ms, 1000 * (second + 1)) - max(begin_ms, 1000 * second)
-            rates[second] += count * overlap_ms / length_ms
-    return rates
+    counted: dict[int, float] = {0: 0.0}
+    for offset_ms, length_ms, count in samples:
+        counted.setdefault(offset_ms - length_ms, 0.0)
+        counted[offset_ms] = counted.get(offset_ms, 0.0) + count
+    offsets = np.array(sorted(counted))
+    totals = np.cumsum([counted[int(offset)] for offset in offsets])
+    seconds = np.arange(min(int(offsets[-1]) // 1000, MAX_SECONDS) + 1)
+    return np.diff(np.interp(seconds * 1000, offsets, totals))
 
 
 def _longest_run(flags: NDArray[np.bool_]) -> int:

@@ -37,11 +37,11 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 # Shapes used by many messages.
-Id = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[0-9a-zA-Z_.-]+$")]
+Id = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[0-9a-zA-Z_.-]+\Z")]
 Name = Annotated[str, Meta(min_length=1, max_length=100)]
 Text = Annotated[str, Meta(max_length=2000)]
 LongText = Annotated[str, Meta(max_length=64 * 1024)]
-Path = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^/[^\x00-\x1f]*$")]
+Path = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^/[^\x00-\x1f]*\Z")]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[float, Meta(ge=0)]
 

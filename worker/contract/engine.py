@@ -51,6 +51,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def uniform(self) -> bool:
+        """Whether it should run at one speed from start to end, so that anything else is worth a warning."""
+        return True
+
+    @property
     def words(self) -> str:
         """What it does, in a word or two: `randwrite`, `file copy`."""
         raise NotImplementedError

@@ -31,6 +31,11 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
         return True
 
     @property
+    def uniform(self) -> bool:
+        """An fsync at the end of each file completes no reads or writes."""
+        return False
+
+    @property
     def words(self) -> str:
         return f"file copy ({self.method})"
 

@@ -273,7 +273,7 @@ class MediaType(StrEnum):
 class Attachment(Message, frozen=True, kw_only=True):
     """A file that the engine made, such as its own result, kept as it is."""
 
-    name: Annotated[str, Meta(max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*\.[a-z0-9]+$")]  # fio.json
+    name: Annotated[str, Meta(max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*\.[a-z0-9]+\Z")]  # fio.json
     media_type: MediaType
     text: Annotated[str, Meta(max_length=2 * 1024 * 1024)]
 

@@ -76,7 +76,7 @@ class BtrfsProfile(StrEnum):
 
 
 StripeBytes = Annotated[int, Meta(ge=4 * KIB, le=64 * MIB, multiple_of=4 * KIB)]
-MountOption = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}(=[a-zA-Z0-9._-]{1,30})?$")]
+MountOption = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}(=[a-zA-Z0-9._-]{1,30})?\Z")]
 
 
 class Layout(Message, frozen=True, kw_only=True):

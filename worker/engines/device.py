@@ -22,6 +22,7 @@ class Counters(msgspec.Struct, frozen=True):
     io_ms: int  # time with at least one I/O in flight
     queue_ms: int  # the same, summed over the I/Os
     discard_sectors: int = 0  # 0 on kernels before 4.18
+    in_flight: int = 0
 
 
 def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
@@ -45,7 +46,8 @@ def counters_in(stat: bytes) -> Counters | None:
     if len(fields) < 11:
         return None
     discarded = fields[13] if len(fields) > 13 else 0
-    return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10], discarded)
+    moved = (fields[0], fields[2], fields[4], fields[6])
+    return Counters(time.monotonic(), *moved, fields[9], fields[10], discarded, in_flight=fields[8])
 
 
 Counted = tuple[Counters | None, ...]  # of several devices
@@ -55,6 +57,11 @@ def has_counted_nothing(before: Counted, after: Counted) -> bool:
     """Whether no I/O was completed in between; False where a device does not count."""
     counted = [_completed(*each) for each in zip(before, after, strict=True)]
     return bool(counted) and all(ios == 0 for ios in counted)
+
+
+def is_busy(counted: Counted) -> bool:
+    """Whether any of the devices has I/O in flight."""
+    return any(each is not None and each.in_flight > 0 for each in counted)
 
 
 def _completed(before: Counters | None, after: Counters | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from math import isfinite
 
 import msgspec
 
@@ -33,20 +34,20 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
         row.device_share = _device_share(row.direction, row.bytes, streams.values())
     if rows and len(streams) == 1:
         rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
+    if not all(isfinite(row.iops) and isfinite(row.bytes_per_s) for row in rows):
+        raise BadItem("The attempt is done, but its rates are out of range.")
     if not rows:
         raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
     return rows
 
 
 def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun]) -> float | None:
-    """Streams on the same device see the same bytes, so each device counts once."""
-    counted: dict[str, int] = {}
-    for stream in streams:
-        if stream.device is None or f"{direction}_bytes" not in stream.device:
-            return None
-        name = stream.device["device"]
-        counted[name] = max(counted.get(name, 0), stream.device[f"{direction}_bytes"])
-    return sum(counted.values()) / engine_bytes if engine_bytes else None
+    """None where a device does not count, or where streams share one: they may have run at different times."""
+    devices = [stream.device for stream in streams]
+    if None in devices or len({device["device"] for device in devices if device}) < len(devices):
+        return None
+    counted = [device.get(f"{direction}_bytes") for device in devices if device]
+    return None if None in counted or not engine_bytes else sum(counted) / engine_bytes
 
 
 def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:

@@ -40,7 +40,9 @@ def _rows(attempt: Attempt, samples: Iterable[SampleItem]) -> Iterator[dict[str,
 
 
 def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, first: bool) -> dict[str, Any]:
-    """Telemetry is stored with the first direction only."""
+    """Telemetry is stored with the first direction only. Raises BadItem."""
+    if sample.length_ms > sample.offset_ms:
+        raise BadItem(f"A sample of {sample.length_ms} ms ends {sample.offset_ms} ms after the beginning.")
     device = sample.device
     return {
         "attempt_id": attempt.pk,

@@ -2,15 +2,17 @@
 
 from collections import defaultdict
 
+import msgspec
 from django.db.models import Model
 
 from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun
-from webapp.results.steadiness import steadiness
+from webapp.results.steadiness import Steadiness, Timed, worst
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
+from worker.contract.workload import AnyWorkload
 
 
 def write(changes: Changes) -> None:
@@ -54,15 +56,27 @@ def _write_rows(rows: list[Model]) -> None:
         model._default_manager.bulk_create(found, ignore_conflicts=True)
 
 
+def _steadiness(changes: Changes) -> Steadiness | None:
+    """None if the speed of a workload is not meant to be uniform."""
+    trial = changes.attempt.trial
+    if trial is None or not msgspec.convert(trial.workload, AnyWorkload).uniform:
+        return None
+    samples: dict[int, list[Timed]] = defaultdict(list)
+    found = Sample.objects.filter(attempt=changes.attempt).values_list("stream", "offset_ms", "length_ms", "ios")
+    for stream, *timed in found.iterator(chunk_size=10_000):
+        samples[stream].append((timed[0], timed[1], timed[2]))
+    return worst(samples.values())
+
+
 def _write_results(changes: Changes) -> None:
     """A result says how many lines of the kernel's log are about its attempt, and how steady its samples were."""
-    samples = Sample.objects.filter(attempt=changes.attempt).values_list("offset_ms", "length_ms", "ios")
-    found = steadiness(samples)
+    found = _steadiness(changes)
     changed = SettingChange.objects.filter(attempt=changes.attempt, meanwhile=True).exists()
     lines = KernelLine.objects.filter(attempt=changes.attempt, elsewhere=False).count()
     for result in changes.results:
         result.kernel_lines = lines
         result.settings_changed = changed
-        result.steadiness, result.steadiness_numbers = found.verdict.value, found.numbers
+        if found is not None:
+            result.steadiness, result.steadiness_numbers = found.verdict.value, found.numbers
         result.stream_run_id = result.stream_run.pk  # the stream may have been saved after the result was made
     Result.objects.bulk_create(changes.results)

@@ -4,15 +4,15 @@ from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
 from webapp.results.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
-MIN_READ_FROM_DRIVE = 0.9  # share of the bytes that were read
+MIN_FROM_DRIVE = 0.9  # share of the bytes
+COPY_METHOD = "copy_method"  # a factor of the file copy engine
 PURGED = "purged"  # worker.drives.state.DriveState
 
 
 def doubts(result: ResultRow) -> list[str]:
     """Sentences without a full stop; none if there is no doubt."""
     found = []
-    if result.direction == "read":
-        found += _reads_of_nothing(result)
+    found += _not_from_drive(result)
     if result.settings_changed:
         found.append("a setting was changed by something else during the measurement")
     if result.steadiness in NOT_STEADY:
@@ -21,20 +21,26 @@ def doubts(result: ResultRow) -> list[str]:
 
 
 def short_doubts(result: ResultRow) -> list[str]:
-    """The same in a few words: `drifting`, `reads from the page cache`."""
+    """The same in a few words: `drifting`, `reads not from the drive`."""
     found = [LABELS[Verdict(result.steadiness)]] if result.steadiness in NOT_STEADY else []
     if result.settings_changed:
         found.append("setting changed meanwhile")
-    if result.direction == "read" and _reads_of_nothing(result):
-        found.append("reads not from the drive" if result.point.get("direct") else "reads from the page cache")
+    if _not_from_drive(result):
+        found.append(f"{result.direction}s not {'from' if result.direction == 'read' else 'to'} the drive")
     return found
 
 
-def _reads_of_nothing(result: ResultRow) -> list[str]:
+def _not_from_drive(result: ResultRow) -> list[str]:
     share = result.device_share
-    if share is not None and share < MIN_READ_FROM_DRIVE:
+    missed = "" if share is None or share >= MIN_FROM_DRIVE else f"{significant(100 * (1 - share))} %"
+    if COPY_METHOD in result.point:
+        why = "the copy shares blocks with its source, or the page cache holds them"
+        return [f"{missed} of the {result.direction}s never reached the drive: {why}"] if missed else []
+    if result.direction != "read":
+        return []
+    if missed:
         source = "holes or unwritten parts of files" if result.point.get("direct") else "the page cache"
-        return [f"{significant(100 * (1 - share))} % of the reads never reached the drive, but came from {source}"]
+        return [f"{missed} of the reads never reached the drive, but came from {source}"]
     if result.drive_state == PURGED:
         return ["the drive was purged and not written since, so it can answer reads without reading its flash"]
     return []

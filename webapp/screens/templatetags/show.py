@@ -10,6 +10,7 @@ from django.template import Context
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.results.metrics import METRICS
+from webapp.runs.phases import doing
 from webapp.screens import points
 
 register = template.Library()
@@ -36,6 +37,9 @@ def metric_text(metric: dict[str, Any]) -> str:
     """An engine-specific metric with its unit: see results.models.StreamRun.metrics."""
     shown = {"s": formatting.seconds, "B/s": formatting.bytes_per_s, "1/s": formatting.iops}
     return shown.get(metric["unit"], formatting.number)(metric["value"])
+
+
+register.filter("doing", doing)
 
 
 @register.inclusion_tag("screens/tags/state_badge.html")

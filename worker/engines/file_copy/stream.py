@@ -1,11 +1,13 @@
 """Run one file copy as a stream: start the program, follow its output, take its result."""
 
 import math
+import os
 import platform
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -30,7 +32,7 @@ from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe
 from worker.open_target import OpenTarget
 from worker.process import Child, Limits, Reason, Scope, Stopped, follow
 from worker.recipes import render
-from worker.recipes.file_copy import METRICS
+from worker.recipes.file_copy import METRICS, CopyJob
 
 COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
 VERSION = f"Python {platform.python_version()}"
@@ -116,7 +118,10 @@ def run_stream(
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
     reader = Reader(sampler)
     limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
-    code = _follow(child, scope, limits, reader.feed, cancelled)
+    try:
+        code = _follow(child, scope, limits, reader.feed, cancelled)
+    finally:
+        _remove_copies(recipe.job_text, open_target)  # the program removes them unless it is killed
     if code or reader.end is None:
         raise _failed(child)
     end = reader.end
@@ -144,6 +149,12 @@ def run_stream(
         },
         attachments=(Attachment(name="copy.json", media_type=MediaType.JSON, text=reader.text),),
     )
+
+
+def _remove_copies(job_text: str, open_target: OpenTarget) -> None:
+    for name in msgspec.json.decode(job_text, type=CopyJob).copies:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=open_target.cwd_fd)
 
 
 def _follow(

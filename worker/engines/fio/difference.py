@@ -9,7 +9,7 @@ bytes if all I/Os have the same size. Jobs leave the ramp at different times: I/
 and are not counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -55,11 +55,13 @@ class Differ:
         ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
         return self._counted(direction, ios, moved_bytes, latency)
 
-    def estimate(self, device: DeviceSample, so_far: DeviceSample | None) -> tuple[DirectionSample, ...]:
+    def estimate(
+        self, device: DeviceSample, so_far: DeviceSample | None, limits: Mapping[Direction, float]
+    ) -> tuple[DirectionSample, ...]:
         """Estimate the I/Os of an interval without a dump, from the device's counters of all intervals so far."""
         moved = {Direction.READ: (device.read_bytes, so_far.read_bytes if so_far else 0)}
         moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
-        return tuple(self._estimated(direction, *moved[direction]) for direction in self._told)
+        return tuple(self._estimated(each, *moved[each], limits.get(each, 0.0)) for each in self._told)
 
     def results(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
         """What a dump that was not the final one says, over another time than its own."""
@@ -70,11 +72,13 @@ class Differ:
             if totals[each].ios
         )
 
-    def _estimated(self, direction: Direction, device_bytes: int, device_bytes_before: int) -> DirectionSample:
+    def _estimated(
+        self, direction: Direction, device_bytes: int, device_bytes_before: int, limit: float
+    ) -> DirectionSample:
         told = self._told[direction]
         share = told.bytes / device_bytes_before if device_bytes_before and told.bytes else 1.0
         mean_bytes = self._io_bytes or (told.bytes / told.ios if told.ios else 0)
-        ios = round(device_bytes * share / mean_bytes) if mean_bytes else 0
+        ios = round(min(device_bytes * share / mean_bytes, limit)) if mean_bytes else 0
         return self._counted(direction, ios, round(ios * mean_bytes), NO_LATENCIES)
 
     def _counted(self, direction: Direction, ios: int, moved_bytes: int, latency: Histogram) -> DirectionSample:

@@ -12,7 +12,7 @@ import time
 
 from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
-from worker.engines.device import Counted, has_counted_nothing
+from worker.engines.device import Counted, has_counted_nothing, is_busy
 from worker.engines.fio.difference import Differ, results_of, runtime_ms
 from worker.engines.fio.output import Dump
 from worker.engines.sampling import Sampler
@@ -26,35 +26,46 @@ SHORTEST_S = 0.5  # of a sample, but for the last one of a fixed amount
 class DumpSampler:
     """Sends the samples of one fio process. Moments are of the monotonic clock, in s."""
 
-    def __init__(self, work: FioWorkload, sampler: Sampler) -> None:
+    def __init__(self, work: FioWorkload, sampler: Sampler, *, alone: bool) -> None:
+        """`alone`: no other program uses the device, so what it completes while fio is silent is fio's."""
         polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
         self._work = work
+        self._alone = alone
         self._sampler = sampler
         self._differ = Differ(self.kind, _directions(work), io_bytes=None if work.block_split else work.block_bytes)
-        self._heard = time.monotonic() + START_S  # the last dump or estimate
-        self._wait_s = SILENT_S
+        self._heard = time.monotonic() + START_S  # the last dump
+        self._look_at = self._heard + SILENT_S  # when the devices are looked at
         self._began: float | None = None  # None in the ramp, and before the first dump
         self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
-        self._frozen = False  # since then they have counted nothing
+        self._looked: Counted = ()  # the same at the last look
+        self._frozen = False  # since then they have completed nothing, though I/O is in flight
+        self._fastest: dict[Direction, float] = {}  # I/Os per second of any sample that fio reported
 
     def take(self, dump: Dump) -> None:
         moment = _moment(dump)
         late = moment - self._heard > SILENT_S
-        self._heard, self._wait_s = moment, SILENT_S
-        self._silent_from, self._frozen = (), False
+        self._heard, self._look_at = moment, moment + SILENT_S
+        self._silent_from, self._looked, self._frozen = (), (), False
         if self._in_ramp(dump):
             self._sampler.restart()
         elif self._begin(dump, moment, late=late) and self._is_due(dump, moment):
-            self._sampler.emit(self._differ.advance(dump), moment)
+            self._emit(self._differ.advance(dump), moment)
+
+    def _emit(self, parts: tuple[DirectionSample, ...], moment: float) -> None:
+        seconds = moment - self._sampler.ended
+        for part in parts:
+            self._fastest[part.direction] = max(self._fastest.get(part.direction, 0.0), part.ios / seconds)
+        self._sampler.emit(parts, moment)
 
     def finish(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """Send what is left, up to the end by fio's own clock: the final dump comes after files are closed."""
         runtime_s = runtime_ms(dump) / 1000
         self._begin(dump, _moment(dump), late=False)
         rest = self._differ.advance(dump, final=True)
-        if any(part.ios or part.bytes for part in rest):
-            self._sampler.emit(rest, self._sampler.began + runtime_s)
+        if any(part.ios or part.bytes or part.latency for part in rest):
+            end = self._sampler.began + runtime_s  # of the job that ran longest; others may have begun later
+            self._sampler.emit(rest, end if end > self._sampler.ended else _moment(dump))
         return results_of(dump, self.kind)
 
     def finish_stalled(self, dump: Dump) -> tuple[DirectionResult, ...]:
@@ -63,21 +74,29 @@ class DumpSampler:
         return self._differ.results(dump, round((self._sampler.ended - self._sampler.began) * 1000))
 
     def is_frozen(self) -> bool:
-        """The devices have completed nothing since shortly after fio's last dump, and something was measured before."""
+        """The devices have completed nothing since shortly after fio's last dump, though I/O is in flight.
+
+        False if nothing was measured before.
+        """
         return self._frozen and self._sampler.count > 0
 
     def poll(self) -> None:
         """Estimate a sample if fio has said nothing for too long. Without O_DIRECT the device tells too little."""
-        now = time.monotonic()
-        if now - self._heard >= SILENT_S and not self._silent_from:
-            self._silent_from = self._sampler.counters()
-        self._frozen = bool(self._silent_from) and has_counted_nothing(self._silent_from, self._sampler.counters())
-        if self._work.direct and self._sampler.count and now - self._heard >= self._wait_s:
-            self._heard, self._wait_s = now, DUMP_S
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + DUMP_S
+        counters = self._sampler.counters()
+        idle = bool(self._looked) and has_counted_nothing(self._looked, counters)
+        self._looked, self._silent_from = counters, self._silent_from or counters
+        self._frozen = idle and is_busy(counters) and has_counted_nothing(self._silent_from, counters)
+        if self._work.direct and self._sampler.count and (self._alone or idle):
             self._sampler.estimate(self._estimated)
 
     def _estimated(self, device: DeviceSample) -> tuple[DirectionSample, ...]:
-        return self._differ.estimate(device, self._sampler.whole())
+        """Never faster than fio has reported so far: another program may use the device."""
+        seconds = time.monotonic() - self._sampler.ended
+        limits = {direction: fastest * seconds for direction, fastest in self._fastest.items()}
+        return self._differ.estimate(device, self._sampler.whole(), limits)
 
     def _in_ramp(self, dump: Dump) -> bool:
         return bool(self._work.ramp_s) and self._began is None and not self._differ.measured(dump)
@@ -92,8 +111,9 @@ class DumpSampler:
     def _is_due(self, dump: Dump, moment: float) -> bool:
         """The rest of a run with a runtime is part of its last sample."""
         runtime_s = self._work.runtime_s
+        length_s = moment - self._sampler.ended
         ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - SHORTEST_S) * 1000
-        return moment - self._sampler.ended >= SHORTEST_S and not ends_soon
+        return length_s >= SILENT_S or (length_s >= SHORTEST_S and not ends_soon)
 
 
 def _moment(dump: Dump) -> float:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from worker.contract.items import Attachment, MediaType, Sample, StreamResult, StreamStarted
-from worker.contract.workload import Stream
+from worker.contract.workload import Stream, TargetKind
 from worker.engines.capacity import check_capacity
 from worker.engines.device import is_gone
 from worker.engines.errors import StreamFailed, errno_words
@@ -53,7 +53,7 @@ def run_stream(
     )
     on_started(stream_started(started_at, stream, recipe, telemetry))
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
-    dumps = DumpSampler(workload_of(stream), sampler)
+    dumps = DumpSampler(workload_of(stream), sampler, alone=stream.target.kind is TargetKind.BLOCK)
     limits = StreamLimits(cancelled, silence_limit_s, total_limit_s)
     ended = watch(child, scope, limits, dumps.take, dumps.poll, dumps.is_frozen)
     ended_at = time.time()

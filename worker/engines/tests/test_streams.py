@@ -166,7 +166,7 @@ def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any
 
 def test_a_frozen_device_ends_with_what_was_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """fio's jobs are stopped after 2 s, and the device's counters with them, as if the drive had frozen."""
-    counters = device.Counters(0.0, 0, 0, 0, 0, 0, 0)
+    counters = device.Counters(0.0, 0, 0, 0, 0, 0, 0, in_flight=1)
 
     def counted(_device: str) -> device.Counters:
         return msgspec.structs.replace(counters, at_s=time.monotonic())

@@ -1,5 +1,7 @@
 """Intervals are differences of cumulative counters and add up to the final dump."""
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from worker.engines.fio.difference import Differ, results_of
 from worker.engines.fio.output import Dump, Flow, Job, Latency
 
 KIB4 = 4096
+NO_LIMIT = {Direction.READ: math.inf}
 
 
 def dump(bins: dict[int, int], *, io_bytes: int | None = None, runtime_ms: int = 1000) -> Dump:
@@ -56,7 +59,7 @@ def test_estimates_are_taken_off_later_intervals(seconds: list[tuple[int, int]])
     machine, ios, estimated = differ(), 1000, 0
     parts = [*machine.advance(dump({100: ios}))]
     for more, counted in seconds:
-        parts += machine.estimate(device(counted), device(ios + estimated))
+        parts += machine.estimate(device(counted), device(ios + estimated), NO_LIMIT)
         estimated += counted
         ios += more
         parts += machine.advance(dump({100: ios}))
@@ -69,16 +72,23 @@ def test_an_estimate_uses_the_share_of_the_device_so_far() -> None:
     """Two streams at one device: half of what it completed was this one's."""
     machine = differ()
     machine.advance(dump({100: 1000}))
-    (part,) = machine.estimate(device(600), device(2000))
+    (part,) = machine.estimate(device(600), device(2000), NO_LIMIT)
     assert (part.ios, part.bytes, part.p50_ns) == (300, 300 * KIB4, None)
     (rest,) = machine.advance(dump({100: 1310, 9000: 2}))
     assert (rest.ios, unpack(rest.latency).total) == (12, 312)
 
 
+def test_an_estimate_is_not_faster_than_what_was_reported() -> None:
+    machine = differ()
+    machine.advance(dump({100: 1000}))
+    (part,) = machine.estimate(device(90_000), device(1000), {Direction.READ: 1000.0})
+    assert part.ios == 1000
+
+
 def test_a_frozen_device_is_zero() -> None:
     machine = differ()
     machine.advance(dump({100: 1000}))
-    (part,) = machine.estimate(device(0), device(1000))
+    (part,) = machine.estimate(device(0), device(1000), NO_LIMIT)
     assert (part.ios, part.bytes) == (0, 0)
 
 

@@ -17,18 +17,19 @@ from worker.engines.sampling import Sampler
 class Simulated:
     """fio at 1,000 reads per second on a device that counts, with a clock of its own."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **workload: Any) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, alone: bool = True, **workload: Any) -> None:
         self.now_s = 100.0
         self.fio_ios = self.device_ios = 0
+        self.in_flight = 1
         self.samples: list[Sample] = []
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(time, "time", lambda: 5e8 + self.now_s)
         monkeypatch.setattr("worker.engines.sampling.read_counters", self._counters)
         work = FioWorkload(pattern=Pattern.RANDREAD, **({"runtime_s": 60} | workload))
-        self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append))
+        self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append), alone=alone)
 
     def _counters(self, _device: str) -> Counters:
-        return Counters(self.now_s, self.device_ios, 8 * self.device_ios, 0, 0, 0, 0)
+        return Counters(self.now_s, self.device_ios, 8 * self.device_ios, 0, 0, 0, 0, in_flight=self.in_flight)
 
     def wait(self, seconds: float, *, reads_per_s: int, fio_counts: bool = True) -> None:
         for _ in range(round(seconds * 4)):
@@ -123,6 +124,37 @@ def test_a_fio_that_hangs_beside_a_working_device_is_not_a_frozen_device(simulat
         simulated.second(1000 * n)
     simulated.wait(60, reads_per_s=1000)
     assert not simulated.dumps.is_frozen()
+
+
+def test_a_stopped_fio_on_an_idle_device_is_not_a_frozen_device(simulated: Simulated) -> None:
+    """The device owes nothing: no I/O is in flight."""
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    simulated.in_flight = 0
+    simulated.wait(60, reads_per_s=0)
+    assert not simulated.dumps.is_frozen()
+
+
+def test_what_others_do_on_the_disk_of_a_file_is_not_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sample is long instead, and holds what fio says afterwards."""
+    simulated = Simulated(monkeypatch, alone=False)
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(6, reads_per_s=90_000, fio_counts=False)
+    assert len(simulated.samples) == 3
+    simulated.dump(4000)
+    assert (simulated.offsets[-1], simulated.samples[-1].directions[0].ios) == (9000, 0)
+
+
+def test_jobs_that_began_later_make_no_peak_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest job ran for 3 s, another one left its ramp 1.5 s later and ended so much later."""
+    simulated = Simulated(monkeypatch, runtime_s=3)
+    for n in (1, 2, 3, 3):
+        simulated.second(1000 * n)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.dump(3000, final=True)
+    assert max(simulated.rates) <= 1100
+    assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
 
 
 def test_a_freeze_at_the_start_is_one_long_sample(simulated: Simulated) -> None:
