@@ -20,7 +20,7 @@ from worker.engines.sampling import Sampler
 DUMP_S = 1.0  # fio's status interval
 SILENT_S = 1.5  # without a dump
 START_S = 1.0  # that fio may take to start its jobs
-SHORTEST_S = 0.5  # of a sample, but for the last one of a fixed amount
+MIN_SAMPLE_S = 0.5  # of a sample, but for the last one of a fixed amount
 
 
 class DumpSampler:
@@ -92,8 +92,8 @@ class DumpSampler:
     def _is_due(self, dump: Dump, moment: float) -> bool:
         """The rest of a run with a runtime is part of its last sample."""
         runtime_s = self._work.runtime_s
-        ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - SHORTEST_S) * 1000
-        return moment - self._sampler.ended >= SHORTEST_S and not ends_soon
+        ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - MIN_SAMPLE_S) * 1000
+        return moment - self._sampler.ended >= MIN_SAMPLE_S and not ends_soon
 
 
 def _moment(dump: Dump) -> float:
