@@ -274,7 +274,7 @@ REPORT_REPLY = ReportReply(
         AttemptReply(
             attempt=TRIAL,
             confirmed_seq=0,
-            refusal=Refusal(code="unknown_attempt", message="This server gave this host no such attempt.", seq=1),
+            refusal=Refusal(code="unknown_attempt", message="This host has no such attempt on this server.", seq=1),
         ),
     )
 )
