@@ -53,7 +53,7 @@ class Arming(Message, frozen=True, kw_only=True):
 
     serials: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=64)]
     by: Name
-    until: float  # Unix time, s: nothing is destroyed that had not begun by then
+    until: float  # Unix time, s: runs that have not started by then destroy nothing
     run_began: float | None = None  # Unix time, s; a run that began in time goes on to its end
 
 
@@ -63,7 +63,7 @@ class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
     host: Id
     attempt: Id
     issued_at: float  # Unix time, s
-    expires_at: float  # not begun after this
+    expires_at: float  # the worker does not start the order after this time
     version: int = CONTRACT_VERSION
 
 

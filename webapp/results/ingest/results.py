@@ -34,7 +34,7 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
     if rows and len(streams) == 1:
         rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
     if not rows:
-        raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
+        raise BadItem("The attempt is done, but its result has no I/O in any direction.")
     return rows
 
 
