@@ -8,7 +8,7 @@ PYTHON := .venv/bin/python
 DEV := $(PYTHON) -m dev
 FUZZ := --hypothesis-profile=fuzz worker/contract/tests/test_damaged.py webapp/worker_api/tests/test_damaged.py
 
-help: ## this list
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-16s %s\n' "$$name" "$$text"; done
 
 demo: ## set up, start everything on this machine, measure its storage, print the address
@@ -59,7 +59,7 @@ bench: ## measure the worker's overhead, CPU time and turnover (ARGS="--pairs N 
 	@.ci/setup --tests
 	@$(DEV).bench.worker $(ARGS)
 
-bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts memory")
+bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts overload resend memory")
 	@.ci/setup --tests
 	@$(DEV).bench.ingest $(ARGS)
 
@@ -82,7 +82,7 @@ lab: ## build and boot a virtual storage server (MegaRAID, NVMe, SAS) and test o
 compose-env: ## write .env with a secret for each part of docker-compose.yml
 	@python3 webapp/deploy/compose.py env
 
-compose-check: ## build docker-compose.yml, measure with its worker, restart every part, remove it all; status 3 without Docker
+compose-check: ## build docker-compose.yml, measure with its worker, restart every part, remove everything; status 3 without Docker
 	@python3 webapp/deploy/compose.py check
 
 screens: ## take pictures of every page of the running demo, into docs/screens

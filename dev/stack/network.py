@@ -21,12 +21,12 @@ def is_free(port: int) -> bool:
     return True
 
 
-def listen(*wishes: int) -> socket.socket:
-    """A listening socket on the first free port of `wishes`, else on a port that the kernel picks.
+def listen(*preferred: int) -> socket.socket:
+    """A listening socket on the first free port of `preferred`, else on a port that the kernel picks.
 
     The socket is passed to the process that serves it, so that no other process can take the port meanwhile.
     """
-    for port in (*filter(None, wishes), 0):
+    for port in (*filter(None, preferred), 0):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -41,11 +41,11 @@ def listen(*wishes: int) -> socket.socket:
     raise AssertionError("unreachable: port 0 is bound or raises")
 
 
-def free_port(*wishes: int) -> int:
-    """The first free port of `wishes`, else one that the kernel picks."""
-    for wish in wishes:
-        if wish and is_free(wish):
-            return wish
+def free_port(*preferred: int) -> int:
+    """The first free port of `preferred`, else one that the kernel picks."""
+    for port in preferred:
+        if port and is_free(port):
+            return port
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

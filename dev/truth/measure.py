@@ -15,7 +15,7 @@ from webapp.plans.document import Order
 
 MAX_FALSE_PAGES, MAX_FALSE_HEADLINES = 0.05, 0.02
 COVERAGE = (0.93, 0.97)
-LEAST_POWER, LEAST_EQUIVALENCE = 0.85, 0.80
+MIN_POWER, MIN_EQUIVALENCE = 0.85, 0.80
 NOISES = [name for name in MODELS if name != "quiet"]
 ERRORS = 3  # standard errors of the simulation by which a single scenario may exceed a limit
 
@@ -102,7 +102,7 @@ def figures(pages: int, seed: int) -> Iterator[Figure]:
     yield _power("power: +10 % found, 2 % noise, n = 3, 4 points", Scenario("white", 3, effect=0.1), pages, seed, 0.0)
     for points in (1, 4):
         name = f"equivalence found, margin 5 %, 1 % noise, n = 5, {points} points"
-        yield Figure(name, _equal(Scenario("quiet", 5, points), pages, seed), LEAST_EQUIVALENCE, 1.0, pages)
+        yield Figure(name, _equal(Scenario("quiet", 5, points), pages, seed), MIN_EQUIVALENCE, 1.0, pages)
     name = "equivalence claimed although the difference is the margin, 1 % noise, n = 5"
     yield Figure(name, _equal(Scenario("quiet", 5, effect=0.05), pages, seed), 0.0, MAX_FALSE_PAGES, pages)
 
@@ -131,7 +131,7 @@ def _point_intervals(made: Comparison) -> Sequence[tuple[float, float]]:
     return [(ratio.low, ratio.high) for ratio in ratios if ratio.low is not None and ratio.high is not None]
 
 
-def _power(name: str, scenario: Scenario, pages: int, seed: int, least: float = LEAST_POWER) -> Figure:
+def _power(name: str, scenario: Scenario, pages: int, seed: int, least: float = MIN_POWER) -> Figure:
     chance = np.random.default_rng([seed, *repr(scenario).encode()])
     found = sum(_found(page(scenario, chance)) for _ in range(pages))
     return Figure(name, found / pages, least, 1.0, pages)

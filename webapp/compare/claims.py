@@ -13,7 +13,7 @@ from webapp.compare.contrasts import Contrast
 
 ALPHA = 0.05  # of any false claim on a page
 EACH = ALPHA / 2  # of the sentences, and of the points
-LEAST_BLOCKS = 3  # for a claim: two repeats that agree by chance look certain
+MIN_BLOCKS = 3  # for a claim: two repeats that agree by chance look certain
 
 # A headline is read without the page, and each run has one. So it claims less: the corrected p-value is at most 1 %,
 # and each side has at least four values, unless one side is twice the other. If each repeat is in one of two modes by
@@ -65,7 +65,7 @@ def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
 
 def _claim(shown: Contrast, different: float, unequal: float, margin: float) -> Claim:
     ratio = shown.ratio()
-    if shown.n < LEAST_BLOCKS or ratio.low is None or ratio.high is None:
+    if shown.n < MIN_BLOCKS or ratio.low is None or ratio.high is None:
         return NOTHING
     inside = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin
     return Claim(

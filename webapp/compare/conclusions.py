@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from webapp.compare.blocks import Measured
-from webapp.compare.claims import LEAST_BLOCKS, NOTHING, Claim, ContrastTest, claims
+from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim, ContrastTest, claims
 from webapp.compare.contrasts import Contrast, Pair, contrast, pooled_freedom, same_order, within_variance
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.statistics import Ratio
@@ -86,7 +86,7 @@ class _Chart:
     def _apart(self, keys: Sequence[CellKey]) -> tuple[CellKey, ...]:
         """Zeros, points with too few repeats among others, and points far from the others if they are few."""
         known = {key: self.contrasts[key] for key in keys if key in self.contrasts}
-        enough = [key for key, one in known.items() if one.n >= LEAST_BLOCKS] or list(known)
+        enough = [key for key, one in known.items() if one.n >= MIN_BLOCKS] or list(known)
         middle = median(known[key].value for key in enough) if enough else 0.0
         far = [key for key in enough if abs(known[key].value - middle) > _FAR]
         left = [key for key in enough if key not in far] if len(far) <= _FEW * len(enough) else enough

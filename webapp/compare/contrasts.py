@@ -23,7 +23,7 @@ from webapp.compare.blocks import Block, Measured
 from webapp.compare.statistics import Ratio, student_t, tail
 
 Pair = tuple[Measured, Measured]  # the series and the baseline at one point
-LEAST_RUNS = 3  # on each side, for a run to be one observation
+MIN_RUNS = 3  # on each side, for a run to be one observation
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _paired(pairs: Sequence[Pair]) -> Contrast:
 def _unpaired(pairs: Sequence[Pair]) -> Contrast:
     sides = []
     for side in (0, 1):
-        sums = Influences(by_run=all(_runs(one) >= LEAST_RUNS for pair in pairs for one in pair))
+        sums = Influences(by_run=all(_runs(one) >= MIN_RUNS for pair in pairs for one in pair))
         logs = [{block: math.log(value) for block, value in pair[side].values.items()} for pair in pairs]
         sides.append(([sums.add(each, len(pairs)) for each in logs], sums))
     (mine, own), (theirs, others) = sides

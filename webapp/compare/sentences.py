@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.claims import EACH, LEAST_BLOCKS, Claim
+from webapp.compare.claims import EACH, MIN_BLOCKS, Claim
 from webapp.compare.comparison import BaselineRatio
 from webapp.compare.statistics import Ratio
 from webapp.core.formatting import ratio as as_ratio
@@ -52,7 +52,7 @@ def _outwards(value: float, form: str, whole: Callable[[float], int]) -> float:
 
 def unclear(against: BaselineRatio) -> str:
     """Why a ratio has no colour."""
-    if against.n < LEAST_BLOCKS:
+    if against.n < MIN_BLOCKS:
         return f"n = {against.n}: too few repeats for a conclusion."
     if against.equal:
         return "No difference beyond the margin."
@@ -103,7 +103,7 @@ class Statement:
             return self._difference
         if self.claim.equal:
             return f"{self._both}: no difference in {self._what} beyond ±{100 * self.margin:g} %"
-        if self.n < LEAST_BLOCKS or self._uncorrected:
+        if self.n < MIN_BLOCKS or self._uncorrected:
             return f"{self._against}: {self._value} {self._what}"
         return f"{self._both}: cannot tell a difference in {self._what}"
 
@@ -146,7 +146,7 @@ class Statement:
         known = interval(self.ratio, self.form) if self.ratio else ""
         if not known:
             return f"n = {self.n}: may be chance"
-        few = f", n = {self.n}" + (": too few repeats" if self.n < LEAST_BLOCKS else "")
+        few = f", n = {self.n}" + (": too few repeats" if self.n < MIN_BLOCKS else "")
         return f"95 % CI {known}{few}"
 
     @property
@@ -172,7 +172,7 @@ class Statement:
 
     @property
     def _caution(self) -> str:
-        if self._uncorrected and self.n >= LEAST_BLOCKS and not self.claim.equal:
+        if self._uncorrected and self.n >= MIN_BLOCKS and not self.claim.equal:
             return f"; not certain{f' among {self.compared} comparisons' if self.compared > 1 else ''}"
         if not self.order or not self.claim.different:
             return ""

@@ -34,7 +34,7 @@ def change_comparison(*, saved: SavedComparison, title: str, note: str, query: s
     """Raises Refusal for somebody else's, one that is deleted, a bad title or a bad query."""
     _require(saved, by)
     if saved.deleted_at is not None:
-        raise Refusal("comparison_deleted", f"{saved.title} is deleted. Bring it back first.")
+        raise Refusal("comparison_deleted", f"{saved.title} is deleted. Restore it first.")
     for name, value in _checked(title, note, query).items():
         setattr(saved, name, value)
     saved.query_version = QUERY_VERSION
@@ -88,9 +88,9 @@ def _checked(title: str, note: str, query: str) -> dict[str, str]:
     if not title:
         raise Refusal("title_missing", "Give the comparison a title.")
     if len(title) > MAX_TITLE:
-        raise Refusal("title_too_long", f"The title has {len(title)} characters; at most {MAX_TITLE} fit.")
+        raise Refusal("title_too_long", f"The title has {len(title)} characters; the maximum is {MAX_TITLE}.")
     if len(note) > MAX_NOTE or len(query) > MAX_QUERY:
-        raise Refusal("comparison_too_long", "The note or the choice is too long to be kept. Choose fewer things.")
+        raise Refusal("comparison_too_long", "The note or the selection is too long. Shorten the note or select less.")
     return {"title": title, "note": note, "query": _checked_query(query)}
 
 

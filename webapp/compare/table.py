@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from webapp.compare.blocks import Measured
-from webapp.compare.claims import LEAST_BLOCKS, NOTHING, Claim
+from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim
 from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.compare.dimensions import known_dimension, label_of
@@ -128,7 +128,7 @@ class Table:
                 yield f"not comparable at {levels[key[2]]}: repeats mix workloads"
             elif key in self._found.points:
                 found = self._found.points[key]
-                few = f" (n = {found.n})" if found.n < LEAST_BLOCKS else ""
+                few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
                 yield f"{as_ratio(found.ratio.value)} at {levels[key[2]]}{few}"
             else:
                 yield f"{self._baseline.text} is 0 at {levels[key[2]]}"

@@ -65,13 +65,13 @@ def complain(text: str) -> None:
 def step(name: str) -> Iterator[None]:
     """Say what is being done, and how long it took."""
     say(f"  … {name}")
-    begun = time.monotonic()
+    started_at = time.monotonic()
     try:
         yield
     except BaseException:
         say(f"  ✗ {name}")
         raise
-    say(f"  ✓ {name} ({time.monotonic() - begun:.0f} s)")
+    say(f"  ✓ {name} ({time.monotonic() - started_at:.0f} s)")
 
 
 def free_port() -> int:

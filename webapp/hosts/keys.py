@@ -72,9 +72,9 @@ def retire_key(*, key_id: str, by: User | None = None) -> None:
     """From now on nothing is signed with this key, and hosts drop it with their next registration. Raises Refusal."""
     key = _valid().filter(key_id=key_id).first()
     if key is None:
-        raise Refusal("server_key_unknown", f"There is no key {key_id} in use. The command without options lists them.")
+        raise Refusal("server_key_unknown", f"There is no active key {key_id}. --list shows the keys.")
     if not _valid().exclude(key_id=key_id).exists():
-        raise Refusal("server_key_last", f"{key_id} is the only key. Make its successor first: rotate_server_key")
+        raise Refusal("server_key_last", f"{key_id} is the only key. Create another key first: rotate_server_key")
     _retire(key, by)
 
 

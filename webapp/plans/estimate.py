@@ -2,13 +2,14 @@
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
 start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts. Turnover and
-prefill speed come from earlier runs on each host (`Experience`, from `runs.experience`): the smallest, the median and
-the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S,
-and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same workload ran on the same
-target before, its rates are used; else the trial is not counted, and `unknown_trials` is the number of such trials.
+prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
+median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
+PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
+workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
+number of such trials.
 
 A layout counts with its earlier build time on that host, including the removal of the previous layout. A layout that
-was never built there is not counted, and `unknown_builds` is the number of such layouts.
+was never built there is not counted, and `unknown_builds` is the number of such builds.
 
 Bytes written: exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current
 drive (PCIe 5.0 x4) could write in that time, and less for small blocks.

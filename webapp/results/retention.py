@@ -63,9 +63,7 @@ def delete_run(*, run: Run, by: User | None) -> None:
     """Delete a run that is over, with its trials, results and samples; its plan stays. Raises Refusal run_open."""
     locked = Run.objects.select_for_update().get(pk=run.pk)
     if locked.state in OPEN_RUN_STATES:
-        raise Refusal(
-            "run_open", f"Run {locked.number} is not over yet. Cancel it first, and delete it when it has ended."
-        )
+        raise Refusal("run_open", f"Run {locked.number} has not ended. Cancel it, and delete it after its end.")
     counts = {"trials": locked.trials.count(), "results": locked.results.count()}
     _raw_delete(Sample.objects.filter(attempt__run=locked))
     audit(by=by, action="run.delete", on=locked, detail=counts)

@@ -29,7 +29,7 @@ from scipy.special import stdtrit
 MIN_SECONDS, MIN_IOS_PER_S = 10, 20
 MAX_SECONDS = 1_000_000  # of a series that is judged
 NEAR_ZERO, STALL_S = 0.05, 2
-STEP, STEP_EXPLAINS, STEP_ERRORS, SHORTEST_LEVEL_S = 0.20, 0.5, 5.0, 3
+STEP, STEP_EXPLAINS, STEP_ERRORS, MIN_LEVEL_S = 0.20, 0.5, 5.0, 3
 DRIFT, SIGNIFICANT = 0.10, 0.003
 BURSTS = 0.20
 
@@ -153,7 +153,7 @@ def _longest_run(flags: NDArray[np.bool_]) -> int:
 def _step(rates: Series) -> tuple[int, float, float]:
     """The second at which the later level begins, the change there, and the share of the variance that it explains."""
     n, total = len(rates), float(((rates - rates.mean()) ** 2).sum())
-    before = np.arange(SHORTEST_LEVEL_S, n - SHORTEST_LEVEL_S + 1)
+    before = np.arange(MIN_LEVEL_S, n - MIN_LEVEL_S + 1)
     sums = rates.cumsum()[before - 1]
     steps = (rates.sum() - sums) / (n - before) - sums / before
     explained = steps**2 * before * (n - before) / n  # between the two levels

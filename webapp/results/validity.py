@@ -23,7 +23,7 @@ def mark_trial(*, trial: Trial, reason: str, by: User | None) -> None:
     reason = _checked(reason)
     locked = _locked_trial(trial)
     if locked.state != TrialState.DONE:
-        raise Refusal("trial_not_done", "Only a trial that is done has results that could be marked as invalid.")
+        raise Refusal("trial_not_done", "Only a completed trial has results. Choose a trial in the state done.")
     if locked.invalid_reason != reason:
         _change_trial(locked, reason)
         audit(by=by, action="trial.invalid", on=locked, detail={"reason": reason})
@@ -38,7 +38,7 @@ def trust_trial(*, trial: Trial, by: User | None) -> None:
         audit(by=by, action="trial.valid", on=locked, detail={"reason": locked.invalid_reason})
         _change_trial(locked, "")
     elif locked.run.invalid_reason:
-        words = f"All of run {locked.run.number} is marked as invalid; take that back on the run's page."
+        words = f"Run {locked.run.number} is marked as invalid as a whole. Remove that mark on the run's page."
         raise Refusal("run_invalid", words)
     trial.invalid_reason = ""
 
@@ -69,9 +69,9 @@ def trust_run(*, run: Run, by: User | None) -> None:
 def _checked(reason: str) -> str:
     words = reason.strip()
     if not words:
-        raise Refusal("reason_missing", "Say why: the reason stands beside every number that is struck through.")
+        raise Refusal("reason_missing", "Enter a reason. It is shown next to the numbers that are struck through.")
     if len(words) > MAX_REASON_LENGTH:
-        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
+        raise Refusal("reason_too_long", f"The reason may have at most {MAX_REASON_LENGTH} characters.")
     return words
 
 

@@ -28,8 +28,8 @@ from webapp.runs.selectors import read_further
 from worker.contract.items import ReadingMoment
 
 RESOLVED = 0.10  # of the amplification, on either side
-SILENT = "the drive does not tell"
-ONCE = "it was read once so far"
+SILENT = "not reported by the drive"
+ONCE = "only one reading so far"
 TOO_COARSE = "below the counter's resolution"
 BACKWARDS = "the counter went back"
 
@@ -105,9 +105,9 @@ def wear_of_trial(trial: Trial) -> list[DriveWear]:
     own = list(readings.filter(attempt__in=readings.order_by("-attempt__number").values("attempt")[:1]))
     if not own:
         return []
-    attempt, begun = own[0].attempt, {each.drive for each in own if each.moment == ReadingMoment.BEFORE}
+    attempt, read_before = own[0].attempt, {each.drive for each in own if each.moment == ReadingMoment.BEFORE}
     earlier = _readings().filter(attempt__run=trial.run_id, attempt__host=attempt.host_id, pk__lt=own[0].pk)
-    earlier = earlier.filter(drive__in={each.drive for each in own} - begun)
+    earlier = earlier.filter(drive__in={each.drive for each in own} - read_before)
     starts = list(earlier.order_by("drive", "-pk").distinct("drive"))
     for start in starts:
         start.attempt, start.moment = attempt, ReadingMoment.BEFORE

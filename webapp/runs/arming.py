@@ -34,7 +34,7 @@ class ArmingState:
     by: str
     until: datetime | None  # None: disarmed
     holds: bool  # the next destructive trial may be sent
-    begun: bool  # the run started in time, so `until` no longer applies
+    started_in_time: bool  # the run started in time, so `until` no longer applies
 
     @property
     def why_not(self) -> str:
@@ -52,7 +52,9 @@ def arming_state(run: Run) -> ArmingState | None:
     if not drives:
         return None
     by = actor_name(run.armed_by)
-    return ArmingState(drives, by, run.armed_until, is_armed(run), begun=is_armed(run) and run.started_at is not None)
+    return ArmingState(
+        drives, by, run.armed_until, is_armed(run), started_in_time=is_armed(run) and run.started_at is not None
+    )
 
 
 def is_armed(run: Run) -> bool:

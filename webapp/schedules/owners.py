@@ -29,7 +29,7 @@ from webapp.schedules.reasons import ARMER_LOST_RIGHTS, OFF_COLUMNS, OWNER_LOST_
 
 @receiver(lost_rights)
 def hand_over(*, user: User, by: User, **_: Any) -> None:
-    """Give this person's schedules to an admin, and end everything that the person armed and that has not begun.
+    """Give this person's schedules to an admin, and end everything that the person armed and that has not started.
 
     Runs inside the caller's transaction.
     """

@@ -88,7 +88,7 @@ def switch_on(*, schedule: Schedule, by: User) -> None:
         return
     refuse_deleted_plan(locked.version)
     if not all_targets(locked):
-        raise Refusal("targets_refused", "The schedule has no targets any more. Edit it and choose some.")
+        raise Refusal("targets_refused", "The schedule has no targets left. Edit it and choose targets.")
     refuse_impossible(locked, timezone.now())
     refuse_unarmed(locked, drives_to_be_armed(locked))
     locked.enabled, locked.off_code = True, ""

@@ -11,7 +11,7 @@ from webapp.hosts.wheel import worker_wheel
 def download(request: HttpRequest, version: str, name: str) -> HttpResponse:  # noqa: ARG001 - every view has one
     wheel = worker_wheel()
     if version != wheel.version or name not in (SCRIPT, wheel.filename):
-        raise Http404(f"This server has the worker {wheel.version}. Make a new line on its page “Add host”.")
+        raise Http404(f"This server has worker version {wheel.version}. Create a new command on the page “Add host”.")
     if name == SCRIPT:
         return HttpResponse(install_script(wheel).text, content_type="text/x-shellscript; charset=utf-8")
     return HttpResponse(wheel.content, content_type="application/octet-stream")

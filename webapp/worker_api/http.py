@@ -61,13 +61,13 @@ def _answered(request: HttpRequest, answer: Answer) -> HttpResponse:
 def refusal_of(error: Exception) -> tuple[int, Problem]:
     """Status and body of the answer to a request that met one of `REFUSALS`."""
     if isinstance(error, NotAuthenticated):
-        message = "This host token is not known here, or was revoked. Enrol the host again."
+        message = "This host token is unknown or was revoked. Enrol the host again."
         return 401, Problem(code="not_authenticated", message=message)
     if isinstance(error, ContractError | Refusal):
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         return status, Problem(code=error.code, message=str(error)[:2000])
     # DataError, IntegrityError: e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
-    words = f"The message is well formed, but holds what cannot be kept: {error}"
+    words = f"The message is well-formed, but some of its content cannot be stored: {error}"
     return 400, Problem(code="bad_message", message=words[:2000])
 
 
@@ -82,13 +82,13 @@ def read_body(request: HttpRequest, kind: type[M], *, limit: int) -> bytes:
     """The bytes of a message. Raises ContractError; a body that is announced as too long is not read."""
     announced = request.META.get("CONTENT_LENGTH") or ""
     if not announced.isdigit():
-        raise ContractError(f"{kind.__name__} has no Content-Length. Send it in one piece, with its length.")
+        raise ContractError(f"{kind.__name__} has no Content-Length. Send it without chunks, with its length.")
     if int(announced) > limit:
         raise TooLarge(f"{kind.__name__} of {announced} bytes is over the limit of {limit} bytes.")
     try:
         return request.read(limit + 1)
     except UnreadablePostError as error:
-        raise ContractError(f"{kind.__name__} broke off before its end.") from error
+        raise ContractError(f"{kind.__name__} ended too early. Send it again.") from error
 
 
 def answer_in(request: HttpRequest, version: int) -> None:

@@ -59,12 +59,12 @@ _of_this_process = ReportInterval()
 @contextmanager
 def measured() -> Iterator[None]:
     """Around the work for one report, without the wait for its body."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     try:
         yield
     finally:
         now = time.monotonic()
-        _of_this_process.add(busy_s=now - begun, now=now)
+        _of_this_process.add(busy_s=now - started_at, now=now)
 
 
 def current_s() -> float:

@@ -166,10 +166,10 @@ def dry_run(order: TrialOrder, paths: Paths) -> int:
             _print_recipe(f"stream {stream.number}, prefill, unless the files are complete", prefill)
         _print_recipe(f"stream {stream.number}, measurement", recipes.render(stream))
     streams = {stream.number: stream for stream in order.streams}
-    for wish in order.settings:
-        target = streams[wish.stream].target
+    for request in order.settings:
+        target, name = streams[request.stream].target, request.name
         device = devices.get((target.path, target.stable_id), "")
-        print(f"# setting {wish.name} of {_subject(wish.name, device)}: {_current(wish.name, device)} -> {wish.value}")
+        print(f"# setting {name} of {_subject(name, device)}: {_current(name, device)} -> {request.value}")
     if order.drop_caches:
         print("# the caches are dropped before the streams start")
     return 0

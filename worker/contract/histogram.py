@@ -54,13 +54,13 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     return Histogram(latency_ns=tuple(ordered), counts=tuple(counts[b] for b in ordered))
 
 
-LEAST_BEYOND = 10  # I/Os on the smaller side of a percentile: fewer say little about it (our convention)
+MIN_BEYOND = 10  # I/Os on the smaller side of a percentile: fewer say little about it (our convention)
 
 
 def least_count(percent: float) -> int:
     """The number of I/Os that a percentile needs: p99 1,000, p99.9 10,000, the median 20, p1 1,000."""
     share = min(percent, 100 - percent) / 100
-    return math.ceil(round(LEAST_BEYOND / share, 6)) if share > 0 else 1
+    return math.ceil(round(MIN_BEYOND / share, 6)) if share > 0 else 1
 
 
 def supported_percentile(histogram: Histogram, percent: float) -> int | None:

@@ -148,7 +148,7 @@ class SensorKind(StrEnum):
     QUEUE_DEPTH = "queue_depth"  # time-weighted mean of the same
 
 
-MOST_SENSORS = 2048
+MAX_SENSORS = 2048
 
 
 class Sensor(Message, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ class StreamStarted(Message, tag="stream_started", frozen=True, kw_only=True):
     job_text: LongText
     command: tuple[Text, ...]
     metrics: Annotated[tuple[Metric, ...], Meta(max_length=20)] = ()  # that its result will have
-    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MOST_SENSORS)] = ()  # of the attempt, with its first stream
+    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MAX_SENSORS)] = ()  # of the attempt, with its first stream
     kernel_log: bool = False  # whether the kernel's log is read during the attempt
 
 
@@ -230,7 +230,7 @@ class Sample(Message, tag="sample", frozen=True, kw_only=True):
     estimated: bool = False
     device: DeviceSample | None = None
     # A value for each sensor of the stream's start, over the same interval; null where there is none in it.
-    telemetry: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
+    telemetry: Annotated[tuple[float | None, ...], Meta(max_length=MAX_SENSORS)] = ()
 
 
 class KernelLine(Message, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ def queue_name(host_id: str) -> str:
     return f"host.{host_id}"
 
 
-class SettingWish(Message, frozen=True, kw_only=True):
+class SettingRequest(Message, frozen=True, kw_only=True):
     """Bring one setting to `value`: of the block device under a stream's target, its controller, or the host."""
 
     name: Name
@@ -37,8 +37,8 @@ class SettingWish(Message, frozen=True, kw_only=True):
     stream: Annotated[int, Meta(ge=0, le=63)] = 0
 
 
-class LayoutWish(Message, frozen=True, kw_only=True):
-    """Put these drives of a pool together before the streams run; trials of the run that wish the same share it.
+class LayoutRequest(Message, frozen=True, kw_only=True):
+    """Build a layout from drives of a pool before the streams run. Trials of the run with the same request share it.
 
     The streams' target is the pool then: its kind is what the layout makes of it (a block device, or a directory
     where there is a file system), and its path is not looked at.
@@ -53,7 +53,7 @@ class Arming(Message, frozen=True, kw_only=True):
 
     serials: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=64)]
     by: Name
-    until: float  # Unix time, s: nothing is destroyed that had not begun by then
+    until: float  # Unix time, s: runs that have not started by then destroy nothing
     run_began: float | None = None  # Unix time, s; a run that began in time goes on to its end
 
 
@@ -63,7 +63,7 @@ class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
     host: Id
     attempt: Id
     issued_at: float  # Unix time, s
-    expires_at: float  # not begun after this
+    expires_at: float  # the worker does not start the order after this time
     version: int = CONTRACT_VERSION
 
 
@@ -71,8 +71,8 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     run: Id
     trial: Id
     streams: Annotated[tuple[Stream, ...], Meta(min_length=1, max_length=64)]
-    settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
-    layout: LayoutWish | None = None
+    settings: Annotated[tuple[SettingRequest, ...], Meta(max_length=200)] = ()
+    layout: LayoutRequest | None = None
     drop_caches: bool = False
     purge: PurgeMethod | None = (
         None  # of every block device under the streams, or drive of the layout, before anything else

@@ -18,12 +18,12 @@ from msgspec import Meta
 
 from worker.contract.histogram import Histogram
 
-LONGEST = 7  # bytes of a number, which is below 2^49: six days in ns, 2^48 I/Os
-MOST_BUCKETS = 4096  # fio has 29 groups of 64 (stat.h, PLAT_NR)
-MOST_BYTES = 32 * 1024
+MAX_NUMBER_BYTES = 7  # bytes of a number, which is below 2^49: six days in ns, 2^48 I/Os
+MAX_BUCKETS = 4096  # fio has 29 groups of 64 (stat.h, PLAT_NR)
+MAX_PACKED_BYTES = 32 * 1024
 
 # In JSON as base64 (RFC 4648).
-Packed = Annotated[bytes, Meta(max_length=MOST_BYTES)]
+Packed = Annotated[bytes, Meta(max_length=MAX_PACKED_BYTES)]
 
 _REMEMBERED_BYTES = 2  # nearly all numbers have no more
 _REMEMBERED = 2 ** (7 * _REMEMBERED_BYTES)

@@ -79,12 +79,12 @@ class AttemptReply(Message, frozen=True, kw_only=True):
     refusal: Refusal | None = None
 
 
-LONGEST_REPORT_EVERY_S = 30.0
+MAX_REPORT_EVERY_S = 30.0
 
 
 class ReportReply(Message, frozen=True, kw_only=True):
     attempts: tuple[AttemptReply, ...]
     # How often to report until the next reply: a busy server asks for fewer, larger reports.
-    report_every_s: Annotated[float, Meta(ge=1, le=LONGEST_REPORT_EVERY_S)] = 1.0
+    report_every_s: Annotated[float, Meta(ge=1, le=MAX_REPORT_EVERY_S)] = 1.0
     token_due: bool = False  # fetch a new host token
     version: int = CONTRACT_VERSION

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from worker.contract.orders import LayoutWish, SettingWish
+from worker.contract.orders import LayoutRequest, SettingRequest
 from worker.contract.workload import Stream
 from worker.control import Control
 from worker.drives.wear import Wear
@@ -36,19 +36,19 @@ class WriteLimit:
         allowed: Policy,
         streams: Sequence[Stream],
         open_targets: Mapping[int, OpenTarget],
-        wish: LayoutWish | None,
-        settings: Iterable[SettingWish] = (),
+        request: LayoutRequest | None,
+        settings: Iterable[SettingRequest] = (),
     ) -> None:
         """Call before settings are applied. Raises GuardRefused for a setting that would disable the counters."""
         for stream in streams:
             open_target = open_targets[stream.number]
-            if wish is None:
+            if request is None:
                 self._add(allowed.entry(stream.target.id), open_target.devices)
-            for drive, member in zip(wish.drives if wish else (), open_target.members, strict=False):
+            for drive, member in zip(request.drives if request else (), open_target.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
         for setting in settings:
             self._refuse_uncounted(setting, open_targets.get(setting.stream))
-        if self._limits and wish is None:
+        if self._limits and request is None:
             for stream in streams:
                 self._will_write(stream, open_targets[stream.number])
 
@@ -57,7 +57,7 @@ class WriteLimit:
         for name in self._wear.drives_under(open_target.devices):
             self._planned[name] = self._planned.get(name, 0) + _certain_bytes(stream)
 
-    def _refuse_uncounted(self, setting: SettingWish, open_target: OpenTarget | None) -> None:
+    def _refuse_uncounted(self, setting: SettingRequest, open_target: OpenTarget | None) -> None:
         if open_target is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
             return
         for name in self._wear.drives_under((*open_target.devices, *open_target.members)):

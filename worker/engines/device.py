@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from worker.contract.items import DeviceSample
+from worker.text_limits import MAX_LABEL
 
 SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
 SYS_BLOCK = Path("/sys/class/block")
-LONGEST = 200  # of a label in the contract
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ def sample_of_all(
     if not known or len(known) < len(found):
         return None
     return DeviceSample(
-        device=", ".join(devices)[:LONGEST],
+        device=", ".join(devices)[:MAX_LABEL],
         utilisation_percent=sum(each.utilisation_percent for each in known) / len(known),
         queue_depth=sum(each.queue_depth for each in known),
         read_ios=sum(each.read_ios for each in known),

@@ -15,7 +15,7 @@ import msgspec
 
 from worker import guard, layouts
 from worker.contract.items import Item, PhaseName, SettingRecord, SettingRestored
-from worker.contract.orders import LayoutWish, TrialOrder
+from worker.contract.orders import LayoutRequest, TrialOrder
 from worker.contract.workload import Stream, TargetKind
 from worker.journal import Journal
 from worker.layouts import Built, LayoutFailed
@@ -60,26 +60,26 @@ class LayoutStage:
 
         Raises GuardRefused, LayoutFailed, and any exception of `enter`.
         """
-        wish = self._order.layout
-        drives = self._drives(wish, allowed) if wish else ()
-        found = self._existing(wish, drives) if wish else None
+        request = self._order.layout
+        drives = self._drives(request, allowed) if request else ()
+        found = self._existing(request, drives) if request else None
         began = time.monotonic()
         self._clear(found, drives)
-        if wish is None:
+        if request is None:
             return None
-        built = found or self._build_new(wish, drives)
+        built = found or self._build_new(request, drives)
         members = guard.recheck_drives(drives, self._armed_serials)
-        self._record(wish, built, took_s=None if found else time.monotonic() - began)
+        self._record(request, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
 
-    def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
+    def _drives(self, request: LayoutRequest, allowed: Policy) -> tuple[PolicyEntry, ...]:
         pools = {stream.target.stable_id: stream.target for stream in self._order.streams}
-        if len(pools) != 1 or len(wish.drives) != wish.layout.drives:
+        if len(pools) != 1 or len(request.drives) != request.layout.drives:
             raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layout.")
-        return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
+        return guard.pool_drives(next(iter(pools.values())), request.drives, allowed)
 
-    def _existing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
-        return layouts.existing_layout(wish.layout, drives, run=self._order.run, journal=self._journal)
+    def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
+        return layouts.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
 
     def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
         """Take all other layouts of every run down; fails if one remains on `drives`."""
@@ -100,22 +100,22 @@ class LayoutStage:
         for item in items:
             self._emit(item)
 
-    def _build_new(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
+    def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built:
         self._before_writing(guard.recheck_drives(drives, self._armed_serials))
         return layouts.build(
-            wish.layout,
+            request.layout,
             drives,
             self._armed_serials,
             key=secrets.token_hex(KEY_BYTES),
             run=self._order.run,
             state=self._state,
             journal=self._journal,
-            go_on=lambda: self._enter(PhaseName.LAYOUT, layout=write(wish.layout)),
+            go_on=lambda: self._enter(PhaseName.LAYOUT, layout=write(request.layout)),
         )
 
-    def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:
+    def _record(self, request: LayoutRequest, built: Built, *, took_s: float | None) -> None:
         """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
-        asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
+        asked, found = write(request.layout), layouts.read_back(request.layout, built)
         device = ", ".join(built.members)[:MAX_LABEL]
         self._emit(
             SettingRecord(

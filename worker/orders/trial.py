@@ -147,10 +147,10 @@ class Trial:
         """Purge the targets, or all drives of the layout after taking it down."""
         if self._order.purge is None:
             return
-        wish = self._order.layout
-        if wish is not None:
+        request = self._order.layout
+        if request is not None:
             layout_stage.clear()
-        targets = wish.drives if wish else [stream.target for stream in self._order.streams]
+        targets = request.drives if request else [stream.target for stream in self._order.streams]
         for target in dict.fromkeys(targets):
             self._enter(PhaseName.PURGE, target=target.path, method=self._order.purge)
             purge_target(

@@ -7,7 +7,7 @@ silent server do not restore them. A run that starts later treats the changed va
 from collections.abc import Iterable
 
 from worker.contract.items import SettingRecord, SettingRestored
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.journal import Journal
 from worker.open_target import OpenTarget
 from worker.policy import Policy
@@ -23,7 +23,7 @@ from worker.settings.writer import SettingWriter
 def read(name: str, open_target: OpenTarget) -> SettingRecord:
     """Read the value, as `observed`. Raises SettingFailed."""
     try:
-        setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
+        setting, _ = known(SettingRequest(name=name, value=""), {0: open_target})
         subject = subject_of(setting, open_target.device)
         if not setting.discover(subject):
             raise SettingError("setting_refused", setting.missing(subject))
@@ -37,12 +37,12 @@ def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journ
     """Write the value, read it back and keep the original one. Raises SettingFailed with the records so far."""
     records: list[SettingRecord] = []
     try:
-        wish, _ = known(SettingWish(name=name, value=value), {0: open_target})
-        refuse_unallowed(wish, open_target, policy)
+        request, _ = known(SettingRequest(name=name, value=value), {0: open_target})
+        refuse_unallowed(request, open_target, policy)
         _refuse_while_a_run_holds_settings(journal)
-        writer = SettingWriter(BY_HAND, subject_of(wish, open_target.device), journal)
-        apply(writer, wish, value, records)
-        refuse_undone(writer.subject, wish, value)
+        writer = SettingWriter(BY_HAND, subject_of(request, open_target.device), journal)
+        apply(writer, request, value, records)
+        refuse_undone(writer.subject, request, value)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, tuple(records)) from error
     return records
@@ -51,7 +51,7 @@ def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journ
 def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
     """Restore the setting and its side effects. Raises SettingFailed if it was not changed by hand."""
     try:
-        setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
+        setting, _ = known(SettingRequest(name=name, value=""), {0: open_target})
         _refuse_while_a_run_holds_settings(journal)
         subject = subject_of(setting, open_target.device)
     except SettingError as error:

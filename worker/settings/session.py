@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from worker.contract.items import SettingRecord
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.journal import Baseline, Journal
 from worker.open_target import OpenTarget
 from worker.policy import Policy
@@ -32,29 +32,33 @@ __all__ = ["SettingFailed", "apply_settings", "restore_all", "restore_other_runs
 log = logging.getLogger(__name__)
 
 
-class Wish(msgspec.Struct, frozen=True):
+class WantedSetting(msgspec.Struct, frozen=True):
     setting: Setting
     value: str
 
 
-Wishes = Mapping[str, Wish]  # by the setting's key
+WantedSettings = Mapping[str, WantedSetting]  # by the setting's key
 
 
 def apply_settings(
-    wishes: Sequence[SettingWish], run: str, open_targets: Mapping[int, OpenTarget], policy: Policy, journal: Journal
+    requests: Sequence[SettingRequest],
+    run: str,
+    open_targets: Mapping[int, OpenTarget],
+    policy: Policy,
+    journal: Journal,
 ) -> list[SettingRecord]:
     """Apply settings to the host and to every device that the run uses or has changed. Raises SettingFailed."""
     records: list[SettingRecord] = []
     try:
-        wanted = _by_subject(wishes, open_targets, policy)
+        wanted = _by_subject(requests, open_targets, policy)
         restore_other_runs(run, journal)
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
         for subject in subjects:
             _apply_to_subject(SettingWriter(run, subject, journal), wanted.get(subject, {}), records)
         for subject in subjects:
-            for wish in wanted.get(subject, {}).values():
-                refuse_undone(subject, wish.setting, wish.value)
+            for request in wanted.get(subject, {}).values():
+                refuse_undone(subject, request.setting, request.value)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, tuple(records)) from error
     return records
@@ -90,28 +94,28 @@ def restore_other_runs(run: str, journal: Journal) -> None:
 
 
 def _by_subject(
-    wishes: Iterable[SettingWish], open_targets: Mapping[int, OpenTarget], policy: Policy
-) -> dict[str, dict[str, Wish]]:
-    wanted: dict[str, dict[str, Wish]] = {}
-    for asked in wishes:
+    requests: Iterable[SettingRequest], open_targets: Mapping[int, OpenTarget], policy: Policy
+) -> dict[str, dict[str, WantedSetting]]:
+    wanted: dict[str, dict[str, WantedSetting]] = {}
+    for asked in requests:
         setting, open_target = known(asked, open_targets)
         refuse_unallowed(setting, open_target, policy)
         for subject in subjects_of(setting, open_target):
-            _want(wanted.setdefault(subject, {}), subject, Wish(setting, asked.value))
+            _want(wanted.setdefault(subject, {}), subject, WantedSetting(setting, asked.value))
     return wanted
 
 
-def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
-    other = known.setdefault(wish.setting.key, wish)
-    if other != wish:
+def _want(known: dict[str, WantedSetting], subject: str, request: WantedSetting) -> None:
+    other = known.setdefault(request.setting.key, request)
+    if other != request:
         raise SettingError(
             "setting_conflict",
             f"{named(subject)} cannot have {other.setting.name}={other.value} and "
-            f"{wish.setting.name}={wish.value} at the same time. Choose one of them.",
+            f"{request.setting.name}={request.value} at the same time. Choose one of them.",
         )
 
 
-def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
+def known(asked: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
     if asked.name not in REGISTRY:
         known = ", ".join(REGISTRY)
         raise SettingError(
@@ -128,7 +132,7 @@ def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[S
 # ---- one subject
 
 
-def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[SettingRecord]) -> None:
+def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: list[SettingRecord]) -> None:
     if _must_start_afresh(writer.baselines(), wanted):
         _restore(writer, tuple(writer.baselines()), records)
     else:
@@ -137,12 +141,12 @@ def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[Setti
         apply(writer, wanted[key].setting, wanted[key].value, records)
 
 
-def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
+def _must_start_afresh(kept: Mapping[str, Baseline], wanted: WantedSettings) -> bool:
     """True if a side effect hits a setting of an earlier trial: its value now is not the kernel's default.
 
     Restoring the baseline first makes the kernel choose its default again.
     """
-    disturbed = {key for wish in wanted if wish in kept for key in BY_KEY[wish].disturbs}
+    disturbed = {key for request in wanted if request in kept for key in BY_KEY[request].disturbs}
     return any(kept[key].requested and key not in wanted for key in disturbed if key in kept)
 
 
@@ -150,7 +154,7 @@ def _restore(
     writer: SettingWriter, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
     """Restore the baseline, except for side effects of settings that stay changed."""
-    effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
+    effects = {key for request in keep_effects for key in BY_KEY[request].disturbs}
     for key in keys:
         kept = writer.baselines().get(key)
         if kept is None or key not in BY_KEY or (key in effects and not kept.requested):

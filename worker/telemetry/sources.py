@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-from worker.contract.items import MOST_SENSORS
+from worker.contract.items import MAX_SENSORS
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
 from worker.open_target import OpenTarget
@@ -49,7 +49,7 @@ class Telemetry:
     def __init__(self, sources: Sequence[Source], kernel: KernelWatch) -> None:
         self._sources = sources
         self.kernel_log = kernel.readable
-        self.sensors = tuple(sensor for source in sources for sensor in source.sensors)[:MOST_SENSORS]
+        self.sensors = tuple(sensor for source in sources for sensor in source.sensors)[:MAX_SENSORS]
 
     def __enter__(self) -> Self:
         return self
@@ -65,4 +65,4 @@ class Telemetry:
 
     def take(self) -> tuple[float | None, ...]:
         """The values since the last call; None for a sensor without a value."""
-        return tuple(value for source in self._sources for value in source.read())[:MOST_SENSORS]
+        return tuple(value for source in self._sources for value in source.read())[:MAX_SENSORS]

@@ -18,7 +18,7 @@ import redis
 from celery import Celery
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from worker.contract.orders import ORDER_TASK, AnyOrder, SettingWish, TrialOrder, queue_name
+from worker.contract.orders import ORDER_TASK, AnyOrder, SettingRequest, TrialOrder, queue_name
 from worker.contract.signing import key_id, seal
 from worker.contract.workload import FioWorkload, Stream, TargetRef
 from worker.link.enrolment import Enrolment, Paths, save_enrolment
@@ -116,7 +116,7 @@ class Bench:
     def send_text(self, text: str) -> None:
         self._sender.send_task(ORDER_TASK, args=[text], queue=self.queue, ignore_result=True)
 
-    def trial(self, target: TargetRef, workload: FioWorkload, *settings: SettingWish, **more: Any) -> TrialOrder:
+    def trial(self, target: TargetRef, workload: FioWorkload, *settings: SettingRequest, **more: Any) -> TrialOrder:
         return TrialOrder(
             streams=(Stream(number=0, target=target, workload=workload),),
             settings=settings,

@@ -12,7 +12,7 @@ import pytest
 from worker import inventory
 from worker.cli import main
 from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
-from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
+from worker.contract.orders import CloseRunOrder, SettingRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.recipes.fio import workload_of
 from worker.tests.service import Bench, until
@@ -66,7 +66,7 @@ def trial(bench: Bench, value: str, *, runtime_s: int) -> TrialOrder:
     assert found.present, found.problem
     target = TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
     workload = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=runtime_s)
-    return bench.trial(target, workload, SettingWish(name="read_ahead_kb", value=value))
+    return bench.trial(target, workload, SettingRequest(name="read_ahead_kb", value=value))
 
 
 def restored(bench: Bench, attempt: str) -> list[tuple[str, str, bool]]:
@@ -157,8 +157,8 @@ def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench
 
 def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:
     order = trial(bench, "64", runtime_s=1)
-    wish = SettingWish(name="nr_requests", value="32")
-    attempt = bench.send(bench.trial(order.streams[0].target, workload_of(order.streams[0]), wish))
+    request = SettingRequest(name="nr_requests", value="32")
+    attempt = bench.send(bench.trial(order.streams[0].target, workload_of(order.streams[0]), request))
     assert bench.peer.wait_end(attempt).code == "setting_not_allowed"
 
 

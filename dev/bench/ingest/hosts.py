@@ -21,7 +21,7 @@ from dev.console import say, step
 from dev.stack import lifecycle, services
 from dev.stack.state import State
 
-P99_WANTED_S, LONGEST_WANTED_S = 2.0, 15.0
+MAX_P99_DELAY_S, MAX_DELAY_S = 2.0, 15.0
 OVERLOAD = 4  # times as many hosts
 QUIET_HOSTS, QUIET_S = 20, 60  # that go on when the load has gone, and for how long
 
@@ -59,7 +59,7 @@ def measure(state: State, options: argparse.Namespace) -> list[Figure]:
     reporters, lost = _load(state, options.hosts, options.seconds)
     lifecycle.stop(state)
     delays = [delay for each in reporters for delay in each.delays_s]
-    return [_lost(lost), _delay("p99", float(np.percentile(delays, 99)), P99_WANTED_S)]
+    return [_lost(lost), _delay("p99", float(np.percentile(delays, 99)), MAX_P99_DELAY_S)]
 
 
 def overload(state: State, options: argparse.Namespace) -> list[Figure]:
@@ -72,7 +72,7 @@ def overload(state: State, options: argparse.Namespace) -> list[Figure]:
     every_s = max(each.every_s for each in reporters[:QUIET_HOSTS])
     return [
         _lost(lost),
-        _delay("longest", longest, LONGEST_WANTED_S),
+        _delay("longest", longest, MAX_DELAY_S),
         figure("report interval after the load", "s", [every_s], "1", met=every_s == 1),
     ]
 

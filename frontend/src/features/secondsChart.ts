@@ -20,7 +20,7 @@ Chart.register(annotation, zoom);
 
 const AXIS_WIDTH = 66;
 const RIGHT_WIDTH = 48;
-const MOST_BOUNDARIES = 80;
+const MAX_BOUNDARIES = 80;
 const TABLE_ROWS = 300;
 
 export class SecondsChart {
@@ -233,7 +233,7 @@ export class SecondsChart {
 
   private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
     const starts = this.store.starts().filter((start) => start.at >= shown.min && start.at <= shown.max);
-    if (starts.length > MOST_BOUNDARIES) return {};
+    if (starts.length > MAX_BOUNDARIES) return {};
     const label = panel.id === "seconds-iops" && starts.length <= 24;
     return Object.fromEntries(starts.map((start) => [`trial${start.trial}at${start.at}`, boundary(start, label)]));
   }

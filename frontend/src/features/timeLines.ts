@@ -12,7 +12,7 @@ import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 
-const MOST_REPEATS_DRAWN = 20;
+const MAX_REPEATS_DRAWN = 20;
 const TABLE_ROWS = 600;
 
 /** One point per bin, at the start of the bin. */
@@ -24,7 +24,7 @@ function datasets(data: TimeCharts["lines"], looks: Looks): object[] {
   return data.series.flatMap((series) => {
     const { colour } = looks.get(series.name) ?? lookAt(0);
     const common = { series: series.name, borderColor: colour, backgroundColor: colour, pointRadius: 0 };
-    const repeats = series.repeats.length > 1 ? series.repeats.slice(0, MOST_REPEATS_DRAWN) : [];
+    const repeats = series.repeats.length > 1 ? series.repeats.slice(0, MAX_REPEATS_DRAWN) : [];
     const label = series.is_baseline ? `${series.name} (baseline)` : series.name;
     const mean = { ...common, label, data: line(series.mean, data.bin_s), borderWidth: 2.5 };
     const thin = repeats.map((values, index) => ({

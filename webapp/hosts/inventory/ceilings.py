@@ -123,13 +123,14 @@ def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
 def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, float] | None = None) -> Chain:
     """The limits from the drives under one or more block devices to memory, for raw traffic: redundancy adds to it.
 
-    A shared drive or link counts once. `rates` of drives (datasheet, or measured alone) are by kernel name.
+    A shared drive or link counts once. `drive_bytes_per_s` has the rates of drives by kernel name, from a datasheet or
+    measured alone.
     """
     devices = {found.name: found for found in inventory.block_devices}
     under = {name: _drives(name, devices) for name in names}
     if not all(under.values()):
         bare = next(name for name, found in under.items() if not found)
-        return Chain(unknown=(f"what {bare or 'it'} lies on",))
+        return Chain(unknown=(f"the devices under {bare or 'the target'}",))
     drives = list({drive.name: drive for found in under.values() for drive in found}.values())
     rates = drive_bytes_per_s or {}
     members = _members(inventory)

@@ -38,7 +38,7 @@ from worker.contract.items import DriveReading as ReadingItem
 def apply_item(changes: Changes, item: Item) -> None:
     """Apply one item to the changes. Raises BadItem if it contradicts an earlier item."""
     if changes.finished:
-        raise BadItem("An item after the one that said the attempt was finished.")
+        raise BadItem("An item came after the item `finished`.")
     _HANDLERS[type(item)](changes, item)
 
 
@@ -138,7 +138,7 @@ def _kernel_log(changes: Changes, item: KernelLog) -> None:
 
 def _drive_reading(changes: Changes, item: ReadingItem) -> None:
     if changes.attempt.run_id is None:
-        raise BadItem("A reading of a drive that belongs to no run.")
+        raise BadItem("A drive reading came from an attempt without a run.")
     told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
     plain = {name: getattr(item, name) for name in _OF_READINGS}
     row = DriveReading(attempt=changes.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
@@ -187,10 +187,10 @@ def _attachment(stream: StreamRun, item: AttachmentItem) -> Attachment:
 def _finished(changes: Changes, item: Finished) -> None:
     """The end of the attempt. Only a trial that is done has results."""
     if item.outcome is not Outcome.DONE and not item.code:
-        raise BadItem(f"The attempt {item.outcome} without saying why.")
+        raise BadItem(f"The attempt ended as {item.outcome} without a code.")
     if item.outcome is Outcome.DONE and changes.attempt.kind == AttemptKind.TRIAL:
         if changes.attempt.state != AttemptState.RUNNING:
-            raise BadItem("The attempt is done without having run.")
+            raise BadItem("The attempt is done, but it never started to run.")
         changes.results = new_results(changes.attempt, changes.streams)
         if len(changes.streams) == 1:  # of several the results are sums, and these are what each stream measured
             changes.change_stream(changes.streams[0], directions=b"")

@@ -37,7 +37,7 @@ class Changes:
     def check_started(self, number: int, what: str) -> None:
         """Raise BadItem if an item is about a stream that has not started."""
         if number not in self.started_streams and number not in self.streams:
-            raise BadItem(f"A {what} of stream {number}, which has not started.")
+            raise BadItem(f"A {what} came for stream {number}, which has not started.")
 
     def change_attempt(self, **values: object) -> None:
         self.attempt_columns.update(values)

@@ -24,4 +24,4 @@ def moment(seconds: float) -> datetime:
     try:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (OverflowError, OSError, ValueError) as error:
-        raise BadItem(f"{seconds} is no Unix time.") from error
+        raise BadItem(f"{seconds} is not a valid Unix time.") from error

@@ -3,10 +3,10 @@
 import re
 
 from webapp.results.ingest.bad_item import BadItem
-from worker.contract.packing import LONGEST, MOST_BUCKETS, BadPacking, unpack
+from worker.contract.packing import MAX_BUCKETS, MAX_NUMBER_BYTES, BadPacking, unpack
 
 # A longer number than any that a worker packs: refused before it is computed, because that would take long.
-_NUMBER_TOO_LONG = re.compile(rb"[\x80-\xff]{%d}" % LONGEST)
+_NUMBER_TOO_LONG = re.compile(rb"[\x80-\xff]{%d}" % MAX_NUMBER_BYTES)
 
 
 def check_histogram(packed: bytes) -> None:
@@ -17,5 +17,5 @@ def check_histogram(packed: bytes) -> None:
         histogram = unpack(packed)
     except BadPacking as error:
         raise BadItem(f"A histogram cannot be read: {error}.") from error
-    if len(histogram.counts) > MOST_BUCKETS:
+    if len(histogram.counts) > MAX_BUCKETS:
         raise BadItem("A histogram has too many buckets.")

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _BACKLOG_BATCHES = 20
 _BAD = (BadItem, IntegrityError, DataError)
 _WHY = {
-    "unknown_attempt": "This server gave this host no such attempt.",
+    "unknown_attempt": "This host has no such attempt on this server.",
     "attempt_closed": "This attempt has ended; no more batches of it are taken.",
     "superseded": "This attempt was lost, and since then its run has ended or the host was given a newer attempt.",
 }

@@ -37,7 +37,7 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
     if not all(isfinite(row.iops) and isfinite(row.bytes_per_s) for row in rows):
         raise BadItem("The attempt is done, but its rates are out of range.")
     if not rows:
-        raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
+        raise BadItem("The attempt is done, but its result has no I/O in any direction.")
     return rows
 
 

@@ -16,7 +16,7 @@ from worker.contract.items import Sample as SampleItem
 
 _COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields}
 _COPY = f"COPY {Sample._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
-_LARGEST_REAL = 3.4028234e38
+_MAX_REAL = 3.4028234e38
 
 
 def copy_samples(attempt: Attempt, samples: Iterable[SampleItem]) -> None:
@@ -67,6 +67,6 @@ def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, fir
 
 def _real(number: float | None) -> float | None:
     """Binary COPY cuts off a number that is too large for its column. Raises BadItem."""
-    if number is not None and abs(number) > _LARGEST_REAL:
+    if number is not None and abs(number) > _MAX_REAL:
         raise BadItem(f"{number} is out of range.")
     return number

@@ -37,7 +37,7 @@ def _sum(found: Sequence[DirectionResult]) -> DirectionResult:
     if len(found) == 1:
         return found[0]
     if len({each.latency_kind for each in found}) > 1:
-        raise BadItem("Streams of one trial tell latencies of two kinds, which cannot be put together.")
+        raise BadItem("The streams of a trial report two kinds of latency (lat and clat), which cannot be merged.")
     timed = [each for each in found if each.ios] or found
     return DirectionResult(
         direction=found[0].direction,

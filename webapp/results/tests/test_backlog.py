@@ -114,7 +114,7 @@ def test_the_tick_asks_nothing_of_hosts_that_are_busy_or_away(attempt: Attempt) 
     [
         (sample(0), "already exists"),
         (msgspec.structs.replace(sample(99), telemetry=(1e300,)), "out of range"),
-        (msgspec.structs.replace(sample(99), at=1e300), "no Unix time"),
+        (msgspec.structs.replace(sample(99), at=1e300), "not a valid Unix time"),
     ],
 )
 def test_it_refuses_one_wrong_second_among_many_in_words(attempt: Attempt, wrong: Item, words: str) -> None:

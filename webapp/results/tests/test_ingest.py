@@ -181,13 +181,13 @@ def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> Non
         ((*BEGUN, STARTED), "started before"),
         ((*BEGUN, RESULT, RESULT), "second result"),
         ((*BEGUN, DONE), "no result"),
-        ((*BEGUN, RESULT, DONE, sample()), "after the one"),
-        ((*BEGUN, msgspec.structs.replace(sample(), at=1e300)), "no Unix time"),
+        ((*BEGUN, RESULT, DONE, sample()), "after the item"),
+        ((*BEGUN, msgspec.structs.replace(sample(), at=1e300)), "not a valid Unix time"),
         ((*BEGUN, msgspec.structs.replace(sample(), telemetry=(1e300,))), "out of range"),
         ((*BEGUN, sample(0), NO_HISTOGRAM, sample(2)), "histogram"),
         ((*BEGUN, msgspec.structs.replace(RESULT, directions=(NO_RESULT,)), DONE), "histogram"),
         ((ACCEPTED, Phase(at=AT, name=PhaseName.PURGE, target="a\x00b")), "NUL"),
-        ((*BEGUN, failed(code="")), "without saying why"),
+        ((*BEGUN, failed(code="")), "without a code"),
     ],
 )
 def test_it_fails_an_attempt_by_name_whose_items_cannot_be_true(
@@ -417,7 +417,7 @@ def test_a_reading_that_belongs_to_no_run_is_refused() -> None:
     reading = next(item for item in ITEMS if isinstance(item, DriveReading))
     refusal = say(host, looking, (1, (ACCEPTED, reading))).refusal
     assert refusal
-    assert "belongs to no run" in refusal.message
+    assert "without a run" in refusal.message
 
 
 def test_a_result_says_how_steady_its_trial_was(attempt: Attempt) -> None:

@@ -132,7 +132,7 @@ def test_it_deletes_a_run_whole_and_no_other(run: Run) -> None:
 
 def test_it_refuses_to_delete_a_run_that_is_not_over(run: Run) -> None:
     Run.objects.update(state="closing")
-    with pytest.raises(Refusal, match="Cancel it first"):
+    with pytest.raises(Refusal, match="Cancel it, and delete it"):
         delete_run(run=run, by=None)
     assert Run.objects.exists()
 

@@ -73,7 +73,7 @@ def test_a_run_is_marked_whole_and_a_trial_of_it_keeps_its_own_mark(lab: Lab) ->
     assert seen() == []
     assert trial(lab, 0).why_invalid == "wrong cable"
     assert trial(lab, 2).why_invalid == "hot"
-    with pytest.raises(Refusal, match="All of run 1"):
+    with pytest.raises(Refusal, match="Run 1 is marked as invalid as a whole"):
         trust_trial(trial=trial(lab, 0), by=None)
     trust_trial(trial=trial(lab, 2), by=None)
     assert seen() == []
@@ -84,10 +84,10 @@ def test_a_run_is_marked_whole_and_a_trial_of_it_keeps_its_own_mark(lab: Lab) ->
 
 
 def test_it_needs_a_reason_and_something_that_has_ended(lab: Lab) -> None:
-    with pytest.raises(Refusal, match="Say why"):
+    with pytest.raises(Refusal, match="Enter a reason"):
         mark_trial(trial=trial(lab, 0), reason=" \n", by=None)
     Trial.objects.filter(run=lab.run, index=0).update(state=TrialState.RUNNING)
-    with pytest.raises(Refusal, match="Only a trial that is done"):
+    with pytest.raises(Refusal, match="Only a completed trial"):
         mark_trial(trial=trial(lab, 0), reason="hot", by=None)
     Run.objects.update(state=RunState.RUNNING)
     with pytest.raises(Refusal, match="still open"):

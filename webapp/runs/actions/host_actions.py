@@ -133,7 +133,7 @@ def set_by_hand(target: Target) -> list[HostAction]:
 
 def _checked_reason(why: str) -> str:
     if len(why) > MAX_REASON_LENGTH:
-        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
+        raise Refusal("reason_too_long", f"The reason may have at most {MAX_REASON_LENGTH} characters.")
     return why.strip()
 
 

@@ -17,7 +17,7 @@ def move_in_queue(*, run: Run, before: Run | None = None, after: Run | None = No
     """
     other = before or after
     if other is None:
-        raise Refusal("position_missing", "Say which run to move it before or after.")
+        raise Refusal("position_missing", "Choose the run before or after which to place it.")
     lock_queue()
     order = list(queued_runs().select_for_update(no_key=True, of=("self",)))
     for each in (run, other):

@@ -20,7 +20,7 @@ def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None
     if not words:
         raise Refusal("note_empty", "The note is empty. Enter a text.")
     if len(words) > MAX_NOTE_LENGTH:
-        raise Refusal("note_too_long", f"A note may have {MAX_NOTE_LENGTH:,} characters; this one has {len(words):,}.")
+        raise Refusal("note_too_long", f"The note has {len(words):,} characters; the maximum is {MAX_NOTE_LENGTH:,}.")
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     last = Note.objects.filter(run=run, trial=trial).last()
     if last is not None and (last.text, last.by) == (words, by):

@@ -64,7 +64,7 @@ def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | N
 def _checked(reason: str) -> str:
     reason = reason.strip()
     if len(reason) > MAX_REASON_LENGTH:
-        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
+        raise Refusal("reason_too_long", f"The reason may have at most {MAX_REASON_LENGTH} characters.")
     return reason
 
 

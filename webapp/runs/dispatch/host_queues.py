@@ -182,11 +182,11 @@ def _blocked(run: Run, host: Host, known: _Known) -> str:
     if run.cancel_requested_at:
         return "it is being cancelled"
     if (run.pk, host.pk) in known.closing:
-        return "its settings are being put back"
+        return "its settings are being restored"
     if run.state == RunState.PAUSED:
         return f"paused by {run.paused_by.username}" if run.paused_by else (run.pause_reason or "paused")
     if run.pk in known.unarmed:
-        return "waits for arming: too much time passed since its serials were typed"
+        return "its arming has expired: arm it again on its page"
     return _lock_trouble(host, known, known.wanted.get((run.pk, host.pk), set()))
 
 
@@ -197,15 +197,15 @@ def _lock_trouble(host: Host, known: _Known, keys: Collection[str]) -> str:
         if attempt.host_id != host.pk and attempt.run is not None:
             if attempt.ended_at:
                 return (
-                    f"its drive may still be under a layout of run {attempt.run.number}, which {attempt.host} could "
-                    f"not take down: “sweetspot-worker restore” there does, or says why not"
+                    f"its drive may still hold a layout of run {attempt.run.number} that {attempt.host} could not "
+                    f"remove: run “sweetspot-worker restore” on {attempt.host}"
                 )
             return f"its drive is in use by run {attempt.run.number} on {attempt.host}"
     return ""
 
 
 def _with_neighbours(entries: Sequence[Entry]) -> list[Entry]:
-    """Which run each could swap positions with: only among those that the host has not begun."""
+    """Which run each could swap positions with: only with runs that the host has not started."""
     waiting = [entry for entry in entries if not entry.working]
     made = [entry for entry in entries if entry.working]
     for index, entry in enumerate(waiting):

@@ -28,11 +28,11 @@ from worker.contract.orders import (
     Arming,
     CloseRunOrder,
     InventoryOrder,
-    LayoutWish,
+    LayoutRequest,
     PurgeOrder,
     SettingOperation,
     SettingOrder,
-    SettingWish,
+    SettingRequest,
     TrialOrder,
     queue_name,
 )
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 _SLACK_S = 120
 # The minimum throughput assumed for the time limit of an amount (bytes/s).
 _SLOWEST_BYTES_PER_S = 1_000_000
-_LONGEST_S = 40 * 86400
+_MAX_ORDER_S = 40 * 86400
 
 
 def publish(attempt: Attempt) -> bool:
@@ -102,8 +102,8 @@ def order_for(attempt: Attempt) -> AnyOrder:
         run=str(run.pk),
         trial=str(trial.pk),
         streams=streams,
-        settings=tuple(_wishes(trial)),
-        layout=_wish(trial),
+        settings=tuple(_setting_requests(trial)),
+        layout=_layout_request(trial),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(trial.purge) if trial.purge else None,
         arming=arming_of(run),
@@ -140,20 +140,20 @@ def streams_of(trial: Trial) -> tuple[Stream, ...]:
     return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
 
 
-def _wishes(trial: Trial) -> Iterator[SettingWish]:
+def _setting_requests(trial: Trial) -> Iterator[SettingRequest]:
     """Settings of the host once, settings of a target's devices for each stream."""
     for name, value in trial.settings.items():
         for stream in range(1 if name in HOST_WIDE else trial.stream_count):
-            yield SettingWish(name=name, value=value, stream=stream)
+            yield SettingRequest(name=name, value=value, stream=stream)
 
 
-def _wish(trial: Trial) -> LayoutWish | None:
+def _layout_request(trial: Trial) -> LayoutRequest | None:
     """The drives of its layout, each with its serial number: the first ones of the pool."""
     layout = layout_of(trial.point)
     if layout is None:
         return None
     drives = drives_of(trial.target)[: layout.drives]
-    return LayoutWish(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
+    return LayoutRequest(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 
 
 def total_limit_s(workload: Workload, streams: int = 1) -> int:
@@ -161,7 +161,7 @@ def total_limit_s(workload: Workload, streams: int = 1) -> int:
     slowest = _SLOWEST_BYTES_PER_S / streams
     measured = workload.time_s + (workload.moved_bytes or 0) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
-    return min(_LONGEST_S, int(measured + prefill) + _SLACK_S)
+    return min(_MAX_ORDER_S, int(measured + prefill) + _SLACK_S)
 
 
 def to_publish_again() -> list[Attempt]:

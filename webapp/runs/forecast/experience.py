@@ -31,7 +31,7 @@ from worker.contract.workload import AnyWorkload, TargetKind, Workload
 
 RUNS_LOOKED_AT = 10
 MAX_TRIALS = 1000
-FEWEST_TRIALS = 3  # trials that a run needs for a value of turnover
+MIN_TRIALS = 3  # trials that a run needs for a value of turnover
 MIN_PREFILL_S = 0.5
 
 
@@ -105,7 +105,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
     for trials in runs:
         first, later = _split(trials)
         settled = [max(0.0, one.lasted_s - one.own_s) for one in later if one.work.moved_bytes is None]
-        if len(settled) < FEWEST_TRIALS:
+        if len(settled) < MIN_TRIALS:
             continue
         turnovers.append(median(settled))
         prefills += _prefill_rates(first, median(one.before_s for one in later))

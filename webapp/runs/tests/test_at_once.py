@@ -92,14 +92,14 @@ def test_the_order_has_a_stream_for_each_target(host: Host, drives: list[Target]
     assert set(TargetLock.objects.values_list("lock_key", flat=True)) == keys_of(run.trials.get())
 
 
-def test_settings_are_wished_for_every_stream_and_those_of_the_host_once(host: Host, drives: list[Target]) -> None:
+def test_settings_are_requested_for_every_stream_and_those_of_the_host_once(host: Host, drives: list[Target]) -> None:
     attempt = dispatched(started(drives[:2]))
     assert attempt.trial
     Trial.objects.filter(pk=attempt.trial.pk).update(settings={"scheduler": "none", "vm.dirty_ratio": "20"})
     order = order_for(Attempt.objects.get(pk=attempt.pk))
     assert isinstance(order, TrialOrder)
-    wished = [(wish.name, wish.stream) for wish in order.settings]
-    assert wished == [("scheduler", 0), ("scheduler", 1), ("vm.dirty_ratio", 0)]
+    requested = [(request.name, request.stream) for request in order.settings]
+    assert requested == [("scheduler", 0), ("scheduler", 1), ("vm.dirty_ratio", 0)]
 
 
 def test_how_long_a_stream_may_take_reckons_with_a_drive_that_all_share() -> None:

@@ -146,7 +146,7 @@ def test_a_layout_that_could_not_be_taken_down_keeps_its_drives_from_other_hosts
     reading(elsewhere)
     assert not dispatch_host(elsewhere.host_id)
     (queue,) = queues()
-    assert f"under a layout of run {run.number}, which {pool.host}" in queue.entries[0].waits_for
+    assert f"a layout of run {run.number} that {pool.host}" in queue.entries[0].waits_for
     reading(apart)
     assert dispatch_host(apart.host_id)
 

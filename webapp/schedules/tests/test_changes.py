@@ -70,7 +70,7 @@ def test_a_schedule_whose_group_was_deleted_is_not_switched_on() -> None:
     delete_schedule(schedule=schedule, by=person)
     delete_group(group=group, by=person)
     restore_schedule(schedule=schedule, by=person)
-    with pytest.raises(Refusal, match="no targets any more"):
+    with pytest.raises(Refusal, match="no targets left"):
         switch_on(schedule=schedule, by=person)
 
 

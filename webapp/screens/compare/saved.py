@@ -85,7 +85,7 @@ def change_action(request: HttpRequest, pk: int) -> HttpResponse:
             saved=saved, title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
             by=person(request),
         )  # fmt: skip
-        messages.success(request, f"{saved.title} is saved as it is shown.")
+        messages.success(request, f"{saved.title} is saved with the current selection.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect(_address(saved))

@@ -14,7 +14,7 @@ from django.http.response import HttpResponseBase
 P = ParamSpec("P")
 _KEY = "plan_draft"
 MAX_BYTES = 300_000  # the largest plan file as form data; unauthenticated clients can also store a draft
-_BACK = "This is the plan that you had typed. It is not saved yet."
+_BACK = "Your entries were restored. The plan is not saved yet."
 
 
 def keep(request: HttpRequest, path: str, data: QueryDict, message: str) -> None:

@@ -38,11 +38,11 @@ _PHRASES: Mapping[str, str] = {
     "runtime": "{} each",
     "amount": "{} each",
 }
-_MOST_LISTED = 4
+_MAX_LISTED = 4
 
 
 def _joined(texts: Sequence[str]) -> str:
-    if len(texts) > _MOST_LISTED:
+    if len(texts) > _MAX_LISTED:
         return f"{texts[0]} to {texts[-1]}"
     return ", ".join(texts)
 

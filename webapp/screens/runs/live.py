@@ -68,7 +68,7 @@ class Cursor:
                 tuple(Position(UUID(hex=attempt), int(stream), int(offset_ms)) for attempt, stream, offset_ms in parts),
             )
         except (ValueError, OverflowError, OSError) as error:
-            raise BadCursor("The cursor is not one of this server's. Reload the page.") from error
+            raise BadCursor("The cursor is not valid. Reload the page.") from error
 
     def write(self) -> str:
         until_ms = int((self.transitions_until or timezone.now()).timestamp() * 1000)
@@ -128,11 +128,11 @@ def _latest_attempts(ordered: QuerySet[Attempt]) -> list[Attempt]:
 
 def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
     """Conditions for the primary key: unread attempts, and the unread seconds of other attempts."""
-    begun: dict[UUID, list[Position]] = {}
+    positions: dict[UUID, list[Position]] = {}
     for position in cursor.positions:
-        begun.setdefault(position.attempt, []).append(position)
-    after = Q(attempt__in=[attempt.pk for attempt in attempts if attempt.pk not in begun])
-    for attempt_id, streams in begun.items():
+        positions.setdefault(position.attempt, []).append(position)
+    after = Q(attempt__in=[attempt.pk for attempt in attempts if attempt.pk not in positions])
+    for attempt_id, streams in positions.items():
         for position in streams:
             after |= Q(attempt=attempt_id, stream=position.stream, offset_ms__gt=position.offset_ms)
         after |= Q(attempt=attempt_id) & ~Q(stream__in=[position.stream for position in streams])

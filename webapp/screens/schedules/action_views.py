@@ -47,7 +47,7 @@ def _done(request: HttpRequest, schedule: Schedule, change: Callable[[User], Non
 def turn_on(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
     if schedule.enabled:
-        messages.info(request, f"“{schedule}” was switched on already.")
+        messages.info(request, f"“{schedule}” is already switched on.")
         return redirect("schedule", pk=pk)
     said = f"“{schedule}” is switched on."
     return _done(request, schedule, lambda by: switch_on(schedule=schedule, by=by), said)
@@ -57,7 +57,7 @@ def turn_on(request: HttpRequest, pk: int) -> HttpResponse:
 def turn_off(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
     if not schedule.enabled:
-        messages.info(request, f"“{schedule}” was switched off already.")
+        messages.info(request, f"“{schedule}” is already switched off.")
         return redirect("schedule", pk=pk)
     said = f"“{schedule}” is switched off. A run that has started goes on."
     return _done(request, schedule, lambda by: switch_off(schedule=schedule, by=by), said)

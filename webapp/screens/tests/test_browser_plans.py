@@ -186,7 +186,7 @@ def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[
     page.wait_for_url("**/plans/new/")
     expect(page.get_by_label("Title", exact=True)).to_have_value("Typed for an hour")
     expect(levels(page, "Queue depth")).to_have_value("1, 2, 4")
-    expect(page.get_by_text("This is the plan that you had typed")).to_be_visible()
+    expect(page.get_by_text("Your entries were restored")).to_be_visible()
     assert problems == []
 
 

@@ -189,7 +189,7 @@ def test_what_was_typed_outlives_the_log_in(client: Client, operator: Client) ->
     operator.post("/login/?next=/plans/new/", {"username": "olga", "password": PASSWORD})
     page = operator.get("/plans/new/").content.decode()
     assert 'value="Typed for an hour"' in page
-    assert "This is the plan that you had typed" in page
+    assert "Your entries were restored" in page
     assert "Typed for an hour" not in operator.get("/plans/new/").content.decode()
     assert not Plan.objects.exists()
 

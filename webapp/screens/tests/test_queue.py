@@ -67,7 +67,7 @@ def test_it_shows_what_runs_and_what_waits_in_order_with_times(operator: Client,
                 Run.objects.filter(pk=run.pk).update(armed_serials=["x"], armed_until=timezone.now() - timedelta(1)),
                 run.trials.update(destructive=True),
             ),
-            "waits for arming",
+            "its arming has expired",
         ),
     ],
 )

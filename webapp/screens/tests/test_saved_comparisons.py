@@ -87,7 +87,7 @@ def test_it_deletes_with_undo_and_does_neither_twice(operator: Client, saved: Sa
     assert "was deleted before" in operator.post(f"/comparisons/{saved.pk}/delete/", follow=True).content.decode()
     assert "Engines" in text(operator, "/comparisons/?show=deleted")
     refused = operator.post(f"/comparisons/{saved.pk}/change/", {"title": "x", "query": QUERY}, follow=True)
-    assert "Bring it back first" in refused.content.decode()
+    assert "Restore it first" in refused.content.decode()
     assert "is back" in operator.post(f"/comparisons/{saved.pk}/restore/", follow=True).content.decode()
     assert "is not deleted" in operator.post(f"/comparisons/{saved.pk}/restore/", follow=True).content.decode()
     assert AuditEntry.objects.filter(action="comparison.delete").count() == 1
@@ -95,7 +95,7 @@ def test_it_deletes_with_undo_and_does_neither_twice(operator: Client, saved: Sa
 
 @pytest.mark.parametrize(
     ("title", "query", "words"),
-    [("  ", QUERY, "Give the comparison a title"), ("x" * 201, QUERY, "at most 200"), ("x", "x=nonsense", "no factor")],
+    [("  ", QUERY, "Give the comparison a title"), ("x" * 201, QUERY, "is 200"), ("x", "x=nonsense", "no factor")],
 )
 def test_it_says_why_it_keeps_nothing(operator: Client, run: Run, title: str, query: str, words: str) -> None:
     page = operator.post("/comparisons/save/", {"title": title, "query": query}, follow=True).content.decode()

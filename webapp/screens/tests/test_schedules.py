@@ -139,9 +139,9 @@ def test_the_switch_of_the_list_works_and_stays_there(operator: Client, nightly:
     assert response.headers["Location"] == "/schedules/"
     nightly.refresh_from_db()
     assert not nightly.enabled
-    assert "switched off already" in posted(operator, nightly, "off")
+    assert "is already switched off" in posted(operator, nightly, "off")
     assert "is switched on." in posted(operator, nightly, "on")
-    assert "switched on already" in posted(operator, nightly, "on")
+    assert "is already switched on" in posted(operator, nightly, "on")
 
 
 def once_over(by: User, version: PlanVersion, **changes: Any) -> Schedule:

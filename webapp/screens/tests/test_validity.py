@@ -36,7 +36,7 @@ def test_it_marks_a_run_and_takes_that_back(operator: Client, run: Run) -> None:
 
 
 def test_it_says_why_it_cannot(operator: Client, run: Run) -> None:
-    assert "Say why" in operator.post("/runs/1/invalid/", {"reason": " "}, follow=True).content.decode()
+    assert "Enter a reason" in operator.post("/runs/1/invalid/", {"reason": " "}, follow=True).content.decode()
     Run.objects.update(state="running")
     assert "still open" in operator.post("/runs/1/invalid/", {"reason": "x"}, follow=True).content.decode()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from worker.cli import main
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
 from worker.open_target import OpenTarget
@@ -28,10 +28,10 @@ class Changed:
         self.file = Path(f"/sys/block/{self.name}/queue/read_ahead_kb")
         self.file.write_text("256")
         policy = rig.load(folder, rig.block(device, file, settings=["*"]))
-        wish = SettingWish(name="read_ahead_kb", value="64")
+        request = SettingRequest(name="read_ahead_kb", value="64")
         target = OpenTarget(path=device, device=self.name, target="disk")
         journal = Journal(self.path)
-        session.apply_settings([wish], "run", {0: target}, policy, journal)
+        session.apply_settings([request], "run", {0: target}, policy, journal)
         journal.close()
 
     def restore(self, *arguments: str) -> int:

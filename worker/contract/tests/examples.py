@@ -58,11 +58,11 @@ from worker.contract.orders import (
     Arming,
     CloseRunOrder,
     InventoryOrder,
-    LayoutWish,
+    LayoutRequest,
     PurgeOrder,
     SettingOperation,
     SettingOrder,
-    SettingWish,
+    SettingRequest,
     TrialOrder,
 )
 from worker.contract.packing import pack
@@ -92,7 +92,7 @@ SPLIT = FioWorkload(
     block_split=(BlockShare(block_bytes=4096, percent=60), BlockShare(block_bytes=65_536, percent=40)),
     amount_bytes=10_737_418_240,
 )
-LAYOUT_WISH = LayoutWish(
+LAYOUT_REQUEST = LayoutRequest(
     layout=Layout(
         raid=Raid.RAID1,
         drives_per_array=2,
@@ -113,7 +113,7 @@ TRIAL_ORDER = TrialOrder(
     run=RUN,
     trial=TRIAL,
     streams=(STREAM,),
-    settings=(SettingWish(name="scheduler", value="none"),),
+    settings=(SettingRequest(name="scheduler", value="none"),),
     drop_caches=True,
     arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3000, run_began=AT - 10),
 )
@@ -274,7 +274,7 @@ REPORT_REPLY = ReportReply(
         AttemptReply(
             attempt=TRIAL,
             confirmed_seq=0,
-            refusal=Refusal(code="unknown_attempt", message="This server gave this host no such attempt.", seq=1),
+            refusal=Refusal(code="unknown_attempt", message="This host has no such attempt on this server.", seq=1),
         ),
     )
 )
@@ -486,4 +486,7 @@ ENROL_REPLY = EnrolReply(
     public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"},
     contract=2,
 )
-PROBLEM = Problem(code="version_mismatch", message="Hello is of contract version 9; this side understands 1 to 1.")
+PROBLEM = Problem(
+    code="version_mismatch",
+    message="Hello is of contract version 9; this side understands 2 to 2. Upgrade this side.",
+)

@@ -23,7 +23,7 @@ MESSAGES: list[Message] = [
     ex.TRIAL_ORDER,
     ex.SPLIT,
     ex.COPY,
-    ex.LAYOUT_WISH,
+    ex.LAYOUT_REQUEST,
     ex.CLOSE_RUN_ORDER,
     ex.INVENTORY_ORDER,
     ex.PURGE_ORDER,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.contract.tests.examples import STREAM
 from worker.contract.workload import Pattern, Stream, TargetKind
 from worker.control import Control
@@ -105,12 +105,12 @@ def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
 def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:
     for limit, value in ((4 * MIB, "1"), (None, "0")):
         WriteLimit(host.wear()).begin(
-            policy(limit), [stream()], PLACES, None, [SettingWish(name="iostats", value=value)]
+            policy(limit), [stream()], PLACES, None, [SettingRequest(name="iostats", value=value)]
         )
     for value in ("0", "00"):
-        wish = SettingWish(name="iostats", value=value)
+        request = SettingRequest(name="iostats", value=value)
         with pytest.raises(GuardRefused, match=rf"iostats={value} makes the kernel stop counting.*Leave iostats at 1"):
-            WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, None, [wish])
+            WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, None, [request])
 
 
 @pytest.mark.parametrize(("gone", "words"), [(False, "the setting iostats is 0"), (True, "the drive is gone")])

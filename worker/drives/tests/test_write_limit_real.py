@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from worker.contract.items import Finished, Item, Outcome, Phase
-from worker.contract.orders import Arming, SettingWish, TrialOrder
+from worker.contract.orders import Arming, SettingRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
 from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
@@ -43,7 +43,7 @@ class Drive:
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r", trial="t",
             streams=(Stream(number=0, target=target, workload=work),),
-            settings=(SettingWish(name="iostats", value=iostats),),
+            settings=(SettingRequest(name="iostats", value=iostats),),
             arming=Arming(serials=(target.stable_id,), by="tester", until=now + 60),
         )  # fmt: skip
         context = OrderContext(host=self._host, emit=self.items.append, control=Control(order.attempt))

@@ -20,7 +20,7 @@ from worker.engines.sampling import Sampler
 DUMP_S = 1.0  # fio's status interval
 SILENT_S = 1.5  # without a dump
 START_S = 1.0  # that fio may take to start its jobs
-SHORTEST_S = 0.5  # of a sample, but for the last one of a fixed amount
+MIN_SAMPLE_S = 0.5  # of a sample, but for the last one of a fixed amount
 
 
 class DumpSampler:
@@ -112,8 +112,8 @@ class DumpSampler:
         """The rest of a run with a runtime is part of its last sample."""
         runtime_s = self._work.runtime_s
         length_s = moment - self._sampler.ended
-        ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - SHORTEST_S) * 1000
-        return length_s >= SILENT_S or (length_s >= SHORTEST_S and not ends_soon)
+        ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - MIN_SAMPLE_S) * 1000
+        return length_s >= SILENT_S or (length_s >= MIN_SAMPLE_S and not ends_soon)
 
 
 def _moment(dump: Dump) -> float:

@@ -15,7 +15,7 @@ import pytest
 
 from worker import layouts
 from worker.contract.items import Item, Observed, Outcome, SettingRecord
-from worker.contract.orders import Arming, LayoutWish, TrialOrder
+from worker.contract.orders import Arming, LayoutRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetRef
 from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
@@ -205,7 +205,7 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r1", trial="t",
             streams=(Stream(number=0, target=ref("shelf"), workload=workload),),
-            layout=LayoutWish(layout=parse(line), drives=(ref("s0"), ref("s1"))),
+            layout=LayoutRequest(layout=parse(line), drives=(ref("s0"), ref("s1"))),
             arming=Arming(serials=armed, by="tester", until=now + 60),
         )  # fmt: skip
         files = CompleteFiles(bench.state / "files.db")

@@ -22,7 +22,7 @@ from worker.contract.items import (
     StreamResult,
     StreamStarted,
 )
-from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
+from worker.contract.orders import Arming, LayoutRequest, SettingRequest, TrialOrder
 from worker.contract.purge import PurgeMethod
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetRef
 from worker.control import Control
@@ -49,21 +49,21 @@ def ref(found: PolicyTarget) -> TargetRef:
     return TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
 
 
-def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tuple[str, ...] | None = None,
+def order(rack: Rack, line: str, *requests: SettingRequest, run: str = RUN, armed: tuple[str, ...] | None = None,
           pattern: Pattern = Pattern.RANDWRITE) -> TrialOrder:  # fmt: skip
     targets = {each.id: each for each in report_targets(rack.policy)}
     layout = parse(line) if line else None
     serials = rack.armed if armed is None else armed
-    wish = None
+    request = None
     if layout:
-        wish = LayoutWish(layout=layout, drives=tuple(ref(targets[f"d{n}"]) for n in range(layout.drives)))
+        request = LayoutRequest(layout=layout, drives=tuple(ref(targets[f"d{n}"]) for n in range(layout.drives)))
     workload = FioWorkload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
     now = time.time()
     return TrialOrder(
         host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run=run, trial=str(uuid.uuid4()),
         streams=(Stream(number=0, target=ref(targets["rack" if layout else "d3"]), workload=workload),),
-        layout=wish,
-        settings=wishes, arming=Arming(serials=serials, by="tester", until=now + 60) if serials else None,
+        layout=request,
+        settings=requests, arming=Arming(serials=serials, by="tester", until=now + 60) if serials else None,
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(r
 
 
 def test_it_measures_a_raw_layout_as_a_device(rack: Rack) -> None:
-    end, items = run(rack, order(rack, "single share 50%", SettingWish(name="read_ahead_kb", value="64")))
+    end, items = run(rack, order(rack, "single share 50%", SettingRequest(name="read_ahead_kb", value="64")))
     assert end.code == "setting_not_allowed", end.message  # the pool's drives allow no settings here
     end, items = run(rack, order(rack, "single share 50%"))
     assert end.outcome is Outcome.DONE, end.message

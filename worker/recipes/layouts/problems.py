@@ -12,7 +12,7 @@ MIN_ARRAYS_BTRFS = {
 }  # fmt: skip
 # Drives in each span of a virtual drive.
 MIN_DRIVES_PER_SPAN = {Raid.RAID10: 2, Raid.RAID50: 3, Raid.RAID60: 4}
-SMALLEST_STRIP, LARGEST_STRIP = 8 * KIB, MIB  # StorCLI Reference Manual, `add vd … Strip=`
+MIN_STRIP, MAX_STRIP = 8 * KIB, MIB  # StorCLI Reference Manual, `add vd … Strip=`
 CHUNKED = (Raid.RAID0, Raid.RAID5, Raid.RAID6, Raid.RAID10)
 MAX_DRIVES = 64
 _EITHER = (("wb", "wt", "awb"), ("ra", "nora"), ("direct", "cached"), ("pdcache=on", "pdcache=off"))
@@ -85,8 +85,8 @@ def _virtual_drive(layout: Layout) -> Iterator[str]:
         yield f"{raid} has no spans: only raid10, raid50 and raid60 do"
     elif drives < MIN_DRIVES[raid] or (raid is Raid.RAID1 and drives != 2):
         yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{MIN_DRIVES[raid]} drives, not {drives}"
-    if layout.chunk_bytes is None or not SMALLEST_STRIP <= layout.chunk_bytes <= LARGEST_STRIP:
-        yield f"a virtual drive needs a strip from {size(SMALLEST_STRIP)} to {size(LARGEST_STRIP)}, such as `strip 64k`"
+    if layout.chunk_bytes is None or not MIN_STRIP <= layout.chunk_bytes <= MAX_STRIP:
+        yield f"a virtual drive needs a strip from {size(MIN_STRIP)} to {size(MAX_STRIP)}, such as `strip 64k`"
     elif layout.chunk_bytes & (layout.chunk_bytes - 1):
         yield f"a strip of {size(layout.chunk_bytes)} is not a power of two, as controllers require"
     if layout.share_percent < 100:

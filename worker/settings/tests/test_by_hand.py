@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from worker.contract.items import SettingRecord, SettingRestored
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.open_target import OpenTarget
@@ -38,8 +38,8 @@ class Host:
         return by_hand.restore(name, self.open_target, self.journal)
 
     def apply_settings(self, **values: str) -> list[SettingRecord]:
-        wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        return session.apply_settings(wishes, "run", {0: self.open_target}, self.allowed, self.journal)
+        requests = [SettingRequest(name=name, value=value) for name, value in values.items()]
+        return session.apply_settings(requests, "run", {0: self.open_target}, self.allowed, self.journal)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_setting_of_an_absent_device_is_in_nobodys_way(host: Host, tmp_path: P
     with rig.loop(rig.sparse(tmp_path / "other.img")) as other:
         allowed = rig.load(tmp_path, rig.block(other, tmp_path / "other.img", settings=["*"]))
         open_target = {0: OpenTarget(path=other, device=Path(other).name, target="disk")}
-        session.apply_settings([SettingWish(name="nomerges", value="2")], "run", open_target, allowed, host.journal)
+        session.apply_settings([SettingRequest(name="nomerges", value="2")], "run", open_target, allowed, host.journal)
         with pytest.raises(SettingFailed, match="A run has changed settings"):
             host.change("read_ahead_kb", "64")
     try:

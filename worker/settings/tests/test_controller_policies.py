@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from worker.contract.items import SettingRecord
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.controllers import CachePolicy
 from worker.controllers.tests.emulations import NAA, Emulation
 from worker.guard.tests import rig
@@ -39,9 +39,9 @@ class Rig:
         self.journal = Journal(directory / "journal.db")
 
     def apply_settings(self, **values: str) -> list[SettingRecord]:
-        wishes = [SettingWish(name=f"controller.{name}", value=value) for name, value in values.items()]
+        requests = [SettingRequest(name=f"controller.{name}", value=value) for name, value in values.items()]
         open_targets = {0: OpenTarget(path=f"/dev/{self.device}", device=self.device, target="drive")}
-        return session.apply_settings(wishes, "run", open_targets, self.policy, self.journal)
+        return session.apply_settings(requests, "run", open_targets, self.policy, self.journal)
 
     def fails(self, **values: str) -> SettingFailed:
         with pytest.raises(SettingFailed) as told:

@@ -10,7 +10,7 @@ import pytest
 
 from worker import policy
 from worker.contract.items import SettingRecord
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.open_target import OpenTarget
@@ -36,9 +36,9 @@ class Machine:
         self.journal = Journal(directory / "journal.db")
 
     def apply_settings(self, values: dict[str, str]) -> list[SettingRecord]:
-        wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
+        requests = [SettingRequest(name=name, value=value) for name, value in values.items()]
         open_targets = {0: OpenTarget(path="/srv/a", device="", target="a")}
-        return session.apply_settings(wishes, "run", open_targets, self.policy, self.journal)
+        return session.apply_settings(requests, "run", open_targets, self.policy, self.journal)
 
 
 def states() -> dict[str, str]:
@@ -101,7 +101,7 @@ def test_it_puts_a_limit_back_in_the_face_it_had(machine: Machine, state: str) -
 @pytest.mark.root
 @rig.needs_root[1]
 @pytest.mark.parametrize(
-    ("wish", "code", "words"),
+    ("requested", "code", "words"),
     [
         ({"vm.dirty_ratio": "10", "vm.dirty_bytes": "2147483648"}, "setting_conflict", "Choose one of them"),
         ({"vm.dirty_bytes": "1"}, "setting_refused", "Invalid argument"),
@@ -110,10 +110,10 @@ def test_it_puts_a_limit_back_in_the_face_it_had(machine: Machine, state: str) -
         ({"cpu.deepest_idle_state": "77"}, "setting_refused", "cpu.deepest_idle_state"),
     ],
 )
-def test_it_refuses_in_the_kernels_words(machine: Machine, wish: dict[str, str], code: str, words: str) -> None:
+def test_it_refuses_in_the_kernels_words(machine: Machine, requested: dict[str, str], code: str, words: str) -> None:
     before = states()
     with pytest.raises(SettingFailed, match=words) as caught:
-        machine.apply_settings(wish)
+        machine.apply_settings(requested)
     assert caught.value.code == code
     session.restore_run("run", machine.journal)
     assert states() == before

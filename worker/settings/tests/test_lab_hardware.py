@@ -11,7 +11,7 @@ import pytest
 
 from worker import policy
 from worker.contract.items import SettingRecord
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.journal import Journal
@@ -37,9 +37,9 @@ class Drive:
         self.journal = Journal(directory / "journal.db")
 
     def apply_settings(self, **values: str) -> list[SettingRecord]:
-        wishes = [SettingWish(name=name.replace("__", "."), value=value) for name, value in values.items()]
+        requests = [SettingRequest(name=name.replace("__", "."), value=value) for name, value in values.items()]
         open_targets = {0: OpenTarget(path=f"/dev/{self.device}", device=self.device, target="drive")}
-        return session.apply_settings(wishes, "run", open_targets, self.policy, self.journal)
+        return session.apply_settings(requests, "run", open_targets, self.policy, self.journal)
 
     def read(self, name: str) -> str:
         return REGISTRY[name].read(subject_of(REGISTRY[name], self.device))
@@ -118,15 +118,15 @@ def test_it_moves_the_interrupts_of_a_raid_controller(tmp_path: Path, value: str
 
 def test_two_drives_of_one_controller_cannot_want_different_interrupts(tmp_path: Path) -> None:
     found = drive(tmp_path, "LABINT0000")
-    wishes = [
-        SettingWish(name="irq_affinity", value=value, stream=stream) for stream, value in enumerate(("cpu0", "cpu1"))
+    requests = [
+        SettingRequest(name="irq_affinity", value=value, stream=stream) for stream, value in enumerate(("cpu0", "cpu1"))
     ]
     names = (DRIVES["LABINT0000"], DRIVES["LABINT0001"])
     open_targets = {
         stream: OpenTarget(path=f"/dev/{name}", device=name, target="drive") for stream, name in enumerate(names)
     }
     with pytest.raises(SettingFailed) as caught:
-        session.apply_settings(wishes, "run", open_targets, found.policy, found.journal)
+        session.apply_settings(requests, "run", open_targets, found.policy, found.journal)
     assert caught.value.code == "setting_conflict"
 
 

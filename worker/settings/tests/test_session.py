@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from worker.contract.items import SettingRecord
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.open_target import OpenTarget
@@ -32,9 +32,9 @@ class Host:
     def apply_settings(
         self, values: dict[str, str], run: str = "run", policy: Policy | None = None
     ) -> list[SettingRecord]:
-        wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
+        requests = [SettingRequest(name=name, value=value) for name, value in values.items()]
         open_targets = {0: OpenTarget(path=self.path, device=self.device, target="disk")}
-        return session.apply_settings(wishes, run, open_targets, policy or self.allowed, self.journal)
+        return session.apply_settings(requests, run, open_targets, policy or self.allowed, self.journal)
 
     def state(self) -> dict[str, str]:
         """Of everything that a loop device has."""
@@ -91,7 +91,7 @@ def test_it_applies_all_together_and_puts_all_back(host: Host) -> None:
     assert host.state() == before
 
 
-def test_it_takes_back_what_the_next_trial_does_not_wish(host: Host) -> None:
+def test_it_takes_back_what_the_next_trial_does_not_request(host: Host) -> None:
     before = host.state()
     host.apply_settings({"rq_affinity": "2", "read_ahead_kb": "64"})
     host.apply_settings({"read_ahead_kb": "64"})
@@ -196,7 +196,7 @@ def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> N
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("requested", "code"),
     [
         ({"read_ahead_kb": "123"}, "setting_clamped"),
         ({"nomerges": "7"}, "setting_clamped"),
@@ -213,11 +213,11 @@ def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> N
         ({"vm.dirty_ratio": "15"}, "setting_not_allowed"),
     ],
 )
-def test_it_fails_by_name_and_leaves_nothing_behind(host: Host, wish: dict[str, str], code: str) -> None:
+def test_it_fails_by_name_and_leaves_nothing_behind(host: Host, requested: dict[str, str], code: str) -> None:
     before = host.state()
     with pytest.raises(SettingFailed) as caught:
-        host.apply_settings({"rq_affinity": "2", **wish})
-    assert (caught.value.code, next(iter(wish)) in caught.value.message) == (code, True)
+        host.apply_settings({"rq_affinity": "2", **requested})
+    assert (caught.value.code, next(iter(requested)) in caught.value.message) == (code, True)
     session.restore_all(host.journal)
     assert host.state() == before
 
@@ -240,10 +240,10 @@ def test_it_asks_for_the_kernels_default_of_throttling(host: Host) -> None:
 
 
 def test_it_refuses_two_values_for_one_device(host: Host) -> None:
-    wishes = [SettingWish(name="nomerges", value=value, stream=stream) for stream, value in enumerate("12")]
+    requests = [SettingRequest(name="nomerges", value=value, stream=stream) for stream, value in enumerate("12")]
     open_targets = {stream: OpenTarget(path=host.path, device=host.device, target="disk") for stream in (0, 1)}
     with pytest.raises(SettingFailed) as caught:
-        session.apply_settings(wishes, "run", open_targets, host.allowed, host.journal)
+        session.apply_settings(requests, "run", open_targets, host.allowed, host.journal)
     assert caught.value.code == "setting_conflict"
 
 
@@ -251,7 +251,7 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from worker import policy
-from worker.contract.orders import SettingWish
+from worker.contract.orders import SettingRequest
 from worker.journal import Journal
 from worker.open_target import OpenTarget
 from worker.settings import SETTING_NAMES, session
@@ -271,10 +271,10 @@ def dying(self, device, value):
 
 KernelFile._write = dying
 directory, device = Path(sys.argv[1]), sys.argv[2]
-wishes = [SettingWish(name=n, value=v) for n, v in (pair.split("=") for pair in sys.argv[3].split(","))]
+requests = [SettingRequest(name=n, value=v) for n, v in (pair.split("=") for pair in sys.argv[3].split(","))]
 open_target = OpenTarget(path="/dev/" + device, device=device, target="disk")
 allowed = policy.load(directory / "policy.toml", SETTING_NAMES)
-session.apply_settings(wishes, "run", {0: open_target}, allowed, Journal(directory / "journal.db"))
+session.apply_settings(requests, "run", {0: open_target}, allowed, Journal(directory / "journal.db"))
 """
 
 
@@ -282,8 +282,8 @@ session.apply_settings(wishes, "run", {0: open_target}, allowed, Journal(directo
 @pytest.mark.parametrize("write", [1, 2, 4, 7])
 def test_it_puts_back_what_a_killed_worker_changed(host: Host, write: int, when: str) -> None:
     before = host.state()
-    wishes = ",".join(f"{name}={value}" for name, value in CHANGES.items())
-    command = [sys.executable, "-c", CHILD, str(host.directory), host.device, wishes, str(write), when]
+    requests = ",".join(f"{name}={value}" for name, value in CHANGES.items())
+    command = [sys.executable, "-c", CHILD, str(host.directory), host.device, requests, str(write), when]
     assert subprocess.run(command, check=False, timeout=30).returncode == -signal.SIGKILL
     assert host.state() != before or (write, when) == (1, "before")
     assert all(told.restored for told in session.restore_all(host.journal))

@@ -125,7 +125,7 @@ def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: L
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    from worker.contract.orders import SettingWish
+    from worker.contract.orders import SettingRequest
     from worker.journal import Journal
     from worker.open_target import OpenTarget
     from worker.policy import load
@@ -140,9 +140,9 @@ KILLED = """
         os.kill(os.getpid(), signal.SIGKILL)
 
     type(setting).apply = apply_and_die
-    wishes = [SettingWish(name=name, value=os.environ["VALUE"], stream=0)]
+    requests = [SettingRequest(name=name, value=os.environ["VALUE"], stream=0)]
     open_targets = {0: OpenTarget(path="/dev/" + device, device=device, target="LABSAM0003")}
-    session.apply_settings(wishes, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
+    session.apply_settings(requests, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
 """
 
 

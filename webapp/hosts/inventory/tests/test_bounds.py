@@ -53,8 +53,8 @@ def test_the_drives_behind_a_raid_controller_limit_what_it_shows_as_one() -> Non
     assert made.words == "drive link of sda, 4 drives behind its controller (4 × 6 Gb/s, × 8/10 ÷ 8)"
     silent = msgspec.structs.replace(raid, physical_drives=drives[:3])
     assert bound(msgspec.structs.replace(found, controllers=(silent,)), "sda").bytes_per_s == 1.8e9
-    untold = msgspec.structs.replace(raid, physical_drives=(*drives[:3], PhysicalDrive(slot="3")))
-    assert bound(msgspec.structs.replace(found, controllers=(untold,)), "sda").words.startswith("PCI Express")
+    incomplete = msgspec.structs.replace(raid, physical_drives=(*drives[:3], PhysicalDrive(slot="3")))
+    assert bound(msgspec.structs.replace(found, controllers=(incomplete,)), "sda").words.startswith("PCI Express")
 
 
 def test_nothing_is_said_where_nothing_is_known() -> None:

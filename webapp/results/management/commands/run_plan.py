@@ -80,7 +80,7 @@ class Command(BaseCommand):
             self._show(progress(run), shown)
         except KeyboardInterrupt:
             address = f"in the browser or with POST /api/v1/runs/{run.number}/cancel"
-            raise CommandError(f"\nRun {run.number} goes on. Cancel it {address}.", returncode=130) from None
+            raise CommandError(f"\nRun {run.number} continues. Cancel it {address}.", returncode=130) from None
         finally:
             if shown and self.stderr.isatty():
                 self.stderr.write("")

@@ -32,7 +32,7 @@ def target() -> Target:
     return a_target()
 
 
-def begun(target: Target, **options: Any) -> tuple[Run, Attempt]:
+def start(target: Target, **options: Any) -> tuple[Run, Attempt]:
     """A run whose first trial was sent."""
     run = a_run(target, **options)
     attempt = dispatch_host(target.host_id)
@@ -53,7 +53,7 @@ def active() -> Attempt | None:
 
 
 def test_a_paused_run_ends_what_is_under_way_and_sends_nothing_more(target: Target) -> None:
-    run, attempt = begun(target, trials=3)
+    run, attempt = start(target, trials=3)
     pause_run(run=run, by=a_user("olga"))
     run_to_the_end(target.host, attempt)
     tick()
@@ -65,7 +65,7 @@ def test_a_paused_run_ends_what_is_under_way_and_sends_nothing_more(target: Targ
 
 
 def test_it_goes_on_where_it_was(target: Target) -> None:
-    run, attempt = begun(target, trials=3)
+    run, attempt = start(target, trials=3)
     pause_run(run=run, by=None)
     run_to_the_end(target.host, attempt)
     resume_run(run=run, by=None)
@@ -84,7 +84,7 @@ def test_a_run_that_never_began_is_queued_again_afterwards(target: Target) -> No
 
 
 def test_pausing_and_resuming_twice_is_once(target: Target) -> None:
-    run, _ = begun(target)
+    run, _ = start(target)
     for action in (pause_run, pause_run, resume_run, resume_run):
         action(run=run, by=None)
     assert list(AuditEntry.objects.order_by("id").values_list("action", flat=True)) == ["run.pause", "run.resume"]
@@ -116,14 +116,14 @@ def test_it_refuses_in_words_what_the_state_does_not_allow(target: Target, state
 
 
 def test_a_run_that_is_being_cancelled_cannot_be_paused(target: Target) -> None:
-    run, _ = begun(target)
+    run, _ = start(target)
     cancel_run(run=run, by=None)
     with pytest.raises(Refusal, match="being cancelled"):
         pause_run(run=run, by=None)
 
 
 def test_a_long_pause_puts_settings_back_and_the_run_still_closes_at_its_end(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     pause_run(run=run, by=None)
     run_to_the_end(target.host, attempt)
     Run.objects.update(paused_at=timezone.now() - timedelta(seconds=61))
@@ -152,7 +152,7 @@ def test_a_long_pause_puts_settings_back_and_the_run_still_closes_at_its_end(tar
 
 
 def test_another_run_gets_a_paused_ones_host_after_its_settings_are_put_back(target: Target) -> None:
-    paused, attempt = begun(target, trials=2)
+    paused, attempt = start(target, trials=2)
     other = a_run(target, trials=1)
     pause_run(run=paused, by=None)
     run_to_the_end(target.host, attempt)
@@ -169,7 +169,7 @@ def test_another_run_gets_a_paused_ones_host_after_its_settings_are_put_back(tar
 
 
 def test_a_paused_run_can_be_cancelled(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     pause_run(run=run, by=None)
     run_to_the_end(target.host, attempt)
     cancel_run(run=run, by=None)
@@ -183,7 +183,7 @@ def test_a_paused_run_can_be_cancelled(target: Target) -> None:
 
 def test_what_destroys_is_armed_again_after_a_pause_longer_than_an_arming_lasts() -> None:
     drive = a_drive()
-    run, attempt = begun(drive, trials=2, pattern=Pattern.RANDWRITE, armed_serials=[drive.serial])
+    run, attempt = start(drive, trials=2, pattern=Pattern.RANDWRITE, armed_serials=[drive.serial])
     pause_run(run=run, by=None)
     run_to_the_end(drive.host, attempt)
     now = timezone.now()
@@ -203,7 +203,7 @@ def test_what_destroys_is_armed_again_after_a_pause_longer_than_an_arming_lasts(
 
 
 def test_it_skips_the_running_trial_and_goes_on_with_the_next(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     say(target.host, attempt, (1, (ACCEPTED,)), (2, (STARTED,)))
     skipped = skip_trials(run=run, numbers=[1], reason="too slow", by=a_user("olga"))
     assert (skipped.unstarted, skipped.stopping) == (0, 1)
@@ -215,7 +215,7 @@ def test_it_skips_the_running_trial_and_goes_on_with_the_next(target: Target) ->
 
 
 def test_a_trial_that_ends_before_it_hears_of_the_skip_keeps_its_result(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     skip_trials(run=run, numbers=[1], reason="", by=None)
     run_to_the_end(target.host, attempt)
     assert states(run) == ["done", "dispatched"]
@@ -223,7 +223,7 @@ def test_a_trial_that_ends_before_it_hears_of_the_skip_keeps_its_result(target: 
 
 
 def test_it_skips_planned_trials_and_twice_is_once(target: Target) -> None:
-    run, _ = begun(target, trials=4)
+    run, _ = start(target, trials=4)
     for _ in range(2):
         skip_trials(run=run, numbers=[3, 4], reason="no use", by=None)
     assert states(run) == ["dispatched", "planned", "cancelled", "cancelled"]
@@ -232,7 +232,7 @@ def test_it_skips_planned_trials_and_twice_is_once(target: Target) -> None:
 
 
 def test_a_trial_that_has_ended_cannot_be_skipped(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     run_to_the_end(target.host, attempt)
     with pytest.raises(Refusal, match="Trial 1 has ended: it is done"):
         skip_trials(run=run, numbers=[1], reason="", by=None)
@@ -241,7 +241,7 @@ def test_a_trial_that_has_ended_cannot_be_skipped(target: Target) -> None:
 
 
 def test_a_skipped_trial_is_not_tried_again_when_its_worker_dies(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     say(target.host, attempt, (1, (ACCEPTED,)))
     skip_trials(run=run, numbers=[1], reason="", by=None)
     say(target.host, attempt, (2, (failed("worker_died", "gone"),)))
@@ -249,7 +249,7 @@ def test_a_skipped_trial_is_not_tried_again_when_its_worker_dies(target: Target)
 
 
 def test_a_skipped_order_that_nobody_accepted_is_neither_sent_again_nor_waited_for_a_lease(target: Target) -> None:
-    run, attempt = begun(target, trials=2)
+    run, attempt = start(target, trials=2)
     skip_trials(run=run, numbers=[1], reason="", by=None)
     make_overdue(attempt)
     assert publish_again() == 0

@@ -96,7 +96,7 @@ def test_it_sends_the_trial_as_it_was_planned() -> None:
     assert (order.run, order.trial) == (str(run.pk), str(attempt.trial_id))
     assert order.streams[0].target.serial == target.serial
     assert workload_of(order.streams[0]).pattern is Pattern.RANDWRITE
-    assert [(wish.name, wish.value) for wish in order.settings] == [("scheduler", "none")]
+    assert [(request.name, request.value) for request in order.settings] == [("scheduler", "none")]
     assert order.arming
     assert (order.arming.serials, order.arming.by) == ((target.serial,), "system")
     assert order.total_limit_s >= 3 + 60

@@ -81,7 +81,7 @@ def test_a_run_that_has_ended_is_not_in_the_queue(target: Target) -> None:
     Run.objects.filter(pk=first.pk).update(state=RunState.DONE, queue_position=None)
     with pytest.raises(Refusal, match="Run 1 is not in the queue"):
         move_in_queue(run=second, before=first, by=None)
-    with pytest.raises(Refusal, match="Say which run"):
+    with pytest.raises(Refusal, match="Choose the run"):
         move_in_queue(run=second, by=None)
     assert numbers() == [2, 3]
 
