@@ -145,3 +145,13 @@ def test_every_host_offers_it() -> None:
 def test_its_buckets_are_those_of_fio() -> None:
     """fio 3.33, stat.c: the midpoints that plat_idx_to_val gives for these values."""
     assert [bucket_ns(ns) for ns in (0, 1, 127, 128, 129, 200, 1000, 65535)] == [0, 1, 127, 129, 129, 201, 1004, 65280]
+
+
+def test_a_copy_that_is_cancelled_leaves_no_file(scratch: Scratch) -> None:
+    """The program is killed, so it cannot remove them itself."""
+    stream = scratch.stream(size_bytes=512 * MIB, files=1)
+    scratch.prefill(stream)
+    threading.Timer(0.2, scratch.cancelled.set).start()
+    with pytest.raises(StreamFailed, match="cancelled"):
+        scratch.copy(stream)
+    assert scratch.names == sorted(render(stream).files)
