@@ -140,4 +140,6 @@ def _row(trial: PlannedTrial) -> ResultRow:
         "target_name": "a/nvme", "point": trial.point, "summed_ids": (),
         "facts": {f"device.{name}": value for name, value in trial.settings.items()},
     }  # fmt: skip
-    return ResultRow(**(dict.fromkeys(ResultRow.__struct_fields__, "") | given))
+    return ResultRow(
+        **(dict.fromkeys(ResultRow.__struct_fields__, "") | {"device_share": None, "settings_changed": False} | given)
+    )

@@ -9,8 +9,8 @@ from webapp.plans.varying import varying as varying
 Point = Mapping[str, object]
 
 # The main factors of a workload, in this order; other factors are shown only if they vary.
-_NAMED_BY = ("pattern", "block_size", "numjobs", "iodepth", "ioengine")
-_SHORT = {"iodepth": "QD {}"}
+_NAMED_BY = ("copy_method", "pattern", "block_size", "numjobs", "iodepth", "ioengine")
+_SHORT = {"iodepth": "QD {}", "copy_method": "{} copy"}
 
 
 def label(factor: str) -> str:

@@ -119,7 +119,7 @@ def test_a_series_that_always_ran_after_the_other_may_have_drifted(lab: Lab) -> 
     against = made.panels[0].series[1].cells[0].against_baseline
     assert against is not None
     assert (against.better, made.panels[0].series[1].order) == (None, "after")
-    assert any("`order: listed`" in note for note in made.notes)
+    assert any("always ran in the same order" in note for note in made.notes)
 
 
 def test_two_repeats_never_make_a_claim(lab: Lab) -> None:

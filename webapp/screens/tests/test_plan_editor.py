@@ -122,7 +122,7 @@ def test_buttons_change_the_form_and_save_nothing(operator: Client) -> None:
 def test_it_shows_trials_and_the_job_of_one_without_script(operator: Client, target: Target) -> None:
     asked = {"target": str(target.id), "seed": "3", "targets-asked": "1"}
     page = operator.post("/plans/new/", form() | asked | {"do": "trial:6"}).content.decode()
-    assert 'fio job of trial <span id="job-title">#6' in page
+    assert 'Job of trial <span id="job-title">#6' in page
     many = msgspec.structs.replace(PLAN, repeats=30)
     page = operator.post("/plans/new/", form(many) | asked | {"do": "page:2"}).content.decode()
     assert "26–50 of 60" in page
