@@ -60,6 +60,11 @@ def _latency(key: str, label: str, short: str, column: str) -> Metric:
     return Metric(key, label, short, "ns", column, "latency", lower_is_better=True)
 
 
+def in_unit(unit: str, value: float | None) -> str:
+    """A value in a unit of engines' own metrics, formatted."""
+    return _FORMATTERS[_SHOWN_AS[Unit(unit)]](value)
+
+
 def _own(metric: EngineMetric) -> Metric:
     shown_as = _SHOWN_AS[metric.unit]
     return Metric(metric.name, metric.label, metric.label, metric.unit, "", shown_as, metric.lower_is_better)

@@ -50,10 +50,8 @@ LABELS = {
     Verdict.TOO_SHORT: "too short to judge", Verdict.STALLED: "stalled", Verdict.STEPPED: "stepped",
     Verdict.DRIFTING: "drifting", Verdict.BURSTY: "bursty", Verdict.STEADY: "steady",
 }  # fmt: skip
-_SEVERITY = (
-    Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING, Verdict.BURSTY, Verdict.STEADY, Verdict.TOO_SHORT
-)  # fmt: skip
 NOT_STEADY = (Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING, Verdict.BURSTY)
+_SEVERITY = (*NOT_STEADY, Verdict.STEADY, Verdict.TOO_SHORT)
 
 
 class Steadiness(msgspec.Struct, frozen=True, kw_only=True):

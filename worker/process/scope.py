@@ -91,8 +91,8 @@ class Scope:
 def open_scope(state_dir: Path | None, name: str) -> Scope:
     """Open a scope. Names consist of letters, digits, `.`, `_` and `-`.
 
-    Its record stays in `state_dir` until the scope is closed. Without a state directory there is no record: the program
-    then outlives the worker only if its supervisor is killed at the same moment.
+    Its record stays in `state_dir` until the scope is closed, so that the next start of the worker can kill what is
+    left. Without it there is no record. Then a program outlives the worker only if its supervisor dies with it.
     """
     if not re.fullmatch(r"[0-9A-Za-z_.-]{1,120}", name):
         raise ValueError(f"{name!r} is not a valid scope name.")

@@ -11,7 +11,7 @@ option that does not apply.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Literal
 
 from webapp.core.errors import Refusal
@@ -111,18 +111,14 @@ def _targets(texts: list[str]) -> tuple[str, ...]:
     return _texts(texts)
 
 
-def _directions(texts: list[str]) -> tuple[str, ...]:
-    for text in texts:
-        if text not in set(Direction):
-            raise FilterRefused(f"direction={text} is unknown. Use {', '.join(Direction)}.")
-    return _texts(texts)
+def _one_of(key: str, known: type[StrEnum]) -> Callable[[list[str]], tuple[str, ...]]:
+    def read(texts: list[str]) -> tuple[str, ...]:
+        for text in texts:
+            if text not in set(known):
+                raise FilterRefused(f"{key}={text} is unknown. Use {', '.join(known)}.")
+        return _texts(texts)
 
-
-def _verdicts(texts: list[str]) -> tuple[str, ...]:
-    for text in texts:
-        if text not in set(Verdict):
-            raise FilterRefused(f"steadiness={text} is unknown. Use {', '.join(Verdict)}.")
-    return _texts(texts)
+    return read
 
 
 def _digests(texts: list[str]) -> tuple[str, ...]:
@@ -142,9 +138,9 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "configuration": ("configurations", _digests),
     "plan": ("plans", _texts),
     "label": ("labels", _texts),
-    "direction": ("directions", _directions),
+    "direction": ("directions", _one_of("direction", Direction)),
     "repeat": ("repeats", _numbers("repeat", "write repeat numbers")),
-    "steadiness": ("steadiness", _verdicts),
+    "steadiness": ("steadiness", _one_of("steadiness", Verdict)),
 }
 KEYS = (*_READERS, "invalid")
 

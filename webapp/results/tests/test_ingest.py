@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
+from webapp.results.ingest.results import _device_share
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
@@ -466,3 +467,21 @@ def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> No
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (RESULT, changed, DONE)))
     (row,) = read_rows(Result.objects.all())
     assert doubts(row) == ["a setting was changed by something else during the measurement"]
+
+
+def test_rates_that_add_up_to_infinity_are_refused(attempt: Attempt) -> None:
+    huge = replace(RESULT.directions[0], iops=1e308)
+    refusal = say(
+        attempt.host, attempt, (1, BEGUN), (2, (sample(), replace(RESULT, directions=(huge, huge)), DONE))
+    ).refusal
+    assert refusal
+    assert "rates are out of range" in refusal.message
+
+
+def test_the_share_of_a_device_that_streams_share_is_not_known() -> None:
+    """They may have run at different times, so each saw other bytes."""
+    streams = [StreamRun(stream=n, device={"device": "sda", "read_bytes": 500}) for n in (0, 1)]
+    assert _device_share("read", 1000, streams[:1]) == 0.5
+    assert _device_share("read", 1000, streams) is None
+    streams[1].device = {"device": "sdb", "read_bytes": 500}
+    assert _device_share("read", 1000, streams) == 1.0

@@ -9,7 +9,7 @@ from django.template import Context
 
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
-from webapp.results.metrics import METRICS
+from webapp.results.metrics import METRICS, in_unit
 from webapp.runs.phases import doing
 from webapp.screens import points
 
@@ -35,8 +35,7 @@ def metric_label(key: str, *, short: bool = False) -> str:
 @register.filter
 def metric_text(metric: dict[str, Any]) -> str:
     """An engine-specific metric with its unit: see results.models.StreamRun.metrics."""
-    shown = {"s": formatting.seconds, "B/s": formatting.bytes_per_s, "1/s": formatting.iops}
-    return shown.get(metric["unit"], formatting.number)(metric["value"])
+    return in_unit(metric["unit"], metric["value"])
 
 
 register.filter("doing", doing)

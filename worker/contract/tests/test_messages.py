@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from worker.contract import base, orders, signing
 from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch
+from worker.contract.items import Attachment
 from worker.contract.reports import Report
 from worker.contract.tests import examples as ex
 
@@ -121,3 +122,9 @@ def test_it_agrees_on_the_newest_version_both_speak(oldest: int, newest: int, ag
 def test_it_says_so_where_no_version_is_common(oldest: int, newest: int) -> None:
     with pytest.raises(VersionMismatch, match="none in common"):
         base.common_version(oldest=oldest, newest=newest)
+
+
+@pytest.mark.parametrize("name", ["a.txt\n", "../a.txt", "A.txt", "a"])
+def test_an_attachment_has_the_plain_name_of_a_file(name: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"name": name, "media_type": "text/plain", "text": ""}, Attachment)

@@ -65,12 +65,7 @@ class Differ:
 
     def results(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
         """What a dump that was not the final one says, over another time than its own."""
-        job, totals = dump.jobs[0], self._totals(dump)
-        return tuple(
-            _result(each, totals[each], msgspec.structs.replace(getattr(job, each), runtime=runtime_ms), self._kind)
-            for each in totals
-            if totals[each].ios
-        )
+        return _results(dump, self._totals(dump), self._kind, runtime_ms)
 
     def _estimated(
         self, direction: Direction, device_bytes: int, device_bytes_before: int, limit: float
@@ -132,22 +127,29 @@ def _histogram(bins: dict[int, int]) -> Histogram:
 
 def results_of(dump: Dump, kind: LatencyKind) -> tuple[DirectionResult, ...]:
     """Results of the final dump, for each direction with I/O."""
+    return _results(dump, totals_of(dump, kind), kind)
+
+
+def _results(
+    dump: Dump, totals: Mapping[Direction, Totals], kind: LatencyKind, runtime_ms: int | None = None
+) -> tuple[DirectionResult, ...]:
     job = dump.jobs[0]  # the only one: group_reporting
-    totals = totals_of(dump, kind)
     return tuple(
-        _result(direction, totals[direction], getattr(job, direction), kind)
-        for direction in Direction
-        if totals[direction].ios
+        _result(each, total, getattr(job, each), kind, runtime_ms) for each, total in totals.items() if total.ios
     )
 
 
-def _result(direction: Direction, total: Totals, flow: Flow, kind: LatencyKind) -> DirectionResult:
-    seconds, latency = max(1, flow.runtime) / 1000, latency_of(flow, kind)
+def _result(
+    direction: Direction, total: Totals, flow: Flow, kind: LatencyKind, runtime_ms: int | None
+) -> DirectionResult:
+    """Over fio's own time, unless `runtime_ms` is given."""
+    lasted_ms, latency = flow.runtime if runtime_ms is None else runtime_ms, latency_of(flow, kind)
+    seconds = max(1, lasted_ms) / 1000
     return DirectionResult(
         direction=direction,
         ios=total.ios,
         bytes=total.bytes,
-        runtime_ms=flow.runtime,
+        runtime_ms=lasted_ms,
         iops=total.ios / seconds,
         bytes_per_s=total.bytes / seconds,
         latency_kind=kind,
