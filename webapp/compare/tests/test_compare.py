@@ -556,3 +556,9 @@ def test_results_that_may_not_be_the_speed_of_the_drive_are_doubted(lab: Lab) ->
     assert cell.doubts[:2] == ("drifting (1 of 3)", "reads not from the drive (1 of 3)")
     words = "May not be the speed of the drive: 1 drifting, 1 reads not from the drive, of 3 results."
     assert any(note.startswith(words) for note in made.notes)
+
+
+def test_reads_of_a_purged_drive_are_doubted_as_such(lab: Lab) -> None:
+    lab.measure(10.0, direct=True, facts=FACTS | {"stream.0.drive_state": "purged"})
+    (cell,) = compare(ENGINES).panels[0].series[0].cells
+    assert cell.doubts[0] == "reads of a purged drive (1 of 1)"

@@ -25,25 +25,33 @@ def short_doubts(result: ResultRow) -> list[str]:
     found = [LABELS[Verdict(result.steadiness)]] if result.steadiness in NOT_STEADY else []
     if result.settings_changed:
         found.append("setting changed meanwhile")
-    if _not_from_drive(result):
+    if _missed(result):
         found.append(f"{result.direction}s not {'from' if result.direction == 'read' else 'to'} the drive")
+    elif _not_from_drive(result):
+        found.append("reads of a purged drive")
     return found
 
 
-def _not_from_drive(result: ResultRow) -> list[str]:
+def _missed(result: ResultRow) -> str:
+    """The part of the bytes that never reached the drive; "" if it is small or unknown, and for writes but copies."""
     share = result.device_share
-    missed = "" if share is None or share >= MIN_FROM_DRIVE else f"{significant(100 * (1 - share))} %"
-    if COPY_METHOD in result.point:
-        why = "the copy shares blocks with its source, or the page cache holds them"
-        return [f"{missed} of the {result.direction}s never reached the drive: {why}"] if missed else []
-    if result.direction != "read":
-        return []
-    if missed:
-        source = "holes or unwritten parts of files" if result.point.get("direct") else "the page cache"
-        return [f"{missed} of the reads never reached the drive, but came from {source}"]
-    if result.drive_state == PURGED:
+    if share is None or share >= MIN_FROM_DRIVE or (result.direction != "read" and COPY_METHOD not in result.point):
+        return ""
+    return f"{significant(100 * (1 - share))} %"
+
+
+def _not_from_drive(result: ResultRow) -> list[str]:
+    if missed := _missed(result):
+        return [f"{missed} of the {result.direction}s never reached the drive{_instead(result)}"]
+    if result.direction == "read" and result.drive_state == PURGED and COPY_METHOD not in result.point:
         return ["the drive was purged and not written since, so it can answer reads without reading its flash"]
     return []
+
+
+def _instead(result: ResultRow) -> str:
+    if COPY_METHOD in result.point:
+        return ": the copy shares blocks with its source, or the page cache holds them"
+    return f", but came from {'holes or unwritten parts of files' if result.point.get('direct') else 'the page cache'}"
 
 
 def steadiness_words(result: ResultRow) -> str:
