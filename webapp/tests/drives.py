@@ -4,6 +4,7 @@ The limit holds for processes in the throttle's cgroup, so a worker that is to b
 against it is started through `Throttle.command`. Works with cgroup v1 (blkio) and v2 (io.max).
 """
 
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,22 +32,35 @@ def loop_device(folder: Path, name: str, *, size_bytes: int = 256 * MIB) -> Iter
 
 
 class Throttle:
-    """A cgroup in which devices have limits in IOPS, each way."""
+    """A cgroup in which devices have limits, each way."""
 
     def __init__(self, name: str) -> None:
         self.version = 1 if V1.is_dir() else 2
-        self.folder = (V1 if self.version == 1 else CGROUP) / name
-        self.folder.mkdir()
+        self._parent = V1 if self.version == 1 else CGROUP
+        self.folder = self._parent / name
+        self.folder.mkdir(exist_ok=True)
         if self.version == 2:
             (CGROUP / "cgroup.subtree_control").write_text("+io")
 
-    def limit(self, device: str, *, iops: int) -> None:
+    def limit(
+        self, device: str, *, iops: int = 0, bytes_per_s: int = 0, ways: Sequence[str] = ("read", "write")
+    ) -> None:
+        """Set both limits of these ways; 0 is no limit."""
         number = (Path("/sys/block") / Path(device).name / "dev").read_text().strip()
-        if self.version == 2:
-            (self.folder / "io.max").write_text(f"{number} riops={iops} wiops={iops}")
-            return
-        for way in ("read", "write"):
+        for way in ways:
+            if self.version == 2:
+                limits = f"{way[0]}iops={iops or 'max'} {way[0]}bps={bytes_per_s or 'max'}"
+                (self.folder / "io.max").write_text(f"{number} {limits}")
+                continue
             (self.folder / f"blkio.throttle.{way}_iops_device").write_text(f"{number} {iops}")
+            (self.folder / f"blkio.throttle.{way}_bps_device").write_text(f"{number} {bytes_per_s}")
+
+    def join(self) -> None:
+        """Put this process, and those that it starts from now on, inside the limits."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def leave(self) -> None:
+        (self._parent / "cgroup.procs").write_text(str(os.getpid()))
 
     def command(self, command: Sequence[str]) -> list[str]:
         """The same command, run inside the limits."""
