@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
-from worker.engines.device import Counted, has_counted_nothing, is_busy
+from worker.engines.device import Counted, has_counted_nothing, is_frozen
 from worker.engines.fio.difference import Differ, results_of, runtime_ms
 from worker.engines.fio.output import Dump
 from worker.engines.sampling import Sampler
@@ -45,7 +45,7 @@ class DumpSampler:
         self._polled: list[tuple[float, Counted]] = []  # readings since the last sample or dump
         self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
         self._looked: Counted = ()  # the same at the last look
-        self._frozen = False  # since then they have completed nothing, though I/O is in flight
+        self._frozen = False  # since then they have completed nothing of fio's, though I/O is in flight
         self._fastest: dict[Direction, float] = {}  # I/Os per second of any sample that fio reported
 
     def take(self, dump: Dump) -> None:
@@ -87,7 +87,7 @@ class DumpSampler:
         return self._differ.results(dump, round((self._sampler.ended - self._sampler.began) * 1000))
 
     def is_frozen(self) -> bool:
-        """The devices have completed nothing since shortly after fio's last dump, though I/O is in flight.
+        """The devices have completed nothing of fio's since shortly after its last dump, though I/O is in flight.
 
         False if nothing was measured before.
         """
@@ -105,7 +105,7 @@ class DumpSampler:
         self._look_at = now + DUMP_S
         idle = bool(self._looked) and has_counted_nothing(self._looked, counters)
         self._looked, self._silent_from = counters, self._silent_from or counters
-        self._frozen = idle and is_busy(counters) and has_counted_nothing(self._silent_from, counters)
+        self._frozen = is_frozen(self._silent_from, counters)
         if self._estimates and (self._alone or idle):
             quiet = self._quiet()
             for last in (*(n for n in range(1, len(quiet)) if quiet[n] != quiet[n - 1]), len(quiet)):

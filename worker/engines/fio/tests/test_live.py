@@ -159,6 +159,15 @@ def test_a_fio_that_hangs_beside_a_working_device_is_not_a_frozen_device(simulat
     assert not simulated.dumps.is_frozen()
 
 
+def test_a_few_reads_of_another_program_do_not_hide_a_freeze(simulated: Simulated) -> None:
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    simulated.wait(30, reads_per_s=0)
+    simulated.device_ios += 5
+    simulated.wait(30, reads_per_s=0)
+    assert simulated.dumps.is_frozen()
+
+
 def test_a_stopped_fio_on_an_idle_device_is_not_a_frozen_device(simulated: Simulated) -> None:
     """The device owes nothing: no I/O is in flight."""
     for n in range(1, 6):
