@@ -48,7 +48,14 @@ def cases() -> list[Case]:
     """A mix is limited by its reads alone, so that its known speed is that of the reads."""
     return [
         Case(
-            FioWorkload(pattern=pattern, ioengine=engine, iodepth=depth, block_bytes=block_bytes, runtime_s=SECONDS),
+            FioWorkload(
+                pattern=pattern,
+                read_percent=50 if pattern.mixed else None,
+                ioengine=engine,
+                iodepth=depth,
+                block_bytes=block_bytes,
+                runtime_s=SECONDS,
+            ),
             Limit(limit.iops, limit.bytes_per_s, ("read",) if pattern.mixed else limit.ways),
         )
         for pattern, (engine, depth), (block_bytes, limit) in product(PATTERNS, ENGINES, BLOCKS)
@@ -97,8 +104,8 @@ def _tried(case: Case, free: "SimpleQueue[Drive]") -> Found:
 
 
 def _error_percent(case: Case, directions: Sequence[DirectionResult]) -> float:
-    limited = next(each for each in directions if each.direction is Direction(case.limit.ways[0]) or len(directions) == 1)
-    known, found = (
-        (case.limit.iops, limited.iops) if case.limit.iops else (case.limit.bytes_per_s, limited.bytes_per_s)
+    limited = next(
+        each for each in directions if each.direction is Direction(case.limit.ways[0]) or len(directions) == 1
     )
+    known, found = (case.limit.iops, limited.iops) if case.limit.iops else (case.limit.bytes_per_s, limited.bytes_per_s)
     return 100 * (found / known - 1)

@@ -4,7 +4,7 @@ import json
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,9 @@ def differences(trial: Trial) -> list[str]:
     """What differs from fio's own JSON, and between the samples and the result. Nothing may."""
     (attachment,) = trial.result.attachments
     (job,) = json.loads(attachment.text)["jobs"]
-    found = [text for each in trial.result.directions for text in _from_fio(each, job[each.direction.value])]
+    found: list[str] = []
+    if not trial.result.stalled_s:  # fio was killed before its last report
+        found = [text for each in trial.result.directions for text in _from_fio(each, job[each.direction.value])]
     return found + [text for each in trial.result.directions for text in _from_samples(each, trial.samples)]
 
 
@@ -105,17 +107,10 @@ def _from_samples(ours: DirectionResult, samples: Sequence[Sample]) -> Iterator[
     yield from (f"samples' {name}: {one}, the result's {other}" for name, (one, other) in pairs.items() if one != other)
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of a drive's limit, and when it was made, in Unix seconds."""
-
-    at: float
-
-
 class Script(threading.Thread):
     """Change a drive while a trial runs: each action at its time after the start of the script, in s."""
 
-    def __init__(self, actions: Sequence[tuple[float, Any]]) -> None:
+    def __init__(self, actions: Sequence[tuple[float, Callable[[], None]]]) -> None:
         super().__init__(daemon=True)
         self._actions = actions
         self.done_at: list[float] = []  # in Unix seconds
