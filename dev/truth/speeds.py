@@ -7,7 +7,7 @@ from itertools import product
 from queue import SimpleQueue
 
 from dev.bench.figures import Figure, figure
-from dev.console import step
+from dev.console import say, step
 from dev.truth.drive import Drive, Limit, drives
 from dev.truth.trial import differences, run
 from worker.contract.items import Direction, DirectionResult
@@ -71,7 +71,7 @@ def figures() -> list[Figure]:
     slow = f"speed of {len(found)} drives, from their limit ({repeated} disturbed and repeated)"
     within = all(abs(error) <= WITHIN_PERCENT for error in errors)
     for text in wrong:
-        print(f"    {text}")
+        say(f"    {text}")
     return [
         figure(f"numbers of {len(found)} trials unlike fio's, or unlike their samples'", "", [len(wrong)], "0",
                met=not wrong),
@@ -104,8 +104,6 @@ def _tried(case: Case, free: "SimpleQueue[Drive]") -> Found:
 
 
 def _error_percent(case: Case, directions: Sequence[DirectionResult]) -> float:
-    limited = next(
-        each for each in directions if each.direction is Direction(case.limit.ways[0]) or len(directions) == 1
-    )
+    limited = next(each for each in directions if len(directions) == 1 or each.direction is Direction.READ)
     known, found = (case.limit.iops, limited.iops) if case.limit.iops else (case.limit.bytes_per_s, limited.bytes_per_s)
     return 100 * (found / known - 1)
