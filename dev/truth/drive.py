@@ -71,15 +71,19 @@ def drives(count: int) -> Iterator[list[Drive]]:
     with state.locked():
         _remove(state.root)
         try:
-            yield _made(state.root, count)
+            throttle = Throttle(state.root.name)
+        except OSError as error:
+            raise NotPossible(f"devices cannot be throttled by a cgroup: {error}") from error
+        try:
+            yield _made(state.root, count, throttle)
         finally:
+            throttle.leave()
             _remove(state.root)
-    shutil.rmtree(state.root)
+            shutil.rmtree(state.root)
 
 
-def _made(folder: Path, count: int) -> list[Drive]:
+def _made(folder: Path, count: int, throttle: Throttle) -> list[Drive]:
     try:
-        throttle = Throttle(folder.name)
         made = [_drive(folder / f"{number}.img", throttle) for number in range(count)]
         for drive in made:
             drive.limit(Limit())
@@ -112,9 +116,7 @@ def _remove(folder: Path) -> None:
                 processes.run(["losetup", "--detach", upper])
             processes.run(["losetup", "--detach", lower])
         image.unlink()
-    if throttle:
-        throttle.leave()
-        _remove_cgroup(group)
+    _remove_cgroup(group)
 
 
 def _remove_cgroup(group: Path) -> None:

@@ -36,11 +36,11 @@ class Throttle:
 
     def __init__(self, name: str) -> None:
         self.version = 1 if V1.is_dir() else 2
-        self._parent = V1 if self.version == 1 else CGROUP
-        self.folder = self._parent / name
-        self.folder.mkdir(exist_ok=True)
+        self.folder = (V1 if self.version == 1 else CGROUP) / name
+        self._origin: Path | None = None  # the cgroup of this process before it joined
         if self.version == 2:
             (CGROUP / "cgroup.subtree_control").write_text("+io")
+        self.folder.mkdir(exist_ok=True)
 
     def limit(
         self, device: str, *, iops: int = 0, bytes_per_s: int = 0, ways: Sequence[str] = ("read", "write")
@@ -57,10 +57,20 @@ class Throttle:
 
     def join(self) -> None:
         """Put this process, and those that it starts from now on, inside the limits."""
+        self._origin = self._own_cgroup()
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def leave(self) -> None:
-        (self._parent / "cgroup.procs").write_text(str(os.getpid()))
+        """Undo `join`."""
+        if self._origin:
+            (self._origin / "cgroup.procs").write_text(str(os.getpid()))
+            self._origin = None
+
+    def _own_cgroup(self) -> Path:
+        lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        wanted = "blkio" if self.version == 1 else ""
+        path = next(path for _, controllers, path in lines if wanted in controllers.split(","))
+        return (V1 if self.version == 1 else CGROUP) / path.lstrip("/")
 
     def command(self, command: Sequence[str]) -> list[str]:
         """The same command, run inside the limits."""
