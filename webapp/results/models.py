@@ -102,9 +102,7 @@ class Sample(models.Model):
     latency = models.BinaryField()  # contract.packing: the interval's histogram
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
-    telemetry = ArrayField(
-        Real(null=True), null=True
-    )  # in the order of the stream's sensors, first direction only
+    telemetry = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, first direction only
 
 
 class KernelLine(models.Model):
