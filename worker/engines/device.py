@@ -63,7 +63,7 @@ def has_counted_nothing(before: Counted, after: Counted) -> bool:
 def is_frozen(before: Counted, after: Counted) -> bool:
     """Whether the devices completed less than an I/O per second in between, though I/O is in flight at the end.
 
-    Not exactly nothing: the kernel and other programs may read elsewhere on a drive that does not answer fio.
+    Not exactly nothing: the kernel and other programs may read elsewhere on a drive that does not answer the engine.
     """
     is_busy = any(each is not None and each.in_flight > 0 for each in after)
     return is_busy and all(_completes_little(*each) for each in zip(before, after, strict=True))

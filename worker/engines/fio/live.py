@@ -3,8 +3,8 @@
     dump ─► in the ramp? ─► shorter than 0.5 s, or the run's last half second? wait for the next ─► sample
     no dump for 1.5 s ─► sample estimated from the device's counters, then one each second until the next dump
 
-While fio is silent, a sample also ends where the device stopped or continued, found by reading its counters four times
-a second. So a freeze of 3 s is 3 s of samples of 0, and not two seconds with half of the I/Os.
+While fio is silent, the device's counters are read four times a second, and a sample also ends where the device stopped
+or continued. So the samples of a freeze of 3 s are 3 s of 0, wherever it lies between two dumps.
 
 fio does not print a dump that is due before every job has completed an I/O. So while a drive is frozen there is none,
 then comes the one that was due, with the runtime of that time, and the next one at once.
@@ -25,7 +25,7 @@ DUMP_S = 1.0  # fio's status interval
 SILENT_S = 1.5  # without a dump
 START_S = 1.0  # that fio may take to start its jobs
 POLL_S = 0.2  # at least, between two readings of the devices' counters
-MIN_SAMPLE_S = 0.5  # of a sample, but for the last one of a fixed amount
+MIN_SAMPLE_S = 0.5  # of a sample that fio reported, but for the last one of a fixed amount
 
 
 class DumpSampler:
@@ -44,7 +44,7 @@ class DumpSampler:
         self._began: float | None = None  # None in the ramp, and before the first dump
         self._polled: list[tuple[float, Counted]] = []  # readings since the last sample or dump
         self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
-        self._looked: Counted = ()  # the same at the last look
+        self._looked: Counted = ()  # the same when it was last looked at
         self._frozen = False  # since then they have completed nothing of fio's, though I/O is in flight
         self._fastest: dict[Direction, float] = {}  # I/Os per second of any sample that fio reported
 
