@@ -1,6 +1,6 @@
 """Drives whose speed is known and can be changed while they work: two loop devices, the lower one throttled.
 
-    fio ─► upper loop device ─► lower loop device, throttled for the cgroup of this process ─► file
+    fio ─► upper loop device ─► lower loop device, throttled for the cgroup of this process ─► file in memory
 
 The throttle holds back an I/O before the lower device counts it. For the upper device the I/O is in flight, as it is
 for a real drive that does not answer. Needs root, loop devices, and cgroup v1 (blkio) or v2 (io).
@@ -16,10 +16,11 @@ from pathlib import Path
 
 from dev.console import ToolError
 from dev.stack import loop_device, processes
-from dev.stack.state import default_state
+from dev.stack.state import State, default_state
 from webapp.tests.drives import CGROUP, MIB, V1, Throttle
 
 SIZE_BYTES = 64 * MIB
+MEMORY, MEMORY_BYTES = Path("/dev/shm"), 3072 * MIB  # noqa: S108 - a private directory is created in it
 REMOVE_S = 20.0
 FROZEN_BYTES_PER_S = 1
 WAYS = ("read", "write")
@@ -69,17 +70,27 @@ def drives(count: int) -> Iterator[list[Drive]]:
     state = default_state("truth-drives")
     state.prepare()
     with state.locked():
-        _remove(state.root)
+        folder = _images(state)
+        _remove(folder)
         try:
-            throttle = Throttle(state.root.name)
+            throttle = Throttle(folder.name)
         except OSError as error:
             raise NotPossible(f"devices cannot be throttled by a cgroup: {error}") from error
         try:
-            yield _made(state.root, count, throttle)
+            yield _made(folder, count, throttle)
         finally:
             throttle.leave()
-            _remove(state.root)
-            shutil.rmtree(state.root)
+            _remove(folder)
+            folder.rmdir()
+            shutil.rmtree(state.root, ignore_errors=True)
+
+
+def _images(state: State) -> Path:
+    """In memory if there is room, so that other programs that use the disk do not make a drive slower."""
+    has_room = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES
+    folder = (MEMORY if has_room else state.root) / f"{state.root.name}-images"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def _made(folder: Path, count: int, throttle: Throttle) -> list[Drive]:
@@ -94,7 +105,7 @@ def _made(folder: Path, count: int, throttle: Throttle) -> list[Drive]:
 
 
 def _drive(image: Path, throttle: Throttle) -> Drive:
-    lower = loop_device.attach(image, SIZE_BYTES)
+    lower = loop_device.attach(image, SIZE_BYTES, direct_io=not image.is_relative_to(MEMORY))
     upper = processes.run(["losetup", "--direct-io=on", "--find", "--show", lower]).strip()
     for device in (lower, upper):
         queue = Path("/sys/block") / Path(device).name / "queue"
