@@ -23,6 +23,7 @@ from worker.contract.packing import unpack
 from worker.contract.workload import FioWorkload, IoEngine, Pattern
 
 AT_ONCE, TRIES = 5, 3
+SHORT_MS = 400  # of a sample between two readings of the device's counters
 FAST, SLOW = Limit(iops=1000), Limit(iops=500)
 FREEZE_AT_S, CHANGE_AT_S = 5.0, 10.0
 OFFSET_S, STALL_S, SILENT_S, LATENCY_S = 1.0, 1.0, 2.0, 0.5  # the bounds
@@ -54,10 +55,13 @@ class Found:
 
     @property
     def frozen(self) -> tuple[float, float]:
-        """Start and end of the freeze by the samples: the longest run of those without any I/O."""
-        ios = {sample: sum(part.ios for part in sample.directions) for sample in self.trial.samples}
-        runs = [list(run) for is_zero, run in groupby(self.trial.samples, key=lambda s: not ios[s]) if is_zero]
-        longest = max(runs, key=lambda run: run[-1].offset_ms - _start_ms(run[0]), default=[])
+        """Start and end of the freeze by the samples: the longest run of those without I/O.
+
+        A read of another program is in a short sample of its own, which does not end the run.
+        """
+        runs = [list(run) for is_frozen, run in groupby(self.trial.samples, key=_is_frozen) if is_frozen]
+        zeros = [[sample for sample in run if not _ios(sample)] for run in runs]
+        longest = max(zeros, key=lambda run: run[-1].offset_ms - _start_ms(run[0]) if run else 0, default=[])
         return (_start_ms(longest[0]) / 1000, longest[-1].offset_ms / 1000) if longest else (0.0, 0.0)
 
     @property
@@ -70,11 +74,24 @@ class Found:
         return max(one.latency_max_ns for one in self.trial.result.directions) / 1e9
 
     @property
-    def ios_in_freeze(self) -> int:
-        """In samples that lie inside the freeze. Only another program can complete any."""
+    def with_ios(self) -> list[Sample]:
+        """Samples with I/O that lie inside the freeze."""
         began, ended = self.acted_at[0], min(self.acted_at[1], self.ended_s)
         inside = [s for s in self.trial.samples if _start_ms(s) > 1000 * began and s.offset_ms < 1000 * ended]
-        return sum(part.ios for sample in inside for part in sample.directions)
+        return [sample for sample in inside if _ios(sample)]
+
+    @property
+    def invented(self) -> int:
+        """Those whose I/O no device completed. In the others another program read the drive."""
+        return sum(1 for s in self.with_ios if s.device is None or not s.device.read_ios + s.device.write_ios)
+
+
+def _ios(sample: Sample) -> int:
+    return sum(part.ios for part in sample.directions)
+
+
+def _is_frozen(sample: Sample) -> bool:
+    return not _ios(sample) or sample.length_ms < SHORT_MS
 
 
 def _start_ms(sample: Sample) -> int:
@@ -136,7 +153,8 @@ def _freezes(found: Sequence[Found]) -> list[Figure]:
     ended = [each for each in found if not each.trial.result.stalled_s]
     killed = [each for each in found if each.trial.result.stalled_s]
     repeated = sum(each.tries - 1 for each in found)
-    inside = [each.case.name for each in found if each.ios_in_freeze]
+    disturbed = sum(bool(each.with_ios) for each in found)
+    invented = [each.case.name for each in found if each.invented]
     starts = [each.frozen[0] - each.acted_at[0] for each in found]
     ends = [each.frozen[1] - each.acted_at[1] for each in ended]
     stalls = [each.trial.verdict.stall_s - each.case.freeze_s for each in ended]
@@ -144,7 +162,7 @@ def _freezes(found: Sequence[Found]) -> list[Figure]:
     silent = [each.trial.result.stalled_s - (each.ended_s - each.acted_at[0]) for each in killed]
     shown = [_p99(each.trial) for each in ended if each.case.limit.iops < FAST.iops]
     return [
-        _count(f"freezes with I/O in their samples ({repeated} disturbed and repeated)", inside),
+        _count(f"freezes with I/O that no drive completed ({disturbed} disturbed, {repeated} repeated)", invented),
         _within("start of a freeze, from the truth", "s", starts, OFFSET_S),
         _within("end of a freeze, from the truth", "s", ends, OFFSET_S),
         _within("length of the stall in the verdict, from the truth", "s", stalls, STALL_S),
@@ -178,12 +196,13 @@ def _measured() -> list[Found]:
 
 
 def _tried(case: Case, free: "SimpleQueue[Drive]") -> Found:
-    """Only another program that reads the drive completes anything in a freeze. Such a trial is repeated."""
+    """Only another program that reads the drive completes anything in a freeze. Such a trial is repeated, unless it
+    takes too long."""
     drive = free.get()
     try:
         for tries in range(1, TRIES + 1):
             found = _acted(case, drive, tries)
-            if not case.freeze_s or not found.ios_in_freeze:
+            if not found.case.freeze_s or not found.with_ios or case.freeze_s > SILENCE_S:
                 break
         return found
     finally:
