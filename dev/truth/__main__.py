@@ -18,7 +18,7 @@ from dev.bench.figures import Figure, show
 from dev.console import run_command, say
 from dev.truth.drive import NotPossible
 
-PAGES = 60  # simulated, for each scenario; `make truth-statistics` takes more
+PAGES = 40  # simulated, for each scenario; `make truth-statistics` takes more
 MISSED, IMPOSSIBLE = 1, 3
 
 
