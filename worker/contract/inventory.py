@@ -171,6 +171,9 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     problem: Text = ""  # why it could not be asked, or tells nothing
 
 
+MAX_WARNINGS = 20
+
+
 class PolicyTarget(Message, frozen=True, kw_only=True):
     """A line of the host's own policy file, as the worker understood it."""
 
@@ -192,6 +195,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     model: Label = ""
     firmware: Label = ""
     drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
+    warnings: Annotated[tuple[Text, ...], Meta(max_length=MAX_WARNINGS)] = ()  # why reads may not come from a drive
 
 
 class EngineOffer(Message, frozen=True, kw_only=True):
