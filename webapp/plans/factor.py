@@ -27,6 +27,7 @@ class Factor:
     cost: int = 0
     default: Value = None
     help: str = ""
+    directories_only: bool = False  # without effect on block devices and on files that people named
 
     @property
     def numeric(self) -> bool:
