@@ -57,7 +57,7 @@ ROWS: list[tuple[str, str, Mapping[str, str], Mapping[str, str], tuple[str, ...]
 
 
 def warnings(factor: str, text: str, others: Mapping[str, str], on: tuple[str, ...]) -> tuple[FieldProblem, ...]:
-    given = {"pattern": "randread", factor: text} | others
+    given = {"pattern": "randread", factor: text, **others}
     kinds = (given.pop("on"),) if "on" in given else on
     return tuple(one for one in factor_warnings(document(Part(name="main", on=kinds, factors=given))))
 

@@ -118,7 +118,7 @@ def test_sequential_jobs_read_every_byte_of_every_file_once(
 ) -> None:
     """Truth: the bytes that fio counts until every job is at the end of its part."""
     size = numjobs * block_kib * KIB * 20
-    given = {"pattern": Pattern.READ, "numjobs": numjobs, "block_bytes": block_kib * KIB}
+    given: dict[str, Any] = {"pattern": Pattern.READ, "numjobs": numjobs, "block_bytes": block_kib * KIB}
     work = stream(**given, files=files, size_bytes=size, ioengine=IoEngine.PSYNC, direct=False)
     job = run_fio(until_the_end(render(work).job_text), tmp_path)
     assert job["read"]["io_bytes"] == size * files
