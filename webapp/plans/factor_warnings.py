@@ -70,47 +70,55 @@ class Rule:
         return f"{FACTORS[factor].label} {self.claim}: {why}."
 
 
+@dataclass(frozen=True)
+class _PartWarnings:
+    part: Part
+    inherited: frozenset[str]  # factors that it takes from all parts
+    varied: frozenset[str]  # factors with several levels
+    by_factor: Mapping[str, str]
+
+
 def factor_warnings(
     document: PlanDocument, targets: Sequence[TargetFacts] = (), schedulers: Schedulers | None = None
 ) -> tuple[FieldProblem, ...]:
-    """Warnings with their places in the document, each once. Parts with problems are left out.
+    """Warnings with their places in the document. Parts with problems are left out.
 
-    Without targets, the kinds that a part names count.
+    Without targets, the kinds that a part names count. A common factor is warned about at its own place if it can do
+    nothing in any part; in single parts only if it varies, because then it repeats their trials for nothing.
     """
     parts = [_in_part(document, part, targets, schedulers or {}) for part in document.parts]
-    found = [FieldProblem(f"common.{factor}", words) for factor in document.common if (words := _in_all(factor, parts))]
-    said = {(one.place, one.message) for one in found}
-    for number, (part, (_, warnings)) in enumerate(zip(document.parts, parts, strict=True)):
-        for factor, words in warnings.items():
-            own = f"parts.{number}.factors.{factor}" if factor in part.factors else f"parts.{number}"
-            if factor in part.factors or (f"common.{factor}", words) not in said:
-                found.append(FieldProblem(own, words, part.name))
+    common = {factor: words for factor in document.common if (words := _in_all(factor, parts))}
+    found = [FieldProblem(f"common.{factor}", words) for factor, words in common.items()]
+    for number, one in enumerate(parts):
+        for factor, words in one.by_factor.items():
+            if factor not in one.inherited:
+                found.append(FieldProblem(f"parts.{number}.factors.{factor}", words, one.part.name))
+            elif factor in one.varied and factor not in common:
+                found.append(FieldProblem(f"parts.{number}", words, one.part.name))
     return tuple(found)
 
 
-_InPart = tuple[frozenset[str], Mapping[str, str]]  # factors that the part takes from all parts; warnings by factor
-
-
-def _in_all(factor: str, parts: Sequence[_InPart]) -> str:
+def _in_all(factor: str, parts: Sequence[_PartWarnings]) -> str:
     """The warning about a common factor if every part that uses it has the same one, else ""."""
-    words = {warnings.get(factor, "") for inherited, warnings in parts if factor in inherited}
+    words = {one.by_factor.get(factor, "") for one in parts if factor in one.inherited}
     return words.pop() if len(words) == 1 else ""
 
 
-def _in_part(document: PlanDocument, part: Part, targets: Sequence[TargetFacts], schedulers: Schedulers) -> _InPart:
+def _in_part(
+    document: PlanDocument, part: Part, targets: Sequence[TargetFacts], schedulers: Schedulers
+) -> _PartWarnings:
     texts, grid = factor_texts(document, part), part_grid(document, part)
-    inherited = frozenset(texts) - frozenset(part.factors)
-    if grid.found:
-        return inherited, {}
     chosen = [target for target in targets if target.kind in grid.kinds]
-    kinds = {target.kind for target in chosen} or {TargetKind(kind) for kind in grid.kinds}
+    kinds = {target.kind for target in chosen} or {TargetKind(kind) for kind in grid.kinds if kind in {*TargetKind}}
     case = Case(grid.levels, frozenset(_made_kinds(kinds, grid.levels)), chosen, schedulers)
-    return inherited, {
+    warnings = {
         factor: rule.words(case, factor)
         for factor in texts
         for rule in RULES
-        if factor in rule.factors and rule.holds(case, factor)
+        if not grid.found and factor in rule.factors and rule.holds(case, factor)
     }
+    varied = frozenset(name for name, levels in grid.levels.items() if len(levels) > 1)
+    return _PartWarnings(part, frozenset(texts) - frozenset(part.factors), varied, warnings)
 
 
 def _made_kinds(kinds: set[TargetKind], levels: Mapping[str, tuple[Value, ...]]) -> set[TargetKind]:

@@ -27,11 +27,11 @@ def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operat
 
 def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host) -> None:
     a_drive(host, "nvme0", warnings=["nvme0n1 was purged."])
-    common = DOCUMENT["common"] | {"read_ahead_kb": "0, 128"}
-    operator("post", "plans", {"document": DOCUMENT | {"common": common}, "slug": "w"})
+    parts = [{"name": "a", "factors": {"pattern": "randread", "read_ahead_kb": "0, 128"}}]
+    operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
     target, factor = operator("get", "plans/w/preview?target=a/nvme0")[1]["warnings"]
     assert target == "a/nvme0: nvme0n1 was purged."
-    assert factor.startswith("Read-ahead has no effect here")
+    assert factor.startswith("Part a: Read-ahead has no effect here")
     assert operator("get", "hosts/a")[1]["targets"][0]["warnings"] == ["nvme0n1 was purged."]
 
 

@@ -106,6 +106,8 @@ def test_a_common_factor_is_named_once_if_it_can_do_nothing_in_any_part() -> Non
     assert [(one.place, one.part) for one in factor_warnings(everywhere)] == [("common.read_ahead_kb", "")]
     in_one = document(part("one"), part("two", BUFFERED), common=common)
     assert [(one.place, one.part) for one in factor_warnings(in_one)] == [("parts.0", "one")]
+    one_level = document(part("one"), part("two", BUFFERED), common=common | {"read_ahead_kb": "0"})
+    assert factor_warnings(one_level) == ()  # it costs part one nothing, and part two needs it
     overridden = document(part("one", read_ahead_kb="4"), part("two", BUFFERED), common=common)
     assert [one.place for one in factor_warnings(overridden)] == ["parts.0.factors.read_ahead_kb"]
 
