@@ -165,49 +165,49 @@ RULES = (
     Rule(
         ("read_ahead_kb", "read_ahead_sectors"),
         lambda case, _: case.only_direct,
-        "only reads through the page cache read ahead, and this part uses direct I/O only",
+        "only reads through the page cache read ahead, and all I/O here is direct",
         "Linux, mm/readahead.c: read-ahead brings content into the page cache; open(2): O_DIRECT does not use it",
     ),
     Rule(
         _DIRTY,
         lambda case, _: case.only_direct or case.only_reads,
-        "only buffered writes leave dirty pages in memory, and this part makes none",
+        "only buffered writes leave dirty pages in memory, and there are none",
         f"{_VM}: dirty_* say when dirty pages of the page cache are written back",
     ),
     Rule(
         ("wbt_lat_usec",),
         lambda case, _: case.only_direct or case.only_reads,
-        "the kernel throttles only buffered writes and discards, and this part makes none",
+        "the kernel throttles only buffered writes and discards, and there are none",
         "Linux, block/blk-wbt.c, wbt_should_throttle: direct writes and reads are not throttled",
     ),
     Rule(
         ("write_cache",),
         lambda case, _: case.only_reads,
-        "it decides whether flushes are sent after writes, and this part only reads",
+        "it decides whether flushes are sent after writes, and there are only reads",
         f"{_SYSFS}: write_cache; Documentation/block/writeback_cache_control.rst",
     ),
     Rule(
         ("drive_write_cache", "nvme.write_cache"),
         lambda case, _: case.only_reads,
-        "it is a cache of writes, and this part only reads",
+        "it is a cache of writes, and there are only reads",
         "ACS-4 and SBC-4: volatile write cache (WCE); NVM Express base specification: feature 06h",
     ),
     Rule(
         ("sync", "fsync_every", "end_fsync"),
         lambda case, _: case.only_reads,
-        "it concerns written data, and this part only reads",
+        "it concerns written data, and there are only reads",
         _FSYNC,
     ),
     Rule(
         ("buffers",),
         lambda case, _: case.only_reads and not case.in_directories,
-        "it is the content of written data, and this part writes none",
+        "it is the content of written data, and there are only reads",
         "fio(1), Buffers and memory; worker.recipes.prefill: only files in directories are written before reads",
     ),
     Rule(
         tuple(DIRECTORIES_ONLY),
         lambda case, _: not case.in_directories,
-        "it concerns files that Sweetspot creates in a directory, and this part runs on none",
+        "it concerns only files that Sweetspot creates in a directory",
         "worker.recipes.prefill: devices and files of other people are never written first",
     ),
     Rule(
@@ -237,13 +237,13 @@ RULES = (
     Rule(
         ("sync_depth",),
         lambda case, _: _no_depth_to_replace(case),
-        "it concerns I/O engines without a queue (psync) at depths above 1, and this part has no such point",
+        "it concerns I/O engines without a queue (psync) at depths above 1, and there is no such point",
         "docs/decisions/0005-depth-without-a-queue.md",
     ),
     Rule(
         ("io_poll",),
         lambda case, _: "hipri" in case.levels and case.of("hipri") == {False},
-        "only I/Os with polled completions poll, and `hipri` is off in this part",
+        "only I/Os with polled completions poll, and `hipri` is off",
         f"{_SYSFS}: io_poll; fio(1): hipri sets RWF_HIPRI",
     ),
     Rule(

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -17,7 +16,6 @@ from webapp.plans.document import PlanDocument, read
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.problems import FieldProblem
 from webapp.runs.services import start_run
 from webapp.schedules.models import Schedule
 from webapp.screens import points
@@ -33,30 +31,12 @@ MAX_RANDOM_SEED = 10**6  # short enough to say aloud; it is not a secret
 RUNS_SHOWN = 10
 
 
-@dataclass(frozen=True)
-class FactorRow:
-    """A factor of a plan: the levels as typed, and warnings, of all parts and of each part."""
-
-    name: str
-    label: str
-    columns: list[tuple[str, list[str]]]
-
-
-def _factor_rows(document: PlanDocument, warnings: Sequence[FieldProblem]) -> list[FactorRow]:
+def _factor_rows(document: PlanDocument) -> list[tuple[str, str, list[str]]]:
+    """Name, label and levels as typed: common factors, then those of each part."""
     said = {*document.common, *(name for part in document.parts for name in part.factors)}
     names = [*(name for name in FACTORS if name in said), *sorted(said - set(FACTORS))]
-    columns = {"common": document.common} | {f"parts.{n}.factors": p.factors for n, p in enumerate(document.parts)}
-    return [
-        FactorRow(
-            name,
-            points.label(name),
-            [
-                (levels.get(name, ""), [one.message for one in warnings if one.place == f"{place}.{name}"])
-                for place, levels in columns.items()
-            ],
-        )
-        for name in names
-    ]
+    columns = [document.common, *(part.factors for part in document.parts)]
+    return [(name, points.label(name), [column.get(name, "") for column in columns]) for name in names]
 
 
 @page
@@ -68,14 +48,13 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     document = read(version.document)
     wanted = asked(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
     shown = shown_preview(document, chosen, wanted) if chosen else None
-    warnings = shown.preview.factor_warnings if shown else factor_warnings(document)
     context = {
         "version": version,
         "newest": version.plan.versions.aggregate(newest=Max("number"))["newest"],
         "document": document,
         "sentences": sentences(document),
-        "factor_rows": _factor_rows(document, warnings),
-        "part_warnings": [one for one in warnings if "factors" not in one.place and not one.place.startswith("common")],
+        "factor_rows": _factor_rows(document),
+        "factor_warnings": shown.preview.factor_warnings if shown else factor_warnings(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
         "shown": shown,
