@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from worker.guard.tests import rig
 from worker.inventory import unwritten
 from worker.inventory.unwritten import unwritten_bytes, unwritten_words
 
@@ -59,6 +60,43 @@ def test_both_ways_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(unwritten, "_extents", unsupported)
     assert unwritten_bytes(fd, 64 * PAGE) == by_extents == 55 * PAGE
     os.close(fd)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
+def test_it_agrees_with_the_file_systems_of_the_field(kind: str, tmp_path: Path) -> None:
+    """A copy that shares its extents is written; so are compressed extents and data in the inode."""
+    options = ["-o", "compress-force=zstd"] if kind == "btrfs" else []
+    with rig.loop(rig.sparse(tmp_path / "image", 320 * rig.MIB)) as device:
+        rig.run(f"mkfs.{kind}", "-q", device)
+        (tmp_path / "mnt").mkdir()
+        rig.run("mount", *options, device, str(tmp_path / "mnt"))
+        try:
+            assert unwritten_on(tmp_path / "mnt") == [100, 90, 90, 0, 0, 0]
+        finally:
+            rig.run("umount", str(tmp_path / "mnt"))
+
+
+def unwritten_on(folder: Path) -> list[float]:
+    """Unwritten pages of a file with holes, written in part, preallocated, written; of a copy; of a tiny file."""
+    fd = os.open(folder / "file", os.O_RDWR | os.O_CREAT)
+    tiny = os.open(folder / "tiny", os.O_RDWR | os.O_CREAT)
+    os.pwrite(tiny, b"hello", 0)
+    os.ftruncate(fd, 100 * PAGE)
+    found = [unwritten_bytes(fd, 100 * PAGE)]
+    write(fd, 20, 10)
+    found.append(unwritten_bytes(fd, 100 * PAGE))
+    os.posix_fallocate(fd, 0, 100 * PAGE)
+    found.append(unwritten_bytes(fd, 100 * PAGE))
+    write(fd, 0, 100)
+    found.append(unwritten_bytes(fd, 100 * PAGE))
+    rig.run("cp", "--reflink=auto", str(folder / "file"), str(folder / "copy"))
+    copy = os.open(folder / "copy", os.O_RDWR)
+    found += [unwritten_bytes(copy, 100 * PAGE), unwritten_bytes(tiny, 5)]
+    for each in (fd, tiny, copy):
+        os.close(each)
+    return [each / PAGE for each in found]
 
 
 def unsupported(*_: object) -> None:
