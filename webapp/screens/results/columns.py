@@ -78,7 +78,7 @@ COLUMNS: Mapping[str, Column] = {
     )
 }
 _BEFORE = ("target", "direction")
-_AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p99", "latency_p999", WHEN)
+_AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p99", "latency_p999", WHEN)
 
 
 def default_columns(rows: Iterable[ResultRow], asked: Iterable[str]) -> tuple[str, ...]:
