@@ -27,6 +27,7 @@ class Factor:
     cost: int = 0
     default: Value = None
     help: str = ""
+    example: str = ""  # levels of a new row in the editor, if there is no default
 
     @property
     def numeric(self) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
-from webapp.plans.grids import GridProblem, parsed_levels, part_grid
+from webapp.plans.engines import ENGINES
+from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
 
 _SHOWN = 5
 
@@ -52,7 +53,20 @@ def _titles(document: PlanDocument) -> list[FieldProblem]:
 
 def _common(document: PlanDocument) -> list[FieldProblem]:
     _, problems = parsed_levels(document.common)
-    return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems]
+    return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems] + _unused(document)
+
+
+def _unused(document: PlanDocument) -> list[FieldProblem]:
+    """Common factors that belong to engines, but to the engine of no part."""
+    used = {engine_name(document.common | part.factors) for part in document.parts}
+    by_engine = {name: {factor.name for factor in engine.FACTORS} for name, engine in ENGINES.items()}
+    silent = set[str]().union(*by_engine.values()).difference(*(by_engine[name] for name in used))
+    labels = " or ".join(ENGINES[name].LABEL for name in sorted(used))
+    return [
+        FieldProblem(f"common.{name}", f"`{name}` is not a factor of {labels}, the engine of all parts. Remove it.")
+        for name in document.common
+        if name in silent
+    ]
 
 
 def _parts(document: PlanDocument) -> list[FieldProblem]:
