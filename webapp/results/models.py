@@ -58,7 +58,7 @@ class StreamRun(models.Model):
 
 
 class Attachment(models.Model):
-    """A file that the engine of a stream made, such as fio's own result."""
+    """A file that the engine of a stream made, such as its own result."""
 
     stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="attachments")
     name = models.CharField(max_length=60)

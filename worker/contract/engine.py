@@ -85,7 +85,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> int:
-        """Seconds until a time ends it, with its ramp; 0 where an amount does."""
+        """Seconds until a time ends it: the fields `runtime_s` and, if it has one, `ramp_s`; 0 where an amount does."""
         raise NotImplementedError
 
     @property

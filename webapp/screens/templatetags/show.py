@@ -12,6 +12,7 @@ from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.results.metrics import METRICS, in_unit
 from webapp.runs.phases import doing
 from webapp.screens import points
+from webapp.screens.runs.wear import engine_labels
 
 register = template.Library()
 
@@ -24,6 +25,7 @@ register.filter("duration", formatting.duration)
 register.filter("ratio", formatting.ratio)
 register.filter("percent", formatting.percent)
 register.filter("point", points.in_words)
+register.filter("engine_labels", engine_labels)
 
 
 @register.simple_tag
