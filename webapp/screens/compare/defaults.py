@@ -1,7 +1,7 @@
 """The default query of a comparison: the metric of the engine, a factor for x, one for series, one chart per level of
-the engine's `CHART_BY`, and one fixed level for every other factor that varies inside a chart. Targets that ran the same
-points are compared with each other; otherwise one target is shown. If different numbers of targets were used at once,
-this number is x. If only names vary, such as copy methods, they are the series."""
+the engine's `CHART_BY`, and one fixed level for every other factor that varies inside a chart. Targets that ran the
+same points are compared with each other; otherwise one target is shown. If different numbers of targets were used at
+once, this number is x. If only names vary, such as copy methods, they are the series."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
