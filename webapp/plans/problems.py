@@ -5,6 +5,7 @@ policy, missing engines) are found by `expand` when targets are chosen.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
@@ -44,16 +45,16 @@ def refuse_unsound(document: PlanDocument) -> None:
 
 def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
     """Problems in the order of the document; a problem of a common factor appears once."""
-    return (*_titles(document), *_common(document), *_parts(document))
+    _, common = parsed_levels(document.common)
+    return (*_titles(document), *_common(common), *_unused(document), *_parts(document, common))
 
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
     return [] if document.title.strip() else [FieldProblem("title", "Give the plan a title.")]
 
 
-def _common(document: PlanDocument) -> list[FieldProblem]:
-    _, problems = parsed_levels(document.common)
-    return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems] + _unused(document)
+def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
+    return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems]
 
 
 def _unused(document: PlanDocument) -> list[FieldProblem]:
@@ -69,8 +70,8 @@ def _unused(document: PlanDocument) -> list[FieldProblem]:
     ]
 
 
-def _parts(document: PlanDocument) -> list[FieldProblem]:
-    said = {(one.field, one.message) for one in parsed_levels(document.common)[1]}
+def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldProblem]:
+    said = {(one.field, one.message) for one in common}
     names = Counter(part.name for part in document.parts)
     found = []
     for number, part in enumerate(document.parts):
@@ -82,14 +83,10 @@ def _parts(document: PlanDocument) -> list[FieldProblem]:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
             FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
-            for one in _own(document, number)
+            for one in part_grid(document, part).found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found
-
-
-def _own(document: PlanDocument, number: int) -> tuple[GridProblem, ...]:
-    return part_grid(document, document.parts[number]).found
 
 
 def _place(number: int, field: str, *, in_part: bool) -> str:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from webapp.core import formatting
-from webapp.plans.engines import name_of
+from webapp.plans.engines import engine_of
 from worker.contract.items import Metric as EngineMetric
 from worker.contract.items import Unit
-from worker.recipes import ENGINES, recipe_of
+from worker.recipes import ENGINES
 
 _FORMATTERS = {
     "iops": formatting.iops,
@@ -91,5 +91,5 @@ IOPS = METRICS["iops"]
 
 def default_metric(points: Iterable[Mapping[str, object]]) -> Metric:
     """The metric of results at these points unless another is chosen: their engine's, or IOPS for several engines."""
-    keys = {recipe_of(name).DEFAULT_METRIC for name in {name_of(point) for point in points}}
+    keys = {engine_of(point).DEFAULT_METRIC for point in points}
     return METRICS[keys.pop()] if len(keys) == 1 else IOPS

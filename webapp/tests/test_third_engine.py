@@ -80,6 +80,7 @@ NAP = Factor("nap", "Nap time", Duration(low=1), unit="s", example="1s")
 IN_PLANS: Any = SimpleNamespace(
     WORKLOAD=NapWorkload,
     LABEL=RECIPE.LABEL,
+    DEFAULT_METRIC=RECIPE.DEFAULT_METRIC,
     FACTORS=(NAP, next(factor for factor in FIO_FACTORS if factor.name == "drop_caches")),
     REQUIRED="nap",
     ALTERNATIVES=(),

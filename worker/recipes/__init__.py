@@ -22,7 +22,6 @@ __all__ = [
     "missing_features",
     "opening",
     "path_problem",
-    "recipe_of",
     "render",
     "render_prefill",
     "workload_problems",
@@ -31,11 +30,6 @@ __all__ = [
 # The registry of engines.
 ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload: file_copy}
 DEFAULT_ENGINE = FioWorkload.engine_name()  # of plans and trial files that name none
-
-
-def recipe_of(engine: str) -> EngineRecipe:
-    """The recipe of the engine with this name."""
-    return next(recipe for workload, recipe in ENGINES.items() if workload.engine_name() == engine)
 
 
 def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:

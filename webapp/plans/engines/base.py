@@ -24,6 +24,11 @@ class PlanEngine(Protocol):
         ...
 
     @property
+    def DEFAULT_METRIC(self) -> str:  # noqa: N802
+        """That of its recipe."""
+        ...
+
+    @property
     def FACTORS(self) -> tuple[Factor, ...]:  # noqa: N802
         """Factors of the workload and of its processes."""
         ...

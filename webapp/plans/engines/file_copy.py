@@ -14,6 +14,7 @@ from worker.recipes import file_copy as recipe
 
 WORKLOAD = CopyWorkload
 LABEL = recipe.LABEL
+DEFAULT_METRIC = recipe.DEFAULT_METRIC
 REQUIRED = "size"
 ALTERNATIVES: tuple[tuple[str, str], ...] = ()
 SILENT_BY = "copy_method"

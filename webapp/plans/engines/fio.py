@@ -24,6 +24,7 @@ from worker.recipes import fio as recipe
 
 WORKLOAD = FioWorkload
 LABEL = recipe.LABEL
+DEFAULT_METRIC = recipe.DEFAULT_METRIC
 REQUIRED = "pattern"
 ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"))
 SILENT_BY = "pattern"

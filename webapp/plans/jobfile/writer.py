@@ -83,7 +83,7 @@ def _section(name: str, point: Point) -> list[str]:
     options = _options(point)
     lines = [f"[{name}]", "stonewall", *(f"{option}={value}" if value else option for option, value in options)]
     return lines + [
-        f"; sweetspot: {factor} = {FACTORS[factor].write(point[factor])}" for factor in _lost(options, point)
+        f"; sweetspot: {factor} = {FACTORS[factor].values.write(point[factor])}" for factor in _lost(options, point)
     ]
 
 

@@ -14,7 +14,7 @@ from webapp.plans.problems import document_problems
 from webapp.plans.tests.helpers import GIB, device, directory, document
 from worker.contract.file_copy import CopyMethod
 from worker.contract.workload import CopyWorkload
-from worker.recipes import recipe_of
+from worker.recipes import ENGINES as RECIPES
 
 COPY = {"engine": "file_copy", "size": "1G", "files": "4", "copy_method": "buffered, direct, reflink"}
 
@@ -101,6 +101,6 @@ def test_every_engine_names_its_own_factors() -> None:
         optional = {engine.SILENT_BY, engine.CHART_BY} - {""}
         assert named | optional | {factor for pair in engine.ALTERNATIVES for factor in pair} <= own, name
         assert FACTORS[engine.REQUIRED].example, name
-        assert recipe_of(name).LABEL == engine.LABEL
-        own_metrics = {metric.name for metric in recipe_of(name).METRICS}
-        assert recipe_of(name).DEFAULT_METRIC in own_metrics | {"iops", "bytes_per_s"}
+        recipe = RECIPES[engine.WORKLOAD]
+        assert (recipe.LABEL, recipe.DEFAULT_METRIC) == (engine.LABEL, engine.DEFAULT_METRIC)
+        assert engine.DEFAULT_METRIC in {"iops", "bytes_per_s", *(metric.name for metric in recipe.METRICS)}

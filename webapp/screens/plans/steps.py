@@ -55,7 +55,7 @@ def new_row(factor: str) -> FactorRow:
     known = FACTORS.get(factor)
     if known is None:
         return FactorRow("", "")
-    plain = "" if known.default is None else known.write(known.default)
+    plain = "" if known.default is None else known.values.write(known.default)
     return FactorRow(factor, known.example or plain)
 
 

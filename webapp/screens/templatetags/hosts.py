@@ -19,6 +19,7 @@ def hosts_at_rest(context: Context) -> dict[str, Any]:
 
 @register.filter
 def engines(host: Host) -> list[tuple[str, dict[str, Any]]]:
-    """The label and the offer of each engine that works on the host."""
+    """The label and the offer of each engine that works on the host, its version without the label."""
     labels = {workload.engine_name(): recipe.LABEL for workload, recipe in ENGINES.items()}
-    return [(labels.get(name, name), offer) for name, offer in host.capabilities.get("engines", {}).items()]
+    offers = [(labels.get(name, name), offer) for name, offer in host.capabilities.get("engines", {}).items()]
+    return [(label, offer | {"version": offer["version"].removeprefix(f"{label}-")}) for label, offer in offers]
