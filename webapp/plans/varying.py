@@ -2,8 +2,8 @@
 
 A factor varies if it has more than one level. A missing factor counts as a level if its absence has a meaning: a
 setting that keeps the host's value, no layout, one target alone, or the other of two alternatives (a block size or a
-split, a time or an amount) if the point has that one. It does not count if the factor does not apply (`fixedbufs` of psync), because then the
-factor that causes it varies already.
+split, a time or an amount), if the point has it. It does not count if the factor does not apply (`fixedbufs` of psync,
+the block size of a reflink), because then the factor that causes it varies already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -82,6 +82,9 @@ def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(vie
     page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
     assert "direct 98 % higher copy time than buffered" in page
     assert "% slower than buffered" not in page
+    assert 'data-grid-metric="own" aria-pressed="true">Copy time</button>' in page
+    assert ">2.00 s</a>" in page
+    assert "± 2.35 %" in page  # of 2.0, 2.1, 2.0 and 2.05 s
 
 
 def test_the_table_of_copies_shows_their_copy_time_first(viewer: Client) -> None:
