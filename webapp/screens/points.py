@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from webapp.plans.engines import engine_of
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.varying import in_order as in_order
 from webapp.plans.varying import varying as varying
 
@@ -44,6 +44,12 @@ def _short(factor: str, value: object, text: str | None) -> str:
 def _is_one(text: str, value: object) -> bool:
     """Whether the text counts something, and there is one."""
     return text.endswith("s") and value == 1
+
+
+def in_full(point: Point) -> str:
+    """The main factors, and everything that does not belong to the workload: settings, layout, purge."""
+    others = [name for name, factor in FACTORS.items() if name in point and factor.kind is not FactorKind.WORKLOAD]
+    return " · ".join([in_words(point), *(_short(name, point[name], None) for name in others)])
 
 
 def sort_key(value: object) -> tuple[int, float, str]:
