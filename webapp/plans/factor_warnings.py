@@ -6,19 +6,20 @@ The rule about schedulers names the targets that it holds for. Every rule has it
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
 
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.engines import ENGINE
-from webapp.plans.factors import FACTORS, PURGE
+from webapp.plans.factors import FACTORS, PURGE, FactorKind
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import factor_texts, part_grid
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import DIRECTORIES_ONLY
+from webapp.plans.points import DIRECTORIES_ONLY, combinations, workload_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
-from worker.contract.file_copy import CopyMethod
-from worker.contract.workload import IoEngine, Pattern, TargetKind
+from worker.contract.workload import IoEngine, TargetKind, Workload
 
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
 
@@ -35,20 +36,22 @@ class Case:
     def of(self, factor: str) -> frozenset[Value]:
         return frozenset(self.levels.get(factor, ()))
 
-    @property
-    def patterns(self) -> list[Pattern]:
-        return [Pattern(str(value)) for value in self.levels.get("pattern", ())]
+    @cached_property
+    def workloads(self) -> list[Workload]:
+        """Of all its points. Settings do not change a workload; [] if the contract does not allow one."""
+        own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind is FactorKind.WORKLOAD}
+        try:
+            return [workload_of(point, seed=1) for point in combinations(own)]
+        except msgspec.ValidationError:
+            return []
 
     @property
     def only_reads(self) -> bool:
-        """fio only; other engines write."""
-        return bool(self.patterns) and not any(pattern.writes for pattern in self.patterns)
+        return bool(self.workloads) and not any(work.writes for work in self.workloads)
 
     @property
     def only_direct(self) -> bool:
-        if self.of(ENGINE) == {"file_copy"}:
-            return self.of("copy_method") == {CopyMethod.DIRECT.value}
-        return self.of("direct") == {True}
+        return bool(self.workloads) and all(work.direct for work in self.workloads)
 
     @property
     def in_directories(self) -> bool:
@@ -152,7 +155,7 @@ def _no_depth_to_replace(case: Case) -> bool:
 
 def _reads_after_purge(case: Case) -> bool:
     purges = bool(case.of(PURGE) - {"none"})
-    return purges and not case.in_directories and any(pattern.reads for pattern in case.patterns)
+    return purges and not case.in_directories and any(work.write_share < 1 for work in case.workloads)
 
 
 _SYSFS = "Linux, Documentation/ABI/stable/sysfs-block"
