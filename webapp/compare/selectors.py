@@ -176,7 +176,7 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Co
             "percentile of all their I/Os, which may differ."
         )
         if any(selected.metric.of(row) == LAST_BUCKET_NS for row in selected.rows):
-            yield "A percentile above 17 s counts as 17 s, because fio's histogram ends there."
+            yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
 
 
 def grouped_for(query: CompareQuery, rows: Sequence[ResultRow]) -> Grouped:

@@ -1,4 +1,4 @@
-"""Previews a plan on chosen targets: trials, estimates, commands and fio's job text."""
+"""Previews a plan on chosen targets: trials, estimates, commands and the engines' job texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,10 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
+from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
-from webapp.plans.selectors import facts_of, stream_at
+from webapp.plans.problems import FieldProblem
+from webapp.plans.selectors import facts_of, schedulers_of, stream_at
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
@@ -29,11 +31,13 @@ class Preview:
     endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
+    factor_warnings: tuple[FieldProblem, ...] = ()  # factors that cannot do anything here
+    target_warnings: tuple[str, ...] = ()  # targets whose reads may not come from a drive
 
 
 @dataclass(frozen=True)
 class StreamJob:
-    """The fio job text of one stream of a trial; `prefill` is None without a prefill."""
+    """The job of one stream of a trial; `prefill` is None without a prefill."""
 
     target: Target
     recipe: Recipe
@@ -48,7 +52,8 @@ def preview(
     experience: Mapping[str, Experience] | None = None,
 ) -> Preview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them; `experience` is by host id."""
-    expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
+    facts = [facts_of(target) for target in targets]
+    expansion = expand(document, facts, seed=seed)
     return Preview(
         expansion=expansion,
         estimate=estimate(expansion, experience),
@@ -57,6 +62,8 @@ def preview(
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
         shared=tuple(_shared(expansion, targets)),
+        factor_warnings=factor_warnings(document, facts, schedulers_of(targets)),
+        target_warnings=tuple(f"{target}: {words}" for target in targets for words in target.warnings),
     )
 
 
@@ -78,7 +85,7 @@ def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
 
 
 def _node(trial: PlannedTrial, target: Target) -> str:
-    """The device node that fio would get; for an array or volume, with KEY instead of the run's key."""
+    """The device node that the engine would get; for an array or volume, with KEY instead of the run's key."""
     if trial.layout is None:
         return target.opens
     drives = tuple(Drive(drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target))
@@ -86,10 +93,10 @@ def _node(trial: PlannedTrial, target: Target) -> str:
 
 
 def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJob, ...]:
-    """fio's job text for each stream. Symbolic links are replaced by the device nodes of the last registration.
+    """The job of each stream. Symbolic links are replaced by the device nodes of the last registration.
     `targets` are by id.
 
-    Raises worker.recipes.RecipeError for a path that fio does not accept.
+    Raises worker.recipes.RecipeError for a path that the engine does not accept.
     """
     return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
 

@@ -80,7 +80,7 @@ def test_percentiles_above_17_s_are_not_said_to_be_equal(lab: Lab) -> None:
             Result.objects.filter(pk=result.pk).update(p99_ns=LAST_BUCKET_NS)
     made = compare(CompareQuery("iodepth", ("ioengine",), metric="latency_p99"))
     assert not any("no difference" in series.sentence for series in made.panels[0].series)
-    assert "A percentile above 17 s counts as 17 s, because fio's histogram ends there." in made.notes
+    assert "A percentile above 17 s counts as 17 s, because the histogram ends there." in made.notes
 
 
 def test_no_results_are_no_error() -> None:

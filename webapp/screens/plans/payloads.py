@@ -4,7 +4,7 @@ from webapp.screens.payloads import Payload
 
 
 class PlanJob(Payload, frozen=True, kw_only=True):
-    """The fio job of one trial; `prefill_text` is "" without a prefill."""
+    """The job of one trial; `prefill_text` is "" without a prefill."""
 
     trial: int  # number in the order
     title: str
@@ -32,5 +32,6 @@ class PlanAnswer(Payload, frozen=True, kw_only=True):
     """The preview of the input: `html` replaces the displayed preview; "" keeps it, because the input is invalid."""
 
     problems: tuple[PlanProblem, ...]
+    warnings: tuple[PlanProblem, ...]  # factors that cannot do anything
     html: str
     said: str  # for screen readers, one short line
