@@ -1,6 +1,5 @@
 """Problems of a workload that types cannot express. Each rule yields messages that say what to do."""
 
-import math
 from collections.abc import Iterator
 
 from worker.contract.workload import CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
@@ -64,6 +63,12 @@ def _split(work: FioWorkload) -> Iterator[str]:
     sizes = [share.block_bytes for share in work.block_split]
     if len(set(sizes)) < len(sizes):
         yield "block_split lists a block size twice"
+    smallest = min(sizes, default=1)
+    for uneven in (size for size in sizes if size % smallest):
+        yield (
+            f"fio would round blocks of {size_words(uneven)} down to a multiple of the smallest, "
+            f"{size_words(smallest)}: use only multiples of it in block_split"
+        )
 
 
 def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
@@ -88,10 +93,11 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
 def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
     """Sequential jobs: fio leaves out the rest of a part that is shorter than a block, without an error.
 
-    Random jobs use the whole file; there the rest is at most one block, and changes nothing.
+    With several block sizes, smaller blocks end the part. Random jobs use the whole file; there the rest is at most
+    one block, and changes nothing.
     """
     parts = parts_of(work)
-    block_bytes = math.lcm(*(share.block_bytes for share in work.block_split)) if work.block_split else work.block_bytes
+    block_bytes = min((share.block_bytes for share in work.block_split), default=work.block_bytes)
     step = parts * block_bytes
     if size_bytes % step == 0:
         return

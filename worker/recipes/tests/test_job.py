@@ -138,8 +138,8 @@ def until_the_end(text: str) -> str:
          "size 1 GiB does not divide by 3 jobs × 4 KiB: use 1048572 KiB or 1048584 KiB"),
         ({"size_bytes": 10 * MIB, "block_bytes": 1000 * KIB},
          "size 10 MiB does not divide by 1000 KiB blocks: use 10000 KiB or 11000 KiB"),
-        ({"size_bytes": MIB, "block_split": (BlockShare(block_bytes=4 * KIB, percent=50),
-                                             BlockShare(block_bytes=6 * KIB, percent=50))},
+        ({"size_bytes": MIB, "block_split": (BlockShare(block_bytes=12 * KIB, percent=50),
+                                             BlockShare(block_bytes=24 * KIB, percent=50))},
          "size 1 MiB does not divide by 12 KiB blocks: use 1020 KiB or 1032 KiB"),
     ],
 )  # fmt: skip
@@ -153,6 +153,26 @@ def test_fio_leaves_out_the_rest_of_a_size_that_does_not_divide(tmp_path: Path) 
     (tmp_path / "file").write_bytes(bytes(10 * MIB))
     text = "[job]\nfilename=file\nrw=read\nbs=1000k\nsize=10m\nioengine=psync\n"
     assert run_fio(text, tmp_path)["read"]["io_bytes"] == 10 * 1000 * KIB
+
+
+def split(*kib: int) -> tuple[BlockShare, ...]:
+    return tuple(BlockShare(block_bytes=each * KIB, percent=100 // len(kib)) for each in kib)
+
+
+def test_fio_ends_the_parts_of_a_split_with_its_smallest_blocks(tmp_path: Path) -> None:
+    """So a size that 12 KiB do not divide is accepted."""
+    work = stream(pattern=Pattern.READ, block_split=split(4, 12), size_bytes=MIB, numjobs=2,
+                  ioengine=IoEngine.PSYNC, direct=False)  # fmt: skip
+    assert not workload_problems(work.workload, TargetKind.DIRECTORY)
+    assert run_fio(until_the_end(render(work).job_text), tmp_path)["read"]["io_bytes"] == MIB
+
+
+def test_fio_rounds_the_blocks_of_a_split_down(tmp_path: Path) -> None:
+    """The reason for the refusal of splits like 4k/50:6k/50: fio reports no error, but all blocks have 4 KiB."""
+    (tmp_path / "file").write_bytes(bytes(3 * MIB))
+    text = "[job]\nfilename=file\nrw=read\nbssplit=4k/50:6k/50\nsize=3m\nioengine=psync\n"
+    read = run_fio(text, tmp_path)["read"]
+    assert read["io_bytes"] == read["total_ios"] * 4 * KIB
 
 
 @pytest.mark.parametrize(("numjobs", "words"), [(3, "would use only 99 %"), (8, "96 %"), (101, "less than 1 %")])
@@ -194,6 +214,10 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"ioengine": IoEngine.PSYNC, "uring": UringOptions(hipri=True)}, "need I/O engine io_uring"),
     ({"uring": UringOptions(hipri=True), "direct": False}, "needs direct"),
     ({"block_split": (BlockShare(block_bytes=4096, percent=60),)}, "add up to 60"),
+    (
+        {"block_split": (BlockShare(block_bytes=4096, percent=50), BlockShare(block_bytes=6144, percent=50))},
+        "fio would round blocks of 6 KiB down to a multiple of the smallest, 4 KiB",
+    ),
     ({"block_bytes": 2 * MIB}, "smaller than a block"),
     ({"pattern": Pattern.READ, "numjobs": 512}, "less than a block"),
     ({"size_bytes": None}, "needs the size"),
