@@ -19,6 +19,7 @@ from webapp.plans.points import DIRECTORIES_ONLY, combinations, workload_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
+from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
 
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
@@ -51,7 +52,28 @@ class Case:
 
     @property
     def only_direct(self) -> bool:
-        return bool(self.workloads) and all(work.direct for work in self.workloads)
+        """All I/O is direct and stays so below: no part of it uses the page cache."""
+        return bool(self.workloads) and all(work.direct for work in self.workloads) and not self._becomes_buffered
+
+    @property
+    def _becomes_buffered(self) -> bool:
+        """Loop devices use the page cache for their file, and some file systems for direct I/O.
+
+        Sources: losetup(8), --direct-io is off by default; Linux, Documentation/filesystems/ext4: data=journal
+        disables O_DIRECT; btrfs(5): direct I/O with compression or checksums may be buffered; f2fs, mode=lfs.
+        """
+        on_loops = any(target.stable_id.startswith("loop:") or _has_loops(target) for target in self.targets)
+        layouts = [LayoutLine().layout(value) for value in self.of("layout")]
+        return on_loops or any(
+            layout.file_system in (FileSystem.BTRFS, FileSystem.F2FS) or "data=journal" in layout.mount_options
+            for layout in layouts
+            if layout is not None
+        )
+
+    @property
+    def writes_no_dirty_pages(self) -> bool:
+        """Direct writes to files leave dirty metadata in memory."""
+        return self.only_reads or (self.only_direct and self.kinds == {TargetKind.BLOCK})
 
     @property
     def in_directories(self) -> bool:
@@ -132,6 +154,10 @@ def _made_kinds(kinds: set[TargetKind], levels: Mapping[str, tuple[Value, ...]])
 # ---- conditions that are longer than a line
 
 
+def _has_loops(pool: TargetFacts) -> bool:
+    return any(drive.path.startswith("/dev/loop") for drive in pool.drives)
+
+
 def _no_scheduler(case: Case) -> list[str]:
     """Names of the chosen targets whose device offers only `none`."""
     return [target.shown for target in case.targets if case.schedulers.get(target.id) == ("none",)]
@@ -173,13 +199,13 @@ RULES = (
     ),
     Rule(
         _DIRTY,
-        lambda case, _: case.only_direct or case.only_reads,
+        lambda case, _: case.writes_no_dirty_pages,
         "only buffered writes leave dirty pages in memory, and there are none",
         f"{_VM}: dirty_* say when dirty pages of the page cache are written back",
     ),
     Rule(
         ("wbt_lat_usec",),
-        lambda case, _: case.only_direct or case.only_reads,
+        lambda case, _: case.writes_no_dirty_pages,
         "the kernel throttles only buffered writes and discards, and there are none",
         "Linux, block/blk-wbt.c, wbt_should_throttle: direct writes and reads are not throttled",
     ),

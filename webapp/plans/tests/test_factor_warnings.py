@@ -100,6 +100,32 @@ def test_the_chosen_targets_decide_where_a_part_runs() -> None:
     assert [one.place for one in factor_warnings(both, [device()])] == ["parts.0.factors.prefill"]
 
 
+@pytest.mark.parametrize(
+    ("factor", "levels"), [("drop_caches", "on, off"), ("read_ahead_kb", "0, 128"), ("vm.dirty_ratio", "10, 20")]
+)
+def test_direct_io_on_a_loop_device_uses_the_page_cache_of_its_file(factor: str, levels: str) -> None:
+    plan = document(part(pattern="randrw", **{factor: levels}))
+    drive, loop = device(), replace(device(), stable_id="loop:/srv/image")
+    assert [one.place for one in factor_warnings(plan, [drive])] == [f"parts.0.factors.{factor}"]
+    assert factor_warnings(plan, [loop]) == factor_warnings(plan, [drive, loop]) == ()
+
+
+@pytest.mark.parametrize(("layout", "warned"), [
+    ("single / ext4", 1), ("single / ext4 data=journal", 0), ("single / btrfs", 0), ("single / f2fs", 0),
+])  # fmt: skip
+def test_some_file_systems_buffer_direct_io(layout: str, warned: int) -> None:
+    plan = document(part(layout=layout, read_ahead_kb="0, 128"))
+    assert len(factor_warnings(plan, [replace(device(), kind=TargetKind.POOL)])) == warned
+
+
+@pytest.mark.parametrize("factor", ["vm.dirty_writeback_centisecs", "wbt_lat_usec"])
+def test_direct_writes_to_files_leave_dirty_metadata(factor: str) -> None:
+    def found(pattern: str) -> int:
+        return len(factor_warnings(document(part(on=DIRECTORY, pattern=pattern, **{factor: "0, 100"}))))
+
+    assert (found("randread"), found("randwrite")) == (1, 0)
+
+
 def test_a_common_factor_is_named_once_if_it_can_do_nothing_in_any_part() -> None:
     common = {"size": "64M", "runtime": "3s", "read_ahead_kb": "0, 128"}
     everywhere = document(part("one"), part("two"), common=common)
