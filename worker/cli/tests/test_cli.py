@@ -1,9 +1,11 @@
 """The command line as people and programs use it, on this host's real fio."""
 
 import base64
+import errno
 import json
 import os
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -137,6 +139,29 @@ def test_it_refuses_reads_of_an_own_file_that_an_unprefilled_trial_left_with_hol
     assert "is unwritten" in shell.out
     assert "Set `prefill` to on." in shell.out
     assert shell("run", shell.trial_file(**read_of("scratch"))) == 0, shell.out  # prefilled: written completely
+
+
+def test_it_does_not_advise_a_prefill_that_was_done(shell: Shell) -> None:
+    assert shell("run", shell.trial_file(**read_of("scratch"))) == 0, shell.out
+    (written,) = shell.folder.glob(".sweetspot/sweetspot.*")
+    subprocess.run(["fallocate", "--zero-range", "--length", str(written.stat().st_size), written], check=True)
+    assert shell("run", shell.trial_file(**read_of("scratch"))) != 0
+    assert "is unwritten" in shell.out
+    assert "Set `prefill` to on." not in shell.out
+    assert "Remove it." in shell.out
+    written.unlink()
+    assert shell("run", shell.trial_file(**read_of("scratch"))) == 0, shell.out
+
+
+def test_a_file_whose_extents_cannot_be_read_fails_the_trial(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the drive, not of the worker: dirty pages are written before the extents are read."""
+
+    def broken(_fd: int, _length: int) -> int:
+        raise OSError(errno.EIO, "")
+
+    monkeypatch.setattr("worker.orders.unwritten.unwritten_bytes", broken)
+    assert shell("run", shell.trial_file(**read_of("scratch"))) == 1
+    assert "cannot be read: Input/output error (errno 5)." in shell.out
 
 
 def test_it_shows_the_job_without_running_it(shell: Shell) -> None:
