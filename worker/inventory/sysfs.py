@@ -214,6 +214,13 @@ def backing_file(name: str, sys: Path = SYS) -> str:
     return attribute(whole(name, sys), "loop/backing_file", sys)
 
 
+def backing_range(name: str, sys: Path = SYS) -> tuple[int, int]:
+    """The first byte of a loop device's file that it uses, and the first after it."""
+    disk = whole(name, sys)
+    start = number(disk, "loop/offset", sys) or 0
+    return start, start + (number(disk, "size", sys) or 0) * SECTOR_BYTES
+
+
 def stable_id(name: str, sys: Path = SYS) -> str:
     """A name that stays the same for the device, spelled as in /dev/disk/by-id if possible.
 

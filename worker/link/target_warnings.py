@@ -84,14 +84,18 @@ def _loop_file(name: str, file: str) -> Iterator[str]:
         mount = mount_of(fd)
         if mount is not None and mount.kind in _MEMORY:
             yield f"{name} is a loop device; its file {file} is on {mount.kind}, which is memory and not a drive."
-        for words in _unwritten(file, fd):
+        start, end = sysfs.backing_range(name)
+        for words in _unwritten(file, fd, start, end):
             yield f"{name} is a loop device: {words}"
 
 
-def _unwritten(path: str, fd: int) -> Iterator[str]:
+def _unwritten(path: str, fd: int, start: int = 0, end: int | None = None) -> Iterator[str]:
+    """`start` and `end`: the used part of the file, in bytes."""
     size = os.fstat(fd).st_size
-    if unwritten := unwritten_bytes(fd, size):
-        yield f"{unwritten_words(path, unwritten, size)} Write it before you measure reads."
+    end = size if end is None else min(end, size)
+    used = path if start == 0 and size - end < sysfs.SECTOR_BYTES else f"bytes {start} to {end} of {path}"
+    if unwritten := unwritten_bytes(fd, end) - unwritten_bytes(fd, start):
+        yield f"{unwritten_words(used, unwritten, end - start)} Write it before you measure reads."
 
 
 @contextmanager

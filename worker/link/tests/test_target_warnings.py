@@ -65,6 +65,26 @@ def test_it_warns_about_loop_devices_on_sparse_files_and_in_memory(tmp_path: Pat
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
+def test_it_looks_only_at_the_part_of_a_file_that_a_loop_device_uses(tmp_path: Path) -> None:
+    """The first 2 MiB are a hole, the next 2 MiB are written."""
+    file = rig.sparse(tmp_path / "image", 4 * rig.MIB)
+    with file.open("r+b") as opened:
+        opened.seek(2 * rig.MIB)
+        opened.write(os.urandom(2 * rig.MIB))
+
+    def warnings(*options: str) -> list[str]:
+        entry = PolicyEntry(id="a", kind=TargetKind.BLOCK, path="/dev/loop", stable_id="x")
+        with rig.loop(file, *options) as device:
+            return [text.partition(": ")[2] for text in target_warnings.target_warnings(entry, device[5:])]
+
+    assert warnings(f"--offset={2 * rig.MIB}") == []
+    (whole,), (middle,) = warnings(), warnings(f"--offset={rig.MIB}", f"--sizelimit={2 * rig.MIB}")
+    assert whole.startswith(f"50 % of {file} is unwritten")
+    assert middle.startswith(f"50 % of bytes {rig.MIB} to {3 * rig.MIB} of {file} is unwritten")
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
 def test_it_warns_about_a_purged_drive_until_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "image"
     file.write_bytes(os.urandom(4 * rig.MIB))
