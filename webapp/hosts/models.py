@@ -260,6 +260,9 @@ class HostInventory(models.Model):
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="inventories")
     content = models.ForeignKey(InventoryContent, on_delete=models.PROTECT, related_name="+")
     taken_at = models.DateTimeField()
+    # What differs from the inventory before, in sentences; null for the first, and after one of an unknown format.
+    # Written once, so that no page has to read and compare many inventories.
+    changes = models.JSONField(null=True)
 
     class Meta:
         ordering = ["-taken_at"]

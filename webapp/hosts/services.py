@@ -14,6 +14,8 @@ from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
 from webapp.hosts.inventory.lock_groups import lock_keys
+from webapp.hosts.inventory.reading import read_inventory
+from webapp.hosts.inventory.wording import summary
 from webapp.hosts.keys import public_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.names import free_slug, plain_slug
@@ -23,6 +25,7 @@ from worker.contract.inventory import Inventory, PolicyTarget
 
 # The time of the last message is written at most this often, so not every report causes a write.
 SEEN_EVERY_SECONDS = 10
+MAX_CHANGES = 200  # sentences about the changes of an inventory
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
@@ -147,7 +150,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
         policy_problem=message.policy_problem,
         clock_ahead_s=message.at - now.timestamp(),
     )
-    _record_inventory(host, message.inventory, at=now)
+    record_inventory(host, message.inventory, at=now)
     _record_targets(host, message)
     return HelloReply(
         contract=contract,
@@ -157,7 +160,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
     )
 
 
-def _record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
+def record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
     """Store the inventory if it has changed; equal contents are stored once."""
     digest = hashlib.sha256(encode(inventory)).hexdigest()
     latest = HostInventory.objects.filter(host=host).order_by("-taken_at").first()
@@ -166,14 +169,17 @@ def _record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None
     InventoryContent.objects.bulk_create(
         [InventoryContent(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True
     )
-    HostInventory.objects.create(host=host, content_id=digest, taken_at=at)
+    before = read_inventory(latest)
+    changes = summary(before, inventory)[:MAX_CHANGES] if before else None
+    HostInventory.objects.create(host=host, content_id=digest, taken_at=at, changes=changes)
 
 
 def _record_targets(host: Host, message: Hello) -> None:
     slugs = [target.id for target in message.targets]
     if len(set(slugs)) != len(slugs):
         raise Refusal("policy_id_twice", "The policy lists a target id twice. Give each target a different id.")
-    targets = [_target(host, target, message.inventory) for target in message.targets]
+    found = lock_keys(host, message.targets, message.inventory)
+    targets = [_target(host, target, own) for target, own in zip(message.targets, found, strict=True)]
     keys = {target.slug: target.lock_keys for target in targets}
     for pool in targets:
         if pool.drives:
@@ -194,7 +200,7 @@ def _retire_targets(host: Host, listed: set[tuple[str, str, str]]) -> None:
     Target.objects.filter(pk__in=gone).update(in_policy=False, present=False)
 
 
-def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
+def _target(host: Host, target: PolicyTarget, keys: list[str]) -> Target:
     return Target(
         host=host,
         slug=target.id[:63],
@@ -202,7 +208,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         path=target.path,
         stable_id=target.stable_id,
         serial=target.serial,
-        lock_keys=lock_keys(host, target, inventory),
+        lock_keys=keys,
         model=target.model,
         firmware=target.firmware,
         device=target.device,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, Text
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, SmallCount, Text, Time
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
 
 
@@ -12,16 +12,16 @@ class Hello(Message, frozen=True, kw_only=True):
     """Sent at start, after an inventory order, every minute while idle, and when the policy file changes."""
 
     worker_version: Label
-    oldest_contract: int
-    newest_contract: int
+    oldest_contract: SmallCount
+    newest_contract: SmallCount
     boot_id: Label
-    at: float
+    at: Time
     inventory: Inventory
     capabilities: Capabilities
     targets: Annotated[tuple[PolicyTarget, ...], Meta(max_length=1000)]
     health: Annotated[tuple[DriveHealth, ...], Meta(max_length=2000)] = ()  # as last asked; () before that
     host_settings: Annotated[tuple[Label, ...], Meta(max_length=200)] = ()  # kernel-wide, that the policy lets change
-    journal: tuple[Id, ...] = ()  # attempts the worker has not finished reporting
+    journal: Annotated[tuple[Id, ...], Meta(max_length=20_000)] = ()  # attempts the worker has not finished reporting
     trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys it trusts now
     policy_problem: Text = ""  # why the policy file allows nothing, in words
     version: int = OLDEST_UNDERSTOOD
@@ -62,8 +62,8 @@ class Enrol(Message, frozen=True, kw_only=True):
     token: Annotated[str, Meta(min_length=10, max_length=200)]
     hostname: Label
     worker_version: Label
-    oldest_contract: int
-    newest_contract: int
+    oldest_contract: SmallCount
+    newest_contract: SmallCount
     version: int = OLDEST_UNDERSTOOD
 
     def __repr__(self) -> str:

@@ -4,27 +4,30 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import Count, Id, Message, Name, Path, Text
+from worker.contract.base import Count, Id, Message, Name, Path, SmallCount, Text
 from worker.contract.controllers import Controller
 from worker.contract.purge import PurgeOffer
 from worker.contract.workload import TargetKind
 
 Label = Annotated[str, Meta(max_length=200)]
+# Counts of parts: far above those of a large host. The server bounds what it does with them by walking each part once.
+Few = Meta(max_length=256)
+Many = Meta(max_length=4096)
 
 
 class Cpu(Message, frozen=True, kw_only=True):
     model: Label
-    sockets: int
-    cores: int
-    threads: int
+    sockets: SmallCount
+    cores: SmallCount
+    threads: SmallCount
     governor: Label = ""
     energy_preference: Label = ""
     smt: bool | None = None  # simultaneous multithreading is switched on
-    mitigations: dict[Label, Label] = {}  # vulnerability -> what the kernel does about it
+    mitigations: Annotated[dict[Label, Label], Few] = {}  # vulnerability -> what the kernel does about it
 
 
 class NumaNode(Message, frozen=True, kw_only=True):
-    number: int
+    number: SmallCount
     cpus: Label  # a list as the kernel writes it: 0-7,16-23
     memory_bytes: Count
 
@@ -36,7 +39,7 @@ class MemoryModule(Message, frozen=True, kw_only=True):
     bank: Label = ""
     size_bytes: Count
     kind: Label = ""  # DDR4 …
-    data_bits: int | None = None  # width of the channel without error correction
+    data_bits: SmallCount | None = None  # width of the channel without error correction
     transfers_per_s: Count | None = None  # as configured now, else as the module is rated
 
 
@@ -44,12 +47,12 @@ class PcieLink(Message, frozen=True, kw_only=True):
     """The link from a function to the one above it; of a function that is `downstream`, to the one below."""
 
     transfers_per_s: Count | None = None  # of each lane, now
-    lanes: int | None = None
+    lanes: SmallCount | None = None
     max_transfers_per_s: Count | None = None  # of this function
-    max_lanes: int | None = None
+    max_lanes: SmallCount | None = None
     degraded: bool | None = None  # slower or narrower than both of its ends can be
-    payload_bytes: int | None = None  # largest packet payload that is set; needs root
-    max_payload_bytes: int | None = None
+    payload_bytes: SmallCount | None = None  # largest packet payload that is set; needs root
+    max_payload_bytes: SmallCount | None = None
 
 
 class PciFunction(Message, frozen=True, kw_only=True):
@@ -65,8 +68,8 @@ class PciFunction(Message, frozen=True, kw_only=True):
     firmware: Label = ""
     driver: Label = ""
     driver_version: Label = ""
-    numa_node: int | None = None
-    interrupts: tuple[int, ...] = ()
+    numa_node: SmallCount | None = None
+    interrupts: Annotated[tuple[SmallCount, ...], Many] = ()
     link: PcieLink | None = None  # None where it is not PCI Express
     downstream: bool = False  # a root port, or a switch's port towards a drive: the upper end of its link
 
@@ -75,7 +78,7 @@ class Geometry(Message, frozen=True, kw_only=True):
     """How an assembled device (md, dm) is put together."""
 
     level: Label  # raid0 … raid10, linear, striped, crypt …
-    members: int
+    members: SmallCount
     chunk_bytes: Count | None = None
     name: Label = ""  # of the array or logical volume
     detail: Text = ""  # state, metadata version
@@ -85,8 +88,8 @@ class FileSystem(Message, frozen=True, kw_only=True):
     """A mounted file system on block devices of this host."""
 
     kind: Label
-    devices: tuple[Label, ...]  # kernel names; several for btrfs
-    points: tuple[Text, ...]
+    devices: Annotated[tuple[Label, ...], Few]  # kernel names; several for btrfs
+    points: Annotated[tuple[Text, ...], Many]
     options: Text  # of the first mount and of the file system
     detail: Text = ""  # btrfs: profiles of data and metadata
 
@@ -110,28 +113,28 @@ class BlockDevice(Message, frozen=True, kw_only=True):
     kind: Label  # disk | partition | loop | raid | dm …
     major_minor: Label
     stable_id: Name
-    parents: tuple[Label, ...] = ()  # kernel names of what it lies on
+    parents: Annotated[tuple[Label, ...], Few] = ()  # kernel names of what it lies on
     model: Label = ""
     serial: Label = ""
     firmware: Label = ""
     transport: Label = ""  # nvme | sas | sata | virtio | loop …
     size_bytes: Count = 0
-    logical_block_bytes: int | None = None
-    physical_block_bytes: int | None = None
+    logical_block_bytes: SmallCount | None = None
+    physical_block_bytes: SmallCount | None = None
     rotational: bool | None = None
     read_only: bool = False
     scheduler: Label = ""
-    schedulers: tuple[Label, ...] = ()
+    schedulers: Annotated[tuple[Label, ...], Few] = ()
     backing_file: Label = ""  # loop devices
     signature: Label = ""  # file system or partition table found on it
-    holders: tuple[Holder, ...] = ()
+    holders: Annotated[tuple[Holder, ...], Many] = ()
     wwn: Label = ""  # world-wide name, as /dev/disk/by-id spells it
     controller: Label = ""  # PCI address of the function it is behind
     link_bits_per_s: Count | None = None  # of each lane of its SATA or SAS link, coding included
-    link_lanes: int | None = None
+    link_lanes: SmallCount | None = None
     write_cache: Label = ""  # write back | write through, as the kernel takes it
-    minimum_io_bytes: int | None = None
-    optimal_io_bytes: int | None = None  # of an array: the full stripe
+    minimum_io_bytes: SmallCount | None = None
+    optimal_io_bytes: SmallCount | None = None  # of an array: the full stripe
     geometry: Geometry | None = None
 
 
@@ -142,12 +145,12 @@ class Inventory(Message, frozen=True, kw_only=True):
     cpu: Cpu
     memory_bytes: Count
     kernel: Kernel
-    block_devices: tuple[BlockDevice, ...]
-    numa_nodes: tuple[NumaNode, ...] = ()
-    memory_modules: tuple[MemoryModule, ...] = ()  # () where the firmware's tables cannot be read
-    pci: tuple[PciFunction, ...] = ()
-    file_systems: tuple[FileSystem, ...] = ()
-    controllers: tuple[Controller, ...] = ()  # RAID controllers and host bus adapters
+    block_devices: Annotated[tuple[BlockDevice, ...], Many]
+    numa_nodes: Annotated[tuple[NumaNode, ...], Many] = ()
+    memory_modules: Annotated[tuple[MemoryModule, ...], Few] = ()  # () where the firmware's tables cannot be read
+    pci: Annotated[tuple[PciFunction, ...], Many] = ()
+    file_systems: Annotated[tuple[FileSystem, ...], Many] = ()
+    controllers: Annotated[tuple[Controller, ...], Few] = ()  # RAID controllers and host bus adapters
 
 
 class DriveHealth(Message, frozen=True, kw_only=True):
@@ -157,8 +160,8 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     serial: Label
     tool: Label = ""  # which asked, with its version where it tells; "" if none could
     healthy: bool | None = None  # the drive's own verdict
-    temperature_c: int | None = None
-    percent_used: int | None = None  # of its rated endurance; may be over 100
+    temperature_c: Annotated[int, Meta(ge=-300, le=10_000)] | None = None
+    percent_used: SmallCount | None = None  # of its rated endurance; may be over 100
     host_written_bytes: Count | None = None  # None: it does not tell, or in no unit that is known
     host_unit_bytes: Count | None = None  # what one count of it stands for
     media_written_bytes: Count | None = None
@@ -167,7 +170,7 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     media_pages: Count | None = None  # pages programmed in all
     power_on_hours: Count | None = None
     media_errors: Count | None = None
-    warnings: tuple[Text, ...] = ()
+    warnings: Annotated[tuple[Text, ...], Few] = ()
     problem: Text = ""  # why it could not be asked, or tells nothing
 
 
@@ -180,7 +183,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     stable_id: Name  # of a pool: another one with each change of its drives
     serial: Annotated[str, Meta(max_length=100)] = ""
     destroy: bool = False  # a block device's content may be overwritten
-    settings: tuple[Label, ...] = ()  # names of settings that may be changed
+    settings: Annotated[tuple[Label, ...], Few] = ()  # names of settings that may be changed
     max_write_bytes: Count | None = None  # what one run may write to each drive under it; None: not limited
     present: bool = False  # it is there now and is what the policy says
     problem: Text = ""  # why not, in words
@@ -198,14 +201,18 @@ class EngineOffer(Message, frozen=True, kw_only=True):
     """An engine that works on this host."""
 
     version: Label  # as its program says it
-    features: tuple[Label, ...]  # what workloads may ask for: `Workload.features`
+    features: Annotated[tuple[Label, ...], Few]  # what workloads may ask for: `Workload.features`
 
 
 class Capabilities(Message, frozen=True, kw_only=True):
     """What this host can run; the server offers only this."""
 
-    engines: dict[Name, EngineOffer]  # by name; an engine that does not work here is left out
-    settings: tuple[Label, ...]  # names of settings this worker knows; of the host's own those that are there
+    engines: Annotated[dict[Name, EngineOffer], Few]  # by name; an engine that does not work here is left out
+    settings: Annotated[
+        tuple[Label, ...], Few
+    ]  # names of settings this worker knows; of the host's own those that are there
     as_root: bool
-    layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, vd, lvm, share, and file systems
+    layouts: Annotated[
+        tuple[Label, ...], Few
+    ] = ()  # parts of layouts that can be built: md, vd, lvm, share, and file systems
     isolation: Label  # cgroup2 | cgroup1 | process tree: how fio is kept together

@@ -108,6 +108,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("taken_at", models.DateTimeField()),
+                ("changes", models.JSONField(null=True)),
             ],
             options={
                 "ordering": ["-taken_at"],
