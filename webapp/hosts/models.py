@@ -16,6 +16,7 @@ class ServerKey(models.Model):
     private_key = models.BinaryField(max_length=200)  # encrypted with the secret key of the settings
     created_at = models.DateTimeField(auto_now_add=True)
     retired_at = models.DateTimeField(null=True)
+    endorsement = models.JSONField(null=True)  # contract.signing.Endorsement by the key before; null for the first key
 
 
 class HostState(models.TextChoices):

@@ -204,5 +204,5 @@ def test_a_host_shows_functions_that_are_their_own_parents(admin: Client) -> Non
     worker = Client(headers={"authorization": f"Bearer {token}"})
     assert worker.post("/api/worker/v1/hello", body, content_type="application/json").status_code == 200
     for device in devices:
-        samples = {"hosts/slug": host.slug, "hosts/target": f"t{device.name}"}
+        samples: dict[str, object] = {"hosts/slug": host.slug, "hosts/target": f"t{device.name}"}
         assert not failures(admin, addresses("hosts", samples))

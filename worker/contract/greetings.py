@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, SmallCount, Text, Time
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
+from worker.contract.signing import Endorsement
 
 
 class Hello(Message, frozen=True, kw_only=True):
@@ -31,6 +32,8 @@ class HelloReply(Message, frozen=True, kw_only=True):
     contract: int  # the version to speak from now on
     server_time: float
     public_keys: dict[Id, str]  # key id -> base64 of the raw key: the keys to trust from now on
+    # A key that the host does not trust yet is taken only with an endorsement by one that it trusts.
+    endorsements: Annotated[tuple[Endorsement, ...], Meta(max_length=64)] = ()
     message: Text = ""
     token_due: bool = False  # fetch a new host token
     version: int = OLDEST_UNDERSTOOD

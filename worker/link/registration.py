@@ -25,7 +25,7 @@ from worker.inventory import controllers, health, sysfs
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
-from worker.link.keys import EnrolmentStore, read_keys
+from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
 from worker.policy import Policy
@@ -139,9 +139,10 @@ class Registration:
         self._client.speak(reply.contract)
         if reply.contract != self._store.enrolment.contract:
             self._store.change(contract=reply.contract)
-        if reply.public_keys and reply.public_keys != self._store.enrolment.public_keys:
-            self.public_keys = read_keys(reply.public_keys)
-            self._store.change(public_keys=reply.public_keys)
+        keys = accepted_keys(self.public_keys, reply.public_keys, reply.endorsements)
+        if keys != self._store.enrolment.public_keys:
+            self.public_keys = read_keys(keys)
+            self._store.change(public_keys=keys)
             self._registered_at = (
                 -EVERY_S
             )  # register soon: the server signs with a new key once it knows that the host trusts it

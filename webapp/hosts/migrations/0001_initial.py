@@ -139,6 +139,7 @@ class Migration(migrations.Migration):
                 ("private_key", models.BinaryField(max_length=200)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("retired_at", models.DateTimeField(null=True)),
+                ("endorsement", models.JSONField(null=True)),
             ],
         ),
         migrations.CreateModel(
