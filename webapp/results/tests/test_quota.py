@@ -103,4 +103,5 @@ def test_a_cancelled_run_ends_whatever_its_host_claims(running: tuple[Host, Atte
     again = say(host, attempt, (3, (sample(1),)))
     assert again.refusal
     assert again.refusal.code == "superseded"
-    assert run.trials.get(pk=attempt.trial_id).state == TrialState.CANCELLED
+    assert attempt.trial is not None
+    assert run.trials.get(pk=attempt.trial.pk).state == TrialState.CANCELLED
