@@ -190,8 +190,8 @@ def test_plans_with_full_lists_of_levels_do_not_hold_the_list(operator: Client) 
     document = msgspec.convert(plain, type(FIRST_LOOK))
     for number in range(11):
         create_plan(document=msgspec.structs.replace(document, title=f"Large {number}"), by=None)
-    started_at = time.monotonic()
+    started_at = time.process_time()
     page = text_of(operator, "/plans/")
-    assert time.monotonic() - started_at < 5
+    assert time.process_time() - started_at < 5
     assert page.count("too many levels to count here") == 11
     assert "Large 10" in page

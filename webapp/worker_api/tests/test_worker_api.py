@@ -368,12 +368,12 @@ def layered_hello(width: int, layers: int) -> bytes:
 
 def test_a_crafted_inventory_holds_no_process() -> None:
     host, token = a_host_with_token()
-    started_at = time.monotonic()
+    started_at = time.process_time()
     assert post("hello", layered_hello(3, 20), token).status_code == 200
     viewer = Client()
     viewer.force_login(a_user())
     assert viewer.get(f"/hosts/{host.slug}/").status_code == 200
-    assert time.monotonic() - started_at < 5
+    assert time.process_time() - started_at < 5
 
 
 def hello_with(**facts: Any) -> bytes:

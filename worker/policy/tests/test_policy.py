@@ -166,3 +166,16 @@ def test_a_star_covers_neither_what_can_cost_data_nor_what_touches_others(tmp_pa
     assert {"scheduler", "queue_depth", "irq_affinity"} <= set(entry.settings)
     assert not {"write_cache", "drive_write_cache", "nvme.write_cache", "vm.dirty_ratio"} & set(entry.settings)
     assert "write_cache" not in entry.settings
+
+
+def test_it_refuses_a_policy_below_a_directory_in_which_others_can_rename(tmp_path: Path) -> None:
+    """Whoever can rename a directory above the policy can put another one in its place."""
+    path = tmp_path / "above" / "etc" / "policy.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(GOOD)
+    path.chmod(0o644)
+    (tmp_path / "above").chmod(0o777)
+    with pytest.raises(PolicyError, match="chmod go-w"):
+        policy.load(path, SETTING_NAMES)
+    (tmp_path / "above").chmod(0o755)
+    assert policy.load(path, SETTING_NAMES).entry("a") is not None
