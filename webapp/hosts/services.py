@@ -33,6 +33,7 @@ MAX_TARGETS = 5000  # of a host, with those that its policy listed earlier
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
+    "warnings",
 ]  # fmt: skip
 
 
@@ -244,6 +245,7 @@ def _target(host: Host, target: PolicyTarget, keys: list[str]) -> Target:
         settings_allowed=list(target.settings),
         present=target.present,
         problem=target.problem,
+        warnings=list(target.warnings),
         in_policy=True,
         drives=list(target.drives),
     )

@@ -174,6 +174,9 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     problem: Text = ""  # why it could not be read, or reported nothing
 
 
+MAX_WARNINGS = 20
+
+
 class PolicyTarget(Message, frozen=True, kw_only=True):
     """An entry of the host's policy file, as read by the worker."""
 
@@ -195,6 +198,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     model: Label = ""
     firmware: Label = ""
     drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
+    warnings: Annotated[tuple[Text, ...], Meta(max_length=MAX_WARNINGS)] = ()  # why reads may not come from a drive
 
 
 class EngineOffer(Message, frozen=True, kw_only=True):

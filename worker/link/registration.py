@@ -21,6 +21,7 @@ from worker.contract.greetings import Hello, HelloReply
 from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
 from worker.drives import purge
+from worker.drives.records import Drives
 from worker.inventory import controllers, health, sysfs
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
@@ -125,7 +126,9 @@ class Registration:
     def _targets(
         self, allowed: Policy, controllers: tuple[Controller, ...], *, refresh: bool
     ) -> tuple[PolicyTarget, ...]:
-        targets = report_targets(allowed, built_on=self._built_on(), controllers=controllers)
+        targets = report_targets(
+            allowed, built_on=self._built_on(), controllers=controllers, drives=Drives(self._paths.drives)
+        )
         return self._purges.added(targets, refresh=refresh)
 
     def _learn(self, reply: HelloReply, at: float) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from worker import guard, policy
 from worker.contract.controllers import Controller
-from worker.contract.inventory import PolicyTarget
+from worker.contract.inventory import MAX_WARNINGS, PolicyTarget
 from worker.contract.workload import TargetKind
+from worker.drives.records import Drives
 from worker.inventory import sysfs
+from worker.link.target_warnings import target_warnings
 from worker.policy import Policy, PolicyEntry, Pool
 from worker.settings import SETTING_NAMES
 
@@ -18,19 +20,26 @@ POOL_PATH = "/dev"  # of a pool as a target: only its drives have paths
 
 
 def report_targets(
-    allowed: Policy, *, built_on: Collection[str] = (), controllers: Collection[Controller] | None = None
+    allowed: Policy,
+    *,
+    built_on: Collection[str] = (),
+    controllers: Collection[Controller] | None = None,
+    drives: Drives | None = None,
 ) -> tuple[PolicyTarget, ...]:
     """Every target and pool with its state now. `built_on`: stable ids of drives under the worker's own layouts.
 
     `controllers` are those of an inventory; None: call their tools if the policy has slots, which takes time.
+    Without `drives`, no warning says that a drive is purged.
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())
-    found = {entry.id: _report_entry(entry, built_on, known) for entry in allowed.targets}
+    found = {entry.id: _report_entry(entry, built_on, known, drives) for entry in allowed.targets}
     return (*found.values(), *(_report_pool(pool, allowed, found) for pool in allowed.pools))
 
 
-def _report_entry(entry: PolicyEntry, built_on: Collection[str], controllers: Collection[Controller]) -> PolicyTarget:
+def _report_entry(
+    entry: PolicyEntry, built_on: Collection[str], controllers: Collection[Controller], drives: Drives | None
+) -> PolicyTarget:
     found = guard.survey(entry, own_layout=entry.identity in built_on, controllers=controllers)
     return PolicyTarget(
         id=entry.id,
@@ -48,6 +57,7 @@ def _report_entry(entry: PolicyEntry, built_on: Collection[str], controllers: Co
         opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else found.model,
         firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
+        warnings=() if found.problem else target_warnings(entry, found.device, drives)[:MAX_WARNINGS],
     )
 
 
@@ -67,6 +77,7 @@ def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget])
         size_bytes=sum(each.size_bytes for each in reports),
         model=", ".join(dict.fromkeys(each.model for each in reports if each.model))[:200],
         drives=pool.drives,
+        warnings=tuple(dict.fromkeys(words for each in reports for words in each.warnings))[:MAX_WARNINGS],
     )
 
 

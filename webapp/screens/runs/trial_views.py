@@ -11,6 +11,7 @@ from django.utils.http import content_disposition_header
 
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
+from webapp.plans.values import Value
 from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.facts import without_device_names
@@ -24,7 +25,7 @@ from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
-from worker.contract.histogram import supported_percentile
+from worker.contract.histogram import LAST_BUCKET_NS, supported_percentile
 from worker.contract.packing import unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
@@ -78,6 +79,11 @@ def _skippable(trial: Trial) -> dict[str, object]:
     }
 
 
+def _levels(trial: Trial) -> list[tuple[str, Value]]:
+    point = trial.shown_point
+    return [(name, point[name]) for name in points.in_order(point)]
+
+
 @page
 def trial_attachment(_request: HttpRequest, number: int, trial: int, attachment: int) -> HttpResponse:
     """A file that an engine made, to be saved."""
@@ -111,12 +117,11 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "drive_state": without_device_names(configuration_of(trial)).get("drive_state", ""),
         "notes": trial.notes.select_related("by", "trial"),
         "percentiles": _percentiles(results),
+        "beyond_histogram": any(result.latency_max_ns > LAST_BUCKET_NS for result in results),
         **_skippable(trial),
         "title": points.in_words(trial.point),
         "metrics": METRICS_SHOWN,
-        "levels": [
-            (points.label(name), points.level(name, trial.point[name])) for name in points.in_order(trial.point)
-        ],
+        "levels": [(points.label(name), points.level(name, level)) for name, level in _levels(trial)],
         "repeats": repeats,
         "results": results,
         "steadiness": steadiness_words(results[0]) if results else "",
