@@ -21,10 +21,11 @@ from worker.contract.controllers import Controller
 from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
-from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import hold as hold_block
+from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
+from worker.guard.lease import Lease
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
@@ -32,14 +33,13 @@ from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
 
 __all__ = [
-    "Claim",
     "GuardRefused",
-    "HeldDrive",
+    "Lease",
     "admit",
     "admit_layout",
-    "claim_drives",
     "controllers_now",
-    "hold_drive",
+    "lease_drive",
+    "lease_drives",
     "listed",
     "pool_drives",
     "recheck_drives",
@@ -67,7 +67,7 @@ def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) ->
 
 
 @contextmanager
-def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
+def lease_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[Lease]:
     """Hold a whole drive for an operation that destroys everything on it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
@@ -76,25 +76,27 @@ def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]
         yield held
 
 
-def claim_drives(
+@contextmanager
+def lease_drives(
     entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
-) -> tuple[Claim, ...]:
-    """Check that a layout may be built on these drives, in this order. `virtual`: the drives are slots of a controller.
+) -> Iterator[tuple[Lease, ...]]:
+    """Hold all drives of a layout, in this order. `virtual`: the drives are slots of a controller.
 
-    Raises GuardRefused.
+    Raises GuardRefused, before the caller has changed the first drive.
     """
     kind = TargetKind.SLOT if virtual else TargetKind.BLOCK
     for entry in entries:
         if entry.kind is not kind:
             needs = "virtual drives need slots" if virtual else "layouts need block devices"
             raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; {needs}.")
-    known = controllers_now() if virtual else ()
-    claims = tuple(
-        slots.claim(entry, known, armed_serials) if virtual else claim(entry, armed_serials) for entry in entries
-    )
-    if len({each.path for each in claims}) != len(claims):
-        raise GuardRefused("guard_path", f"A drive is listed twice: {', '.join(each.path for each in claims)}.")
-    return claims
+    if len({entry.identity for entry in entries}) != len(entries):
+        raise GuardRefused("guard_path", f"A drive is listed twice: {', '.join(entry.path for entry in entries)}.")
+    if virtual:
+        known = controllers_now()
+        yield tuple(slots.lease(entry, known, armed_serials) for entry in entries)
+        return
+    with ExitStack() as held:
+        yield tuple(held.enter_context(hold_whole(entry, armed_serials, purpose="Layouts need")) for entry in entries)
 
 
 def listed(target: TargetRef, policy: Policy) -> OpenTarget:

@@ -12,7 +12,7 @@ import msgspec
 from worker import controllers
 from worker.contract.controllers import Controller, PhysicalDrive
 from worker.controllers import Adapter
-from worker.guard.blocks import Claim
+from worker.guard.lease import Lease
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs
 from worker.inventory.controllers import by_address, drivers_with_a_tool
@@ -90,14 +90,14 @@ def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
     return found
 
 
-def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
+def lease(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Lease:
     """Check that a virtual drive may use a drive. Raises GuardRefused."""
     found = recheck(entry, known, armed_serials)
     if found.in_use:
         raise GuardRefused(
             "guard_held", f"The drive in {entry.path} ({entry.serial}) {found.in_use}: it cannot be used for a layout."
         )
-    return Claim("", str(found.bay), found.drive.size_bytes or 0)
+    return Lease(str(found.bay), size_bytes=found.drive.size_bytes or 0)
 
 
 def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:

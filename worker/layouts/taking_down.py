@@ -17,7 +17,7 @@ import msgspec
 from worker.contract.layouts import Layout
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import ownership, steps, virtual_drives
+from worker.layouts import ownership, steps, virtual_drives, wiping
 from worker.layouts.steps import LayoutFailed
 from worker.process import ask
 from worker.recipes import layouts
@@ -119,15 +119,18 @@ class _TakeDown:
     def _wipe(self, step: Removal) -> None:
         if not Path(step.of).exists():
             return
-        content = ownership.read_content(step.of)
-        if not ownership.belongs_to_layout(content, self._names, step.of):
-            raise LayoutFailed(
-                "layout_foreign",
-                f"{step.of} contains {content}, which is not part of layout {self._names.key}: someone else uses it. "
-                "The worker did not change it.",
-            )
-        if not content.blank:
-            self._do(step)
+        with wiping.held_exclusively(step.of) as fd:  # before its content is read
+            content = ownership.read_content(step.of)
+            if not ownership.belongs_to_layout(content, self._names, step.of):
+                raise LayoutFailed(
+                    "layout_foreign",
+                    f"{step.of} contains {content}, which is not part of layout {self._names.key}: someone else uses "
+                    "it. The worker did not change it.",
+                )
+            if not content.blank:
+                log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
+                wiping.wipe(step.of, fd, state=self._state)
+        steps.wait_for_udev(state=self._state)
 
     def _remove_group(self, step: Removal) -> None:
         said = ask("vgs", "--noheadings", "--options", "vg_name")
@@ -164,7 +167,7 @@ class _TakeDown:
             name = drive.path.rpartition("/")[2]
             content = ownership.read_content(drive.path)
             if not content.blank:
-                raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after wipefs.")
+                raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after it was wiped.")
             if partitions := sysfs.partitions(name):
                 raise LayoutFailed("layout_held", f"{drive.path} still has the partitions {', '.join(partitions)}.")
             if holders := sysfs.holders(name):

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from worker.contract.items import Purged
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.drives.purge import ata, discard, nvme, scsi, zeros
-from worker.drives.purge.base import Family, HeldDrive, Progress, PurgeFailed, Stopped
+from worker.drives.purge.base import Family, Lease, Progress, PurgeFailed, Stopped
 from worker.inventory import sysfs
 
-__all__ = ["HeldDrive", "Progress", "PurgeFailed", "offers", "purge"]
+__all__ = ["Lease", "Progress", "PurgeFailed", "offers", "purge"]
 
 _M = PurgeMethod
 FAMILIES: Mapping[PurgeMethod, Family] = {
@@ -38,7 +38,7 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return tuple(offer for family in (discard, nvme, ata, scsi) for offer in family.offers(name))
 
 
-def purge(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Purged:
+def purge(drive: Lease, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Purged:
     """Purge a drive that the guard holds. Raises PurgeFailed; the drive's content is then unknown."""
     family = FAMILIES[method]
     offer = next((each for each in family.offers(drive.name) if each.method is method), None)

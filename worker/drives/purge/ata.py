@@ -10,7 +10,7 @@ import time
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
+from worker.drives.purge.base import Lease, Progress, PurgeFailed, Sent, Stopped
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
@@ -85,7 +85,7 @@ def read_security(printed: str) -> Security:
     )
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
+def send(drive: Lease, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
     found = read_security(answer("hdparm", "-I", drive.path).out)
     enhanced = method is _M.ATA_ENHANCED_ERASE
     takes_s = 60.0 * ((found.enhanced_minutes if enhanced else found.minutes) or 0)
@@ -110,13 +110,13 @@ def _estimated(passed_s: float, takes_s: float) -> float | None:
     return min(99.0, 100 * passed_s / takes_s) if takes_s else None
 
 
-def _refuse_if_locked_out(drive: HeldDrive) -> None:
+def _refuse_if_locked_out(drive: Lease) -> None:
     """hdparm may succeed although the drive refused the erase. An erased drive has no password."""
     if read_security(answer("hdparm", "-I", drive.path).out).enabled:
         raise PurgeFailed("purge_failed", f"{drive.path} still has its password, so it was not erased.")
 
 
-def _take_off(drive: HeldDrive) -> str:
+def _take_off(drive: Lease) -> str:
     command = ("hdparm", "--user-master", "u", "--security-disable", PASSWORD, drive.path)
     try:
         answer(*command)

@@ -6,9 +6,9 @@ from typing import Protocol
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.guard import HeldDrive
+from worker.guard import Lease
 
-__all__ = ["Family", "HeldDrive", "Progress", "PurgeFailed", "Sent", "Stopped"]
+__all__ = ["Family", "Lease", "Progress", "PurgeFailed", "Sent", "Stopped"]
 
 Progress = Callable[[float | None, float | None], None]  # percent, expected seconds; None if unknown
 Stopped = Callable[[], bool]
@@ -34,7 +34,7 @@ class Family(Protocol):
     def offers(self, name: str) -> tuple[PurgeOffer, ...]:
         """Methods for this kind of drive, each with its problem or ""; () for other kinds."""
 
-    def send(self, drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:
+    def send(self, drive: Lease, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:
         """Purge the drive and wait until it has finished. Raises PurgeFailed."""
 
     def promises_zeros(self, name: str, method: PurgeMethod) -> bool | None:

@@ -8,7 +8,7 @@ import fcntl
 import struct
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
+from worker.drives.purge.base import Lease, Progress, PurgeFailed, Sent, Stopped
 from worker.inventory import sysfs
 
 BLKDISCARD = 0x1277
@@ -24,7 +24,7 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return (PurgeOffer(method=PurgeMethod.DISCARD, problem=problem),)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
+def send(drive: Lease, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
     granule = max(sysfs.number(drive.name, "queue/discard_granularity") or 0, 2**20)
     step = max(_MIN_STEP_BYTES, drive.size_bytes // STEPS // granule * granule)
     for start in range(0, drive.size_bytes, step):
@@ -39,7 +39,7 @@ def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Sto
     return Sent((f"BLKDISCARD {drive.path} 0 {drive.size_bytes}",), "")
 
 
-def _discard(drive: HeldDrive, start: int, length: int) -> None:
+def _discard(drive: Lease, start: int, length: int) -> None:
     try:
         fcntl.ioctl(drive.fd, BLKDISCARD, struct.pack("=QQ", start, length))
     except OSError as error:

@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
+from worker.drives.purge.base import Lease, Progress, PurgeFailed, Sent, Stopped
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
@@ -81,18 +81,18 @@ def other_namespaces(name: str) -> tuple[str, ...]:
     return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == own)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
+def send(drive: Lease, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
     return _format(drive, method, progress) if method in _SECURE_ERASE else _sanitize(drive, method, progress)
 
 
-def _format(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent:
+def _format(drive: Lease, method: PurgeMethod, progress: Progress) -> Sent:
     command = ("nvme", "format", drive.path, f"--ses={_SECURE_ERASE[method]}", "--force")
     progress(None, None)
     printed = to_the_end(*command, tick=lambda _: progress(None, None), limit_s=LIMIT_S)
     return Sent((" ".join(command),), printed)
 
 
-def _sanitize(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent:
+def _sanitize(drive: Lease, method: PurgeMethod, progress: Progress) -> Sent:
     controller = controller_path(drive.name)
     command = ("nvme", "sanitize", controller, f"--sanact={_ACTION[method]}")
     answer(*command)

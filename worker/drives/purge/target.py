@@ -25,7 +25,7 @@ def purge_target(
     drives: Drives, emit: Callable[[Phase | Purged], None], stopped: threading.Event,
 ) -> None:  # fmt: skip
     """Raises GuardRefused or PurgeFailed; the drive's state is then unknown."""
-    with guard.hold_drive(target, allowed, armed) as drive:
+    with guard.lease_drive(target, allowed, armed) as drive:
         drives.begin_writing(drive.name)
         log.warning("Purging %s (%s) by %s.", drive.path, target.serial, method)
         emit(purge(drive, method, _progress(target, method, emit), stopped.is_set))

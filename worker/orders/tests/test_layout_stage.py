@@ -180,8 +180,8 @@ def test_its_pool_stays_usable_while_its_own_layout_stands(rack: Rack) -> None:
     assert (present["d0"], present["rack"]) == (False, False)
     present = {each.id: each.present for each in report_targets(rack.policy, built_on=layouts.built_on(rack.journal))}
     assert (present["d0"], present["rack"]) == (True, True)
-    with pytest.raises(guard.GuardRefused):
-        guard.claim_drives(rack.policy.targets[:1], rack.armed)
+    with pytest.raises(guard.GuardRefused), guard.lease_drives(rack.policy.targets[:1], rack.armed):
+        pass
     clear(rack)
 
 

@@ -124,5 +124,5 @@ def test_a_partition_is_not_purged(lab: Lab) -> None:
     entry = rig.block(f"{lab.device}p1", lab.file, destroy=True) | {"stable_id": stable_id}
     allowed = rig.load(lab.allowed.path.parent, entry)
     target = TargetRef(id="disk", kind=lab.target.kind, path=f"{lab.device}p1", stable_id=stable_id)
-    with pytest.raises(guard.GuardRefused, match="partition"), guard.hold_drive(target, allowed, (stable_id,)):
+    with pytest.raises(guard.GuardRefused, match="partition"), guard.lease_drive(target, allowed, (stable_id,)):
         pass
