@@ -13,7 +13,7 @@ from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
-from worker.settings.writer import SettingWriter, is_own_value, rank
+from worker.settings.writer import SettingWriter, is_own_value, needs_restoring, rank
 from worker.text_limits import MAX_TEXT
 
 AGAIN = "the worker tries again at its next start and at the end of the next run"
@@ -43,12 +43,19 @@ def restore_others(run: str, journal: Journal) -> list[SettingRestored]:
 
 
 def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
-    for kept in sorted(baselines, key=_when):
+    known = {(kept.run, *_key(kept)) for kept in journal.baselines()}
+    todo = sorted(baselines, key=_when)
+    while todo:
+        kept = todo.pop(0)
         # Restoring an earlier setting may have changed this row: read it again.
         current = next((b for b in journal.baselines(kept.run) if _key(b) == _key(kept)), None)
         told = None if current is None else _restore_one(current, journal)
         if told is not None:
             yield told
+        # Restoring this one may have changed settings that had no row yet.
+        effects = [each for each in journal.baselines(kept.run) if (each.run, *_key(each)) not in known]
+        known |= {(each.run, *_key(each)) for each in effects}
+        todo = sorted((*todo, *effects), key=_when)
 
 
 def _when(kept: Baseline) -> tuple[str, int, str, tuple[int, str]]:
@@ -95,14 +102,14 @@ def obstacle(kept: Baseline) -> str:
 
 def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
     setting = BY_KEY[kept.name]
-    if not setting.discover(kept.device) and setting.vanishes:
+    if setting.vanished(kept.device):
         writer.drop(kept)
         return None
     found = setting.capture(kept.device)
     if not is_own_value(kept, found):
         writer.drop(kept)
         return _told(kept, found, CHANGED)
-    if setting.same(found, kept.before):
+    if not needs_restoring(setting, kept, found):
         writer.drop(kept)
         return _told(kept, found) if kept.requested else None
     observed = writer.restore(setting, kept.before)
