@@ -3,6 +3,10 @@
     attempt:   received ──► started ──► finished ──(30 days)──► deleted
                   └──────────────────────▲        (an unreadable order: finished, its text is kept)
     baseline:  (pending ──► confirmed)* ──► dropped after the value was restored or changed by someone else
+    layout:    saved before its first command ──► dropped when its drives are verified to be blank
+    password:  saved before a drive gets it ──► dropped when the drive is verified to have none
+
+A person can drop an entry by its name without undoing anything: `sweetspot-worker forget NAME`.
 
 The journal is the worker's order queue: the Celery task writes to it, and the order thread reads
 from it. An attempt id is accepted only once while it is stored, so an order that the broker
@@ -26,13 +30,21 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _LAYOUTS = """
 create table layouts (
     key text primary key,              -- part of all names that the layout creates
     run text not null,
     record text not null               -- LayoutRecord, JSON
+);
+"""
+_PASSWORDS = """
+create table passwords (
+    stable_id text primary key,        -- of the drive
+    serial text not null,
+    device text not null,              -- kernel name when it was set
+    password text not null
 );
 """
 _SCHEMA = (
@@ -60,6 +72,7 @@ create table baselines (
 ) without rowid;
 """
     + _LAYOUTS
+    + _PASSWORDS
 )
 
 
@@ -68,6 +81,7 @@ _UPGRADES = {
     1: _LAYOUTS,
     2: "alter table attempts rename column begun_at to started_at; "
     "alter table baselines rename column wished to requested;",
+    3: _PASSWORDS,
 }
 
 
@@ -122,6 +136,15 @@ class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     drives: tuple[LayoutDrive, ...]
     mount_point: str  # "" for a raw layout
     virtual_drives: tuple[MadeDrive, ...] = ()  # those created so far, in the order of the arrays
+
+
+class DrivePassword(msgspec.Struct, frozen=True, kw_only=True):
+    """A password that a drive has, or is about to get, while it is erased."""
+
+    stable_id: str
+    serial: str
+    device: str
+    password: str
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,12 +299,34 @@ class Journal:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
 
+    # ---- passwords to remove
+
+    def save_password(self, known: DrivePassword) -> None:
+        """Call before the drive gets it."""
+        insert = "insert or replace into passwords (stable_id, serial, device, password) values (?, ?, ?, ?)"
+        with self._lock:
+            self._db.execute(insert, msgspec.structs.astuple(known))
+
+    def drop_password(self, stable_id: str) -> None:
+        """Call when the drive was verified to have no password."""
+        with self._lock:
+            self._db.execute("delete from passwords where stable_id = ?", (stable_id,))
+
+    def passwords(self) -> tuple[DrivePassword, ...]:
+        with self._lock:
+            rows = self._db.execute("select stable_id, serial, device, password from passwords").fetchall()
+        columns = DrivePassword.__struct_fields__
+        return tuple(_readable(rows, lambda row: dict(zip(columns, row, strict=True)), DrivePassword))
+
     def unreadable(self) -> int:
         """Number of settings and layouts that cannot be read; their rows are kept."""
         with self._lock:
-            rows = self._db.execute("select (select count(*) from baselines) + (select count(*) from layouts)")
+            rows = self._db.execute(
+                "select (select count(*) from baselines) + (select count(*) from layouts) "
+                "+ (select count(*) from passwords)"
+            )
             (count,) = rows.fetchone()
-        return int(count) - len(self.baselines()) - len(self.layouts())
+        return int(count) - len(self.baselines()) - len(self.layouts()) - len(self.passwords())
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:

@@ -171,6 +171,9 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     problem: Text = ""  # why it could not be asked, or tells nothing
 
 
+QUARANTINED = "Quarantined: "  # start of `PolicyTarget.problem` while a program on the drive cannot be killed
+
+
 class PolicyTarget(Message, frozen=True, kw_only=True):
     """A line of the host's own policy file, as the worker understood it."""
 

@@ -18,6 +18,7 @@ from functools import partial
 import msgspec
 
 from worker.contract.controllers import Controller
+from worker.contract.purge import PurgeMethod
 from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
@@ -26,6 +27,7 @@ from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable,
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
 from worker.guard.lease import Lease
+from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
@@ -42,7 +44,9 @@ __all__ = [
     "lease_drives",
     "listed",
     "pool_drives",
+    "quarantined",
     "recheck_drives",
+    "refuse_quarantined",
     "serials_in_time",
     "survey",
     "writes",
@@ -67,11 +71,15 @@ def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) ->
 
 
 @contextmanager
-def lease_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[Lease]:
-    """Hold a whole drive for an operation that destroys everything on it. Raises GuardRefused."""
+def lease_drive(
+    target: TargetRef, policy: Policy, armed_serials: tuple[str, ...], method: PurgeMethod
+) -> Iterator[Lease]:
+    """Hold a whole drive to purge it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices can be purged.")
+    if problem := entry.purge_problem(method):
+        raise GuardRefused("guard_purge_not_permitted", problem)
     with hold_whole(entry, armed_serials, purpose="Purging needs") as held:
         yield held
 

@@ -105,6 +105,8 @@ def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tupl
     found = find(entry, known)
     if not entry.destroy:
         raise GuardRefused("guard_not_destroyable", f"The policy has no destroy = true for {entry.id!r}.")
+    if not entry.experimental:
+        raise GuardRefused("guard_experimental", _not_experimental(entry))
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
@@ -119,10 +121,18 @@ def survey(entry: PolicyEntry, known: Collection[Controller], *, own_layout: boo
     except GuardRefused as refused:
         return Survey(problem=refused.message)
     in_use = "" if own_layout else found.in_use
+    problem = f"The drive in {entry.path} ({entry.serial}) {in_use}." if in_use else ""
     return Survey(
         size_bytes=found.drive.size_bytes or 0,
         opens=str(found.bay),
         model=found.drive.model,
         firmware=found.drive.firmware,
-        problem=f"The drive in {entry.path} ({entry.serial}) {in_use}." if in_use else "",
+        problem=problem or ("" if entry.experimental else _not_experimental(entry)),
+    )
+
+
+def _not_experimental(entry: PolicyEntry) -> str:
+    return (
+        f"Virtual drives of RAID controllers were not tested on real hardware. If you want to try them, set "
+        f"experimental = true for {entry.id!r} in the policy."
     )

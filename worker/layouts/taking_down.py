@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from worker.contract.layouts import Layout
+from worker.guard import GuardRefused, refuse_quarantined
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import ownership, steps, virtual_drives, wiping
@@ -39,6 +40,10 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     except layouts.LayoutError as error:
         words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
         raise LayoutFailed("layout_not_understood", words) from error
+    try:
+        refuse_quarantined([drive.stable_id for drive in record.drives], state)
+    except GuardRefused as error:
+        raise LayoutFailed("layout_held", error.message) from error
     now = drives_now(layout, record)
     take_down_of = _TakeDown(layout, now.drives, Names(record.key, now.made), record, state)
     take_down_of.run()

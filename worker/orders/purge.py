@@ -19,8 +19,9 @@ def carry_out(order: PurgeOrder, context: OrderContext) -> Finished:
         allowed = policy.load(host.policy, SETTING_NAMES)
         context.emit(Phase(at=time.time(), name=PhaseName.GUARD))
         purge_target(
-            order.target, order.method, allowed, armed, drives=host.drives, emit=context.emit, stopped=control.stopped
-        )
+            order.target, order.method, allowed, armed,
+            drives=host.drives, journal=host.journal, state=host.state, emit=context.emit, stopped=control.stopped,
+        )  # fmt: skip
     except (guard.GuardRefused, policy.PolicyError, PurgeFailed) as error:
         if reason := control.reason:
             return finished(reason.outcome, reason.code, f"{reason.message} {error}")

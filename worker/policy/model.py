@@ -55,6 +55,14 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         prefix = "dir" if self.kind is TargetKind.DIRECTORY else "file"
         return self.stable_id or shortened(f"{prefix}:{self.path}")
 
+    def purge_problem(self, method: PurgeMethod) -> str:
+        """Why the policy does not permit this purge method; "" if it does. `destroy` alone permits discards."""
+        if method is PurgeMethod.DISCARD:
+            return ""
+        missing = [] if method in self.purge else [f'purge = ["{method.value}"]']
+        missing += [] if self.experimental else ["experimental = true (it was not tested on real hardware)"]
+        return f"The policy does not permit it: {self.id} needs {' and '.join(missing)}." if missing else ""
+
     @property
     def arming_serial(self) -> str:
         """The text that a person types before the target may be overwritten."""

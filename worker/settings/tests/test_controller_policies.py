@@ -285,7 +285,10 @@ def test_a_tool_that_exceeded_its_time_limit_may_have_set_it(
         state["write"] = "wt"
     state["asked"] = []
     assert drive.restore() == [("controller.write_cache", "write back", True)]
-    assert (state["write"], [each for each in state["asked"] if "set" in each]) == ("wb", ["/c0/v0 set wrcache=wb J nolog"])
+    assert (state["write"], [each for each in state["asked"] if "set" in each]) == (
+        "wb",
+        ["/c0/v0 set wrcache=wb J nolog"],
+    )
     assert drive.journal.baselines() == ()
 
 
