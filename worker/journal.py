@@ -8,6 +8,8 @@
 
 A person can drop an entry by its name without undoing anything: `sweetspot-worker forget NAME`.
 
+Space for the journal is kept in reserve (worker.reserve), so that a full disk does not prevent an undo.
+
 The journal is the worker's order queue: the Celery task writes to it, and the order thread reads
 from it. An attempt id is accepted only once while it is stored, so an order that the broker
 delivers twice is carried out once. Every change is one transaction that is on disk before the
@@ -25,8 +27,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from worker.reserve import ENOUGH_BYTES, RESERVE_BYTES, Reserve
+
 log = logging.getLogger(__name__)
 
+RESERVE = "journal.reserve"  # file name
+_DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
@@ -172,6 +178,8 @@ class Journal:
         self.boot_id = current_boot_id() if boot_id is None else boot_id
         self._path = path
         self._lock = threading.Lock()
+        self.reserve = Reserve(path.with_name(RESERVE))
+        self.reserve.free_if_needed()  # opening the database writes files
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
             self._db.text_factory = _text_or_bytes
@@ -185,6 +193,7 @@ class Journal:
                 f"The journal {path} cannot be read: {error}. It holds the original values of settings: keep a copy, "
                 "restore the settings by hand, then delete the journal.",
             ) from error
+        self.reserve.hold()
 
     def close(self) -> None:
         with self._lock:
@@ -204,6 +213,31 @@ class Journal:
                 "Install the worker version that wrote it, or a newer one.",
             )
 
+    def require_reserve(self) -> None:
+        """Call before work that has to be undone. Raises JournalError if the disk is too full to record it."""
+        if not self.reserve.hold():
+            raise JournalError(
+                "state_disk_full",
+                f"The disk of {self._path.parent} is full: the worker could not record what it has to undo. Free "
+                f"{RESERVE_BYTES + ENOUGH_BYTES >> 20} MiB.",
+            )
+
+    def _change(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Make a change in one transaction. If the disk is full, free the reserve and try once more."""
+        with self._lock:
+            try:
+                return self._changed(change)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _DISK_FULL or not self.reserve.free():
+                    raise
+                log.warning("The disk of %s is full; the worker uses the space that it kept.", self._path.parent)
+                return self._changed(change)
+
+    def _changed(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        with self._db:
+            self._db.execute("begin immediate")
+            return change(self._db)
+
     # ---- attempts
 
     def receive(self, order_text: str, attempt: str) -> bool:
@@ -221,19 +255,17 @@ class Journal:
 
     def start(self, attempt: str) -> None:
         update = "update attempts set started_at = ? where attempt = ? and started_at is null"
-        with self._lock:
-            self._db.execute(update, (time.time(), attempt))
+        self._change(lambda db: db.execute(update, (time.time(), attempt)))
 
     def finish(self, attempt: str) -> None:
         """Call when the attempt's final item is on disk. Keeps only the attempt's id."""
         update = "update attempts set finished_at = ?, order_text = '' where attempt = ? and finished_at is null"
-        with self._lock:
-            self._db.execute(update, (time.time(), attempt))
+        self._change(lambda db: db.execute(update, (time.time(), attempt)))
 
     def set_aside(self, number: int) -> None:
         """Finish an order that cannot be read. Its text is kept for 30 days."""
-        with self._lock:
-            self._db.execute("update attempts set finished_at = ? where number = ?", (time.time(), number))
+        update = "update attempts set finished_at = ? where number = ?"
+        self._change(lambda db: db.execute(update, (time.time(), number)))
 
     def all_set_aside(self) -> tuple[SetAside, ...]:
         """Orders that could not be read, oldest first."""
@@ -263,14 +295,12 @@ class Journal:
         """Write the baselines in one transaction; replace those of the same run, device and setting."""
         marks = ", ".join("?" * len(_COLUMNS))
         insert = f"insert or replace into baselines ({', '.join(_COLUMNS)}) values ({marks})"  # noqa: S608 - constants
-        with self._lock, self._db:
-            self._db.execute("begin immediate")
-            self._db.executemany(insert, [msgspec.structs.astuple(baseline) for baseline in baselines])
+        rows = [msgspec.structs.astuple(baseline) for baseline in baselines]
+        self._change(lambda db: db.executemany(insert, rows))
 
     def drop_baseline(self, baseline: Baseline) -> None:
         delete = "delete from baselines where run = ? and stable_id = ? and name = ?"
-        with self._lock:
-            self._db.execute(delete, (baseline.run, baseline.stable_id, baseline.name))
+        self._change(lambda db: db.execute(delete, (baseline.run, baseline.stable_id, baseline.name)))
 
     def baselines(self, run: str | None = None) -> tuple[Baseline, ...]:
         """All baselines, or those of one run."""
@@ -284,13 +314,12 @@ class Journal:
     def save_layout(self, record: LayoutRecord) -> None:
         """Call before the first build command, and again after each new virtual drive."""
         insert = "insert or replace into layouts (key, run, record) values (?, ?, ?)"
-        with self._lock:
-            self._db.execute(insert, (record.key, record.run, msgspec.json.encode(record).decode()))
+        row = (record.key, record.run, msgspec.json.encode(record).decode())
+        self._change(lambda db: db.execute(insert, row))
 
     def drop_layout(self, key: str) -> None:
         """Delete a layout whose drives were verified to be blank."""
-        with self._lock:
-            self._db.execute("delete from layouts where key = ?", (key,))
+        self._change(lambda db: db.execute("delete from layouts where key = ?", (key,)))
 
     def layouts(self, run: str | None = None) -> tuple[LayoutRecord, ...]:
         """All, or only those of one run."""
@@ -304,13 +333,11 @@ class Journal:
     def save_password(self, known: DrivePassword) -> None:
         """Call before the drive gets it."""
         insert = "insert or replace into passwords (stable_id, serial, device, password) values (?, ?, ?, ?)"
-        with self._lock:
-            self._db.execute(insert, msgspec.structs.astuple(known))
+        self._change(lambda db: db.execute(insert, msgspec.structs.astuple(known)))
 
     def drop_password(self, stable_id: str) -> None:
         """Call when the drive was verified to have no password."""
-        with self._lock:
-            self._db.execute("delete from passwords where stable_id = ?", (stable_id,))
+        self._change(lambda db: db.execute("delete from passwords where stable_id = ?", (stable_id,)))
 
     def passwords(self) -> tuple[DrivePassword, ...]:
         with self._lock:

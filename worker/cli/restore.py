@@ -49,6 +49,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     messages = sys.stderr if options.json else sys.stdout
     with sole_use(paths.state):
         journal = Journal(paths.journal)
+        journal.reserve.free_if_needed()
         work = _work(options.layout, journal)
         if not _confirmed(_lines(work, journal), messages, yes=options.yes):
             print("Nothing was changed.", file=messages)

@@ -224,6 +224,7 @@ class Executor:
     def _finish(self, attempt: str, end: Finished) -> bool:
         """Write the final item; True if it is on disk."""
         log.info("Ended: %s %s", end.outcome.value, end.code)
+        self._context.journal.reserve.free_if_needed()
         try:
             self._reporter.finish(attempt, end)
         except SpoolFull as error:

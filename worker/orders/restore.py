@@ -21,6 +21,7 @@ def restore(host: HostContext, run: str | None = None) -> list[SettingRestored]:
     For all runs, also remove the passwords of drives that were being erased.
     """
     journal = host.journal
+    journal.reserve.free_if_needed()
     settings = session.restore_all(journal) if run is None else session.restore_run(run, journal)
     taken_down = layouts.restore(layouts.of_runs(journal, run), state=host.state, journal=journal)
     passwords = remove_passwords(journal, host.state) if run is None else ()

@@ -36,6 +36,7 @@ from worker.drives.records import TrialDrives
 from worker.drives.wear import Wear, drives_under
 from worker.drives.write_limit import WriteLimit
 from worker.inventory import sysfs
+from worker.journal import JournalError
 from worker.layouts import Built
 from worker.open_target import OpenTarget
 from worker.orders.context import OrderContext
@@ -94,6 +95,7 @@ class Trial:
 
     def _steps(self, held: ExitStack) -> None:
         self._enter(PhaseName.GUARD)
+        self._host.journal.require_reserve()
         allowed = policy.load(self._host.policy, SETTING_NAMES)
         armed = guard.serials_in_time(self._order.arming, now=self._context.server_now(), destroys=self._destroys())
         host = self._host
@@ -286,6 +288,7 @@ EXPECTED = (
     session.SettingFailed,
     layouts.LayoutFailed,
     policy.PolicyError,
+    JournalError,
     PurgeFailed,
 )
 
