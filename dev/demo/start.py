@@ -12,6 +12,7 @@ import django
 from django.core.management import CommandError, call_command
 
 from dev.console import ToolError, print_error, say, step
+from dev.demo.migrations import refuse_other_tables
 from dev.stack import lifecycle, loop_device, processes, services
 from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
@@ -71,6 +72,7 @@ def _prepare_django(state: State) -> None:
 
 
 def _prepare_database(state: State) -> None:
+    refuse_other_tables(state)
     call_command("migrate", verbosity=0)
     call_command("setup", stdout=io.StringIO())
     if not state.read("login"):

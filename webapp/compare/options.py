@@ -1,6 +1,6 @@
 """Display options of a comparison, and their form in an address.
 
-view=latency&chart=heat&cells=ratio&scale=log&axis=own&ceilings=on&chart_point=32
+view=latency&chart=heat&cells=ratio&scale=log&axis=shared&ceilings=on&chart_point=32
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from webapp.core.errors import Refusal
 VIEWS = {"means": "Means", "latency": "Latency distribution", "timeline": "Time line"}
 CHARTS = {"": "automatic", "line": "lines", "bar": "bars", "heat": "heat map"}
 SCALES = {"": "linear, from zero", "log": "logarithmic"}
-AXES = {"": "shared", "own": "one per chart"}
+AXES = {"": "one per chart", "shared": "shared by all charts"}
 CELLS = {"": "values", "ratio": "ratios to the baseline"}
 RATIOS = {"": "automatic", "ratio": "factors: ×2.60", "percent": "percent: −38 %"}
 CEILINGS = {"": "hidden", "on": "for each target"}

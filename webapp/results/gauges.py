@@ -1,4 +1,4 @@
-"""How far what is stored lies behind what is measured."""
+"""The delay between a measurement and its storage."""
 
 from collections.abc import Iterator
 

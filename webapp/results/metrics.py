@@ -1,7 +1,7 @@
-"""The table of metrics: label, stored unit, column, formatter, and whether lower is better. Engines add their own.
+"""The table of metrics: label, stored unit, column, formatter, and whether lower is better.
 
-Stored units are I/Os per second, bytes per second and nanoseconds; of engines' own metrics also seconds. `shown_as`
-names the formatter on both sides: `core.formatting` here, `lib/format.ts` in the browser.
+Stored units are I/Os per second, bytes per second and nanoseconds. Engines add their own metrics, also in seconds.
+`shown_as` names the formatter on both sides: `core.formatting` here, `lib/format.ts` in the browser.
 `frontend/src/lib/labels.ts` repeats the labels; a test compares both.
 """
 
@@ -61,7 +61,7 @@ def _latency(key: str, label: str, short: str, column: str) -> Metric:
 
 
 def in_unit(unit: str, value: float | None) -> str:
-    """A value in a unit of engines' own metrics, formatted."""
+    """Format a value in a unit of an engine's own metrics."""
     return _FORMATTERS[_SHOWN_AS[Unit(unit)]](value)
 
 

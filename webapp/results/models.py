@@ -1,4 +1,4 @@
-"""What was measured. Bytes/s, ns and IOPS; raw samples are kept, everything else can be rebuilt from them."""
+"""Measurements in bytes/s, ns and IOPS. Raw samples are kept; everything else can be rebuilt from them."""
 
 import zlib
 from datetime import date
@@ -22,14 +22,14 @@ class Real(models.FloatField):  # type: ignore[type-arg]
 
 
 class Configuration(models.Model):
-    """What was really there while a stream ran, content-addressed."""
+    """The observed hardware and settings during a stream, content-addressed."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the canonical JSON
     facts = models.JSONField()  # flat: name -> text
 
 
 class StreamRun(models.Model):
-    """One stream of one attempt: what was started and what the engine said at the end."""
+    """One stream of one attempt: its job and the engine's final output."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="streams")
     stream = models.PositiveSmallIntegerField()
@@ -41,7 +41,7 @@ class StreamRun(models.Model):
     engine_version = models.CharField(max_length=40, blank=True)
     exit_code = models.IntegerField(null=True)
     stderr = models.TextField(blank=True)
-    # JSON of its DirectionResults; emptied when the attempt is done if it is the only stream: its results say the same
+    # JSON of its DirectionResults; emptied if it is the only stream of a done attempt, because the results are the same
     directions = models.BinaryField(default=b"")
     usr_cpu_percent = models.FloatField(null=True)
     sys_cpu_percent = models.FloatField(null=True)
@@ -51,14 +51,14 @@ class StreamRun(models.Model):
     samples_sent = models.PositiveIntegerField(default=0)
     stalled_s = models.FloatField(default=0)  # after which the engine was killed, because its device was frozen
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `telemetry`
-    kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen
+    kernel_log_read = models.BooleanField(default=False)  # if not, no lines does not mean no errors
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "stream"], name="streamrun_once")]
 
 
 class Attachment(models.Model):
-    """A file that the engine of a stream made, such as fio's own result."""
+    """A file written by the engine of a stream, such as fio's JSON."""
 
     stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="attachments")
     name = models.CharField(max_length=60)
@@ -82,8 +82,8 @@ class Sample(models.Model):
     """One direction of one interval of a stream. The table is partitioned by `day`, see `results.partitions`."""
 
     pk = models.CompositePrimaryKey("attempt_id", "stream", "offset_ms", "direction")
-    # Without a constraint, as a partition with one cannot be dropped without locking all attempts; and without an
-    # index, as the primary key begins with it. A sample is written while its attempt is locked.
+    # Without a constraint: dropping a partition with one would lock all attempts. Without an index: the primary key
+    # starts with this column. A sample is written while its attempt is locked.
     attempt = models.ForeignKey(
         Attempt, on_delete=models.CASCADE, related_name="samples", db_constraint=False, db_index=False
     )
@@ -93,32 +93,32 @@ class Sample(models.Model):
     length_ms = models.PositiveIntegerField()
     direction = models.CharField(max_length=5)
     at = models.DateTimeField()  # end of the interval
-    estimated = models.BooleanField(default=False)  # counted at the device, as the engine reported nothing
+    estimated = models.BooleanField(default=False)  # counted at the device, because the engine reported nothing
     ios = models.BigIntegerField()
     bytes = models.BigIntegerField()
-    p50_ns = models.BigIntegerField(null=True)  # null where the interval holds too few I/Os for it
+    p50_ns = models.BigIntegerField(null=True)  # null if the interval has too few I/Os for it
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # contract.packing: the interval's histogram
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
-    telemetry = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, with its first direction
+    telemetry = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, first direction only
 
 
 class KernelLine(models.Model):
-    """What the kernel's log said about trouble with storage while an attempt was under way."""
+    """A line of the kernel log about storage errors during an attempt."""
 
     pk = models.CompositePrimaryKey("attempt_id", "sequence")
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="kernel_lines")
-    sequence = models.BigIntegerField()  # the kernel's own number of it
+    sequence = models.BigIntegerField()  # the kernel's sequence number of the line
     at = models.DateTimeField()
     level = models.PositiveSmallIntegerField()  # syslog's: 3 error, 4 warning
     text = models.TextField()
-    elsewhere = models.BooleanField(default=False)  # about other devices of the host, and none of the trial's
+    elsewhere = models.BooleanField(default=False)  # about other devices of the host, not the trial's
 
 
 class DriveReading(models.Model):
-    """What a drive was written to in all, around an attempt that wrote: contract.items.DriveReading."""
+    """A drive's counters of written bytes before or after an attempt that writes: contract.items.DriveReading."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="drive_readings")
     at = models.DateTimeField()
@@ -129,7 +129,7 @@ class DriveReading(models.Model):
     model = models.CharField(max_length=200, blank=True)
     boot_id = models.CharField(max_length=200)
     kernel_written_bytes = models.BigIntegerField(null=True)
-    # As the drive tells; null where it does not. A unit is what one count stands for.
+    # As reported by the drive, else null. A unit is the number of bytes per count.
     host_written_bytes = models.BigIntegerField(null=True)
     host_unit_bytes = models.BigIntegerField(null=True)
     media_written_bytes = models.BigIntegerField(null=True)
@@ -137,10 +137,10 @@ class DriveReading(models.Model):
     host_pages = models.BigIntegerField(null=True)
     media_pages = models.BigIntegerField(null=True)
     percent_used = models.IntegerField(null=True)
-    problem = models.CharField(max_length=2000, blank=True)  # why the drive could not be asked
+    problem = models.CharField(max_length=2000, blank=True)  # why the drive could not be read
 
     class Meta:
-        ordering = ["id"]  # as they were taken: one host does one thing at a time
+        ordering = ["id"]  # in the order of reading: a host executes one order at a time
         constraints = [
             models.UniqueConstraint(fields=["attempt", "drive", "moment"], name="drive_reading_once"),
             models.CheckConstraint(
@@ -150,7 +150,7 @@ class DriveReading(models.Model):
 
 
 class Result(models.Model):
-    """What a finished trial measured in one direction: the sum over its streams (`results.ingest.sums`).
+    """The result of a finished trial in one direction: the sum over its streams (`results.ingest.sums`).
 
     `target` and `stream_run` are of the first stream.
     """
@@ -184,11 +184,11 @@ class Result(models.Model):
     # The verdict on the series of the trial, and its numbers: results.steadiness.Steadiness
     steadiness = models.CharField(max_length=9, blank=True)
     steadiness_numbers = models.JSONField(default=dict)
-    # Bytes that the devices counted / bytes of the engine; null for trims, and where a device does not count
+    # Bytes that the devices counted / bytes of the engine; null for trims, and if a device does not count
     device_share = models.FloatField(null=True)
     settings_changed = models.BooleanField(default=False)  # by something else, during the measurement
-    kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
-    invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
+    kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt, shown as a warning next to the numbers
+    invalid = models.BooleanField(default=False)  # copied from the trial or the run, for filters
 
     class Meta:
         ordering = ["-measured_at", "-id"]
@@ -203,13 +203,13 @@ class Result(models.Model):
         indexes = [
             GinIndex(fields=["point"], name="result_point", opclasses=["jsonb_path_ops"]),
             models.Index(fields=["-measured_at", "-id"], name="result_latest_first"),
-            # the newest of a place, and the indexes of its foreign key
+            # the newest of a host or target, and the indexes of the foreign keys
             models.Index(fields=["host", "-measured_at", "-id"], name="result_latest_of_host"),
             models.Index(fields=["target", "-measured_at", "-id"], name="result_latest_of_target"),
             models.Index(fields=["run", "point_key"], name="result_of_point"),
-            # how many were left out of a view, of which there are few
+            # the number of results left out of a view; there are few
             models.Index(fields=["run"], name="result_invalid", condition=Q(invalid=True)),
-            # what the table of results can be sorted by, page by page (results.reading.query)
+            # sort orders of the table of results, page by page (results.reading.query)
             *(
                 models.Index(fields=[column, "id"], name=f"result_by_{column.removesuffix('_ns')}")
                 for column in (
@@ -220,7 +220,7 @@ class Result(models.Model):
 
 
 class ColumnChoice(models.Model):
-    """The columns that a person wants to see in the table of results."""
+    """The columns that a person chose for the table of results."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     columns = models.JSONField()  # keys of screens.results.columns

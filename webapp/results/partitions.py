@@ -1,6 +1,6 @@
-"""The partitions of the table of samples: one a month, by the day on which the server created the attempt.
+"""The partitions of the table of samples: one per month, by the day on which the server created the attempt.
 
-All samples of an attempt are in one partition whatever the worker's clock says, so the primary key (attempt, stream,
+All samples of an attempt are in one partition, regardless of the worker's clock, so the primary key (attempt, stream,
 offset, direction, day) keeps each sample once.
 
     results_sample_2026_11            all samples of attempts of November 2026
@@ -22,7 +22,7 @@ _LOCK = 0x53414D50  # of PostgreSQL's advisory locks: one process creates partit
 
 _EXCHANGE_WAIT = "5s"
 
-_known: set[date] = set()  # months whose partition this process has seen committed
+_known: set[date] = set()  # months whose committed partition this process knows
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Partition:
 
     @property
     def span(self) -> tuple[datetime, datetime]:
-        """The moments between which its attempts were created: from, to (exclusive)."""
+        """The range of times in which its attempts were created: from, to (exclusive)."""
         return _midnight(self.month), _midnight(self.next_month)
 
 
@@ -79,10 +79,10 @@ def _parsed(names: Iterator[str]) -> Iterator[Partition]:
 
 @transaction.atomic
 def replace_partition(partition: Partition, kept: str) -> int:
-    """Put a table with only some of its rows (a condition of SQL) in the place of a partition; the number dropped.
+    """Replace a partition by a table with only some of its rows (an SQL condition); return the number of dropped rows.
 
-    The copying locks out writers of this partition alone. Readers of all samples wait only while the tables are
-    exchanged. Raises OperationalError if that has to wait for others for more than a few seconds.
+    Copying blocks only writers of this partition. Readers of all samples wait only while the tables are
+    exchanged. Raises OperationalError if that waits for other queries for more than a few seconds.
     """
     thinned = replace(partition, thinned=True)
     with connection.cursor() as cursor:
@@ -100,13 +100,13 @@ def replace_partition(partition: Partition, kept: str) -> int:
 
 
 def _create_table(cursor: CursorWrapper, partition: Partition) -> None:
-    """A table that can become the partition. Its check spares PostgreSQL a scan when the table is attached."""
+    """Create a table that can become the partition. Its check constraint saves a scan."""
     check = f"CHECK (day >= '{partition.month}' AND day < '{partition.next_month}')"
     cursor.execute(f"CREATE TABLE {partition.table} (LIKE {TABLE} INCLUDING ALL, {check})")
 
 
 def _attach(cursor: CursorWrapper, partition: Partition) -> None:
-    """Unlike CREATE TABLE … PARTITION OF, this lets others go on reading and writing the other partitions."""
+    """Unlike CREATE TABLE … PARTITION OF, this does not block reads and writes of the other partitions."""
     bounds = f"FROM ('{partition.month}') TO ('{partition.next_month}')"
     cursor.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {partition.table} FOR VALUES {bounds}")
 

@@ -1,4 +1,4 @@
-"""What a person wants to see. It is theirs alone and changes nothing for anybody else, so it leaves no audit entry."""
+"""A person's display preferences. They affect nobody else, so changes are not in the audit log."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from webapp.results.models import ColumnChoice
 
 
 def remembered_columns(user: User) -> tuple[str, ...]:
-    """Keys of columns; none where the person never chose."""
+    """Keys of columns; empty if the person never chose."""
     columns = ColumnChoice.objects.filter(user=user).values_list("columns", flat=True).first()
     return tuple(str(column) for column in columns or ())
 
 
 def remember_columns(*, user: User, columns: Sequence[str]) -> None:
-    """None brings the usual ones back."""
+    """An empty choice restores the default ones."""
     if columns:
         ColumnChoice.objects.update_or_create(user=user, defaults={"columns": list(columns)})
     else:

@@ -34,7 +34,7 @@ ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
 
 @transaction.atomic
 def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime, by: User) -> None:
-    """Permit its runs to overwrite the drives with these serials until a date, in the name of this person.
+    """Allow its runs to overwrite the drives with these serials until a date, in the name of this person.
 
     Raises Refusal nothing_to_arm, not_destroyable, not_armed or arming_refused.
     """
@@ -59,7 +59,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
 
 @transaction.atomic
 def disarm_schedule(*, schedule: Schedule, by: User) -> None:
-    """Switch it off until it is armed again. A run that has started keeps its arming: disarm that run itself."""
+    """Switch it off until it is armed again. A started run keeps its arming and must be disarmed itself."""
     locked = locked_schedule(schedule)
     if locked.armed_until is None:
         return
@@ -72,7 +72,7 @@ def disarm_schedule(*, schedule: Schedule, by: User) -> None:
 
 
 def switch_off_unarmed(schedule: Schedule) -> None:
-    """A schedule that overwrites drives is off until it is armed; what waits is missed."""
+    """A schedule that overwrites drives is off until it is armed; waiting occurrences become missed."""
     turn_off(schedule, Reason(NOT_ARMED), now=timezone.now())
     schedule.off_code = NOT_ARMED
     schedule.save(update_fields=["enabled", "next_due_at", "off_code"])
@@ -85,7 +85,7 @@ def end_arming(schedule: Schedule) -> None:
 
 
 def drives_to_be_armed(schedule: Schedule) -> list[Target]:
-    """What its runs would overwrite, whether it is armed or not."""
+    """The drives and files that its runs would overwrite, armed or not."""
     return drives_overwritten(schedule.version, all_targets(schedule))
 
 
@@ -95,7 +95,7 @@ def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[
 
 
 def checked_drives(version: PlanVersion, targets: Sequence[Target]) -> list[Target]:
-    """The same. Raises Refusal targets_refused where no part of the plan runs on these targets."""
+    """The same. Raises Refusal targets_refused if no part of the plan runs on these targets."""
     expansion = _expanded(version, targets)
     if not expansion.trials:
         why = " ".join([*expansion.problems, *expansion.skipped])
@@ -108,7 +108,7 @@ def _expanded(version: PlanVersion, targets: Sequence[Target]) -> Expansion:
 
 
 def unarmed(schedule: Schedule, drives: Sequence[Target], now: datetime) -> list[Target]:
-    """Of these drives, those that the schedule is not armed to overwrite at this moment."""
+    """Those of these drives that the schedule is not armed to overwrite now."""
     in_time = schedule.armed_until is not None and schedule.armed_until > now
     return [target for target in drives if not in_time or str(target.pk) not in schedule.armed_targets]
 

@@ -1,8 +1,8 @@
-"""Cron lines: five fields, read as Debian's cron reads them, in a time zone of their own; also L and MON#1.
+"""Cron lines: five fields, with the rules of Debian's cron, each in its own time zone; also L and MON#1.
 
-Clocks are set forward: a line with a fixed minute and hour that does not exist is due right after the gap. Clocks are
-set back: such a time that exists twice is due once, at its first. A line with `*` in its minute or hour follows the
-clock: it is not due in an hour that is left out, and due twice in an hour that is repeated.
+When clocks are set forward, a fixed time that does not exist is due right after the gap. When clocks are set back, a
+fixed time that exists twice is due once, the first time. A line with `*` in its minute or hour follows the clock: it is
+not due in a skipped hour, and due twice in a repeated hour.
 https://manpages.debian.org/bookworm/cron/cron.8.en.html (“local time changes”)
 """
 
@@ -22,16 +22,16 @@ FIELDS = "minute, hour, day of the month, month and day of the week"
 def due_times(line: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
     """The due times after a moment, ascending, in UTC.
 
-    Raises Refusal cron_refused where the line cannot be read. Ends where the line matches nothing within 50 years.
+    Raises Refusal cron_refused if the line cannot be read. Ends if the line matches nothing within 50 years.
     """
     for local in _read(line, after.astimezone(zone)):
         due = local.astimezone(UTC)
-        if due > after:  # the search begins at the wall clock, which the second of two equal hours shows again
+        if due > after:  # the search starts at the wall-clock time, which occurs again in the second of two equal hours
             yield due
 
 
 def checked_line(line: str) -> str:
-    """The line with single spaces. Raises Refusal cron_refused where it cannot be read or never matches a date."""
+    """The line with single spaces. Raises Refusal cron_refused if it cannot be read or never matches a date."""
     written, now = " ".join(line.split()), datetime.now(UTC)
     if next(due_times(written, ZoneInfo("UTC"), now), None) is None:
         raise Refusal("cron_refused", f"The cron line “{written}” matches no date in the next 50 years.")
@@ -41,8 +41,8 @@ def checked_line(line: str) -> str:
 def in_words(line: str) -> str:
     """The line in English: “At 22:00 on Monday through Friday”.
 
-    Where day of the month and day of the week are both given, cron runs on days that match either of them: “At 03:00
-    on the 13th day of every month, and also on every Friday”.
+    If both day of the month and day of the week are given, cron runs on days that match either of them: “At 03:00 on
+    the 13th day of every month, and also on every Friday”.
     """
     read = _read(line, datetime.now(UTC))
     minute, hour, day, month, weekday = line.split(" ")
@@ -64,7 +64,7 @@ def _every(on_weekdays: str) -> str:
 
 
 def count_between(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
-    """How many due times lie from `start` up to and without `end`. A line for every minute is counted by the day."""
+    """The number of due times from `start` to `end` (exclusive). A line for every minute is counted by day."""
     total, here = 0, start.astimezone(zone)
     while here < end:
         midnight = datetime.combine(here.date() + timedelta(days=1), time.min, zone)
@@ -94,7 +94,7 @@ def _clocks_change(day: date, zone: ZoneInfo) -> bool:
 
 
 def has_fixed_time(line: str) -> bool:
-    """Whether neither minute nor hour holds a wildcard, so that the line keeps its due times when clocks are set."""
+    """Whether minute and hour have no wildcard, so that the due times stay when clocks are set."""
     minute, hour = line.split(" ")[:2]
     return "*" not in minute + hour
 

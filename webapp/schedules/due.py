@@ -1,7 +1,7 @@
-"""What a due time leads to: occurrences, those that were missed, and the schedules that follow.
+"""Turns due times into occurrences, marks missed ones, and starts the schedules that follow.
 
-A missed due time is kept with its reason. Of the due times that pass while the scheduler does not run, only the latest
-is started, and only until its latest start.
+A missed due time is stored with its reason. Of the due times while the scheduler does not run, only the latest is
+started, and only until its latest start.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _was_down(schedule: Schedule, since: datetime, now: datetime, **more: bool) 
 
 @transaction.atomic
 def realign(now: datetime) -> None:
-    """Compute the next due times anew: the clock was ahead, and due times may lie too far in the future."""
+    """Compute the next due times again: the clock was ahead, so due times may be too far in the future."""
     lock_schedules()
     for schedule in Schedule.objects.filter(enabled=True, next_due_at__isnull=False):
         upcoming = next(due_after(schedule, now), None)
@@ -117,13 +117,13 @@ def _create_after_run(key: int, now: datetime) -> None:
 
 
 def _hosts(schedule: Schedule) -> Sequence[Host | None]:
-    """The hosts of its group in their order; one None where it has no group, or the group is empty."""
+    """The hosts of its group in their order; one None without a group, or if the group is empty."""
     members = [] if schedule.group is None else schedule.group.members.select_related("host")
     return [member.host for member in members] or [None]
 
 
 def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
-    """One waiting occurrence, or one for each host of the group. Those that exist already are left alone."""
+    """One waiting occurrence, or one for each host of the group. Existing ones are not changed."""
     hosts = _hosts(schedule)
     one_by_one = schedule.group_order == GroupOrder.ONE_BY_ONE
     made = []
@@ -137,26 +137,26 @@ def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
 
 
 def make_occurrences_due(schedule: Schedule, now: datetime) -> None:
-    """A due time that has come since the last tick is not forgotten by a change."""
+    """A change does not lose a due time that came after the last tick."""
     if schedule.enabled and schedule.next_due_at and schedule.next_due_at <= now:
         make_occurrences(schedule, schedule.next_due_at)
 
 
 def turn_off(schedule: Schedule, reason: Reason, *, now: datetime) -> None:
-    """It is not due any more, and what waits is missed; the caller saves `enabled` and `next_due_at`."""
+    """Stop being due; waiting occurrences become missed. The caller saves `enabled` and `next_due_at`."""
     make_occurrences_due(schedule, now)
     schedule.enabled, schedule.next_due_at = False, None
     miss_waiting(schedule, reason, now=now)
 
 
 def miss_waiting(schedule: Schedule, reason: Reason, *, now: datetime) -> None:
-    """Everything of a schedule that has not started is missed. Inside the caller's transaction."""
+    """Mark all occurrences that have not started as missed. Inside the caller's transaction."""
     waiting = schedule.occurrences.filter(state=OccurrenceState.WAITING).order_by("due_at", "position")
     miss_all(list(waiting), reason, now=now)
 
 
 def miss_all(occurrences: Sequence[Occurrence], reason: Reason, *, now: datetime) -> None:
-    """Miss these occurrences of one schedule, send one notice, and let its followers know."""
+    """Mark these occurrences of one schedule as missed, send one notice, and inform its followers."""
     for one in occurrences:
         _miss(one, reason, now)
     if occurrences:
@@ -168,7 +168,7 @@ def miss_all(occurrences: Sequence[Occurrence], reason: Reason, *, now: datetime
 
 
 def _notice_key(schedule: Schedule, code: str, now: datetime) -> str:
-    """Each reason is told once in a clock hour: a line for every minute, or a large group, must not fill a mailbox."""
+    """Each reason is sent once per clock hour: a line for every minute, or a large group, must not fill a mailbox."""
     return f"{schedule.pk}:{code}:{now:%Y-%m-%dT%H}"
 
 
@@ -179,7 +179,7 @@ def _miss(occurrence: Occurrence, reason: Reason, now: datetime) -> None:
 
 
 def after_occurrence(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
-    """One occurrence of this due time is over: the next host of the group, or the next schedule, has its turn."""
+    """One occurrence of this due time has ended: continue with the next host of the group, or the next schedule."""
     occurrences = list(schedule.occurrences.filter(due_at=due_at).select_related("run").order_by("position"))
     still_open = [one for one in occurrences if one.state in OPEN_OCCURRENCE_STATES]
     if not still_open:
@@ -199,7 +199,7 @@ def _follow(schedule: Schedule, ended: Sequence[Occurrence], now: datetime) -> N
 
 
 def _not_followed(follower: Schedule, ended: Sequence[Occurrence]) -> Reason | None:
-    """Why a schedule is not started after these occurrences; None where it is."""
+    """Why a schedule is not started after these occurrences; None if it is."""
     runs = [one.run for one in ended if one.run is not None]
     if follower.condition == Condition.ANY and runs:
         return None

@@ -1,4 +1,4 @@
-"""The lock on schedules: whoever changes schedules or occurrences holds it until the commit.
+"""The lock on schedules: every change of schedules or occurrences holds it until the commit.
 
 Every transaction takes its locks in this order, so no two wait for each other:
 
@@ -18,13 +18,13 @@ _SCHEDULES_LOCK = 0x73_6368_6169
 
 
 def lock_schedules() -> None:
-    """Wait until nobody else changes schedules or occurrences; others wait until this transaction ends."""
+    """Lock all schedules and occurrences until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SCHEDULES_LOCK])
 
 
 def locked_schedule(schedule: Schedule) -> Schedule:
-    """The schedule as it is now, unchanged by others until this transaction ends."""
+    """The current row of the schedule, locked until this transaction ends."""
     lock_schedules()
     return Schedule.objects.get(pk=schedule.pk)
 

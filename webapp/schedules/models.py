@@ -1,8 +1,8 @@
-"""Schedules, and what became of each of their due times.
+"""Schedules, and the outcome of each of their due times.
 
 Occurrence:  waiting -> started -> ended
              waiting -> missed
-`ended` says nothing about success: the state of the occurrence's run does.
+`ended` does not mean success: see the state of the occurrence's run.
 """
 
 import uuid
@@ -19,7 +19,7 @@ from webapp.schedules.reasons import sentence
 
 
 class Trigger(models.TextChoices):
-    """What makes a schedule due."""
+    """The trigger of a schedule."""
 
     ONCE = "once", "Once"
     CRON = "cron", "Recurring"
@@ -28,7 +28,7 @@ class Trigger(models.TextChoices):
 
 
 class Condition(models.TextChoices):
-    """Which ending of the run before makes the next one due."""
+    """Which outcome of the previous run makes the next one due."""
 
     DONE = "done", "Only if it is done"
     ANY = "any", "With any result"
@@ -40,7 +40,7 @@ class GroupOrder(models.TextChoices):
 
 
 class Overlap(models.TextChoices):
-    """What happens at a due time while an earlier run of the schedule is still going."""
+    """What happens at a due time while an earlier run of the schedule is not over."""
 
     SKIP = "skip", "Skip the new run"
     WAIT = "wait", "Start after it ends"
@@ -71,12 +71,12 @@ class ScheduleState(models.TextChoices):
 
 
 class Schedule(models.Model):
-    """When a version of a plan runs, and on which targets or group of hosts, without a person starting it."""
+    """The automatic start of a plan version on targets or a group of hosts."""
 
     name = models.CharField(max_length=80)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="schedules")
     version = models.ForeignKey(PlanVersion, on_delete=models.PROTECT, related_name="schedules")
-    targets = models.ManyToManyField(Target, through="ScheduleTarget", related_name="schedules")  # none with a group
+    targets = models.ManyToManyField(Target, through="ScheduleTarget", related_name="schedules")  # empty with a group
     target_order = models.JSONField(default=list)  # their ids as chosen
     group = models.ForeignKey(HostGroup, on_delete=models.PROTECT, null=True, related_name="schedules")
     group_order = models.CharField(max_length=12, choices=GroupOrder.choices, default=GroupOrder.SIDE_BY_SIDE)
@@ -90,7 +90,7 @@ class Schedule(models.Model):
     after_run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="followed_by")
     condition = models.CharField(max_length=4, choices=Condition.choices, default=Condition.DONE)
 
-    # The run is paused outside its weekly window; no days: there is no window. See core.windows.
+    # The run is paused outside its weekly window. Without days there is no window. See core.windows.
     window_days = models.JSONField(default=list)
     window_opens = models.TimeField(null=True)
     window_closes = models.TimeField(null=True)
@@ -102,10 +102,10 @@ class Schedule(models.Model):
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
 
     enabled = models.BooleanField(default=True)
-    off_code = models.CharField(max_length=60, blank=True)  # why it is off, where no person did it: schedules.reasons
+    off_code = models.CharField(max_length=60, blank=True)  # why it is off, if not by a person: schedules.reasons
     off_fields = models.JSONField(default=dict)
     off_person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    next_due_at = models.DateTimeField(null=True)  # null: not known beforehand, or never again
+    next_due_at = models.DateTimeField(null=True)  # null: not known in advance, or never again
     deleted_at = models.DateTimeField(null=True)
 
     # A person's permission to overwrite drives. Ends when schedule, plan version or targets change.
@@ -136,7 +136,7 @@ class Schedule(models.Model):
             models.CheckConstraint(condition=Q(deleted_at=None) | Q(enabled=False), name="schedule_deleted_is_off"),
         ]
         indexes = [
-            # the scheduler looks for what is due every few seconds
+            # the scheduler queries due schedules every few seconds
             models.Index(fields=["next_due_at"], name="schedule_due", condition=Q(enabled=True)),
         ]
 
@@ -145,7 +145,7 @@ class Schedule(models.Model):
 
     @property
     def off_reason(self) -> str:
-        """Why it is off, as a sentence; "" where it is on or a person switched it off."""
+        """Why it is off, as a sentence; "" if it is on or a person switched it off."""
         return sentence(self.off_code, self.off_fields, self.off_person.username if self.off_person else "")
 
 
@@ -168,17 +168,19 @@ class Occurrence(models.Model):
     due_at = models.DateTimeField()
     position = models.PositiveSmallIntegerField(default=0)  # of its host in the group, from 0
     host = models.ForeignKey(Host, on_delete=models.PROTECT, null=True, related_name="+")  # of a group
-    # Who made it due, where it was no due time of the schedule; this person then starts the run.
+    # The person who made it due by hand; this person also starts the run.
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    # Since when it may start, if nothing is in the way: null while the host before it in the group has its turn.
+    # When it became startable; null while it waits for the previous host of the group.
     ready_at = models.DateTimeField(null=True)
     state = models.CharField(max_length=7, choices=OccurrenceState.choices, default=OccurrenceState.WAITING)
-    tried_at = models.DateTimeField(null=True)  # by a tick whose time ran out: the next tick tries the others first
-    reason_code = models.CharField(max_length=60, blank=True)  # why missed, or what it waits for: schedules.reasons
+    tried_at = models.DateTimeField(
+        null=True
+    )  # set by a tick that ran out of time: the next one tries the others first
+    reason_code = models.CharField(max_length=60, blank=True)  # why it was missed or waits: schedules.reasons
     reason_fields = models.JSONField(default=dict)
     missed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="occurrence")
-    paused_by_window_at = models.DateTimeField(null=True)  # the scheduler paused its run: the window is closed since
+    paused_by_window_at = models.DateTimeField(null=True)  # when the scheduler paused its run because the window closed
     late_at = models.DateTimeField(null=True)  # passed its deadline
     finished_at = models.DateTimeField(null=True)  # ended or missed
 
@@ -192,7 +194,7 @@ class Occurrence(models.Model):
             ),
         ]
         indexes = [
-            # the scheduler looks at what is open every few seconds
+            # the scheduler queries open occurrences every few seconds
             models.Index(fields=["due_at"], name="occurrence_open", condition=Q(state__in=OPEN_OCCURRENCE_STATES)),
             models.Index(fields=["-due_at"], name="occurrence_latest_first"),  # the calendar
         ]
@@ -203,7 +205,7 @@ class Occurrence(models.Model):
 
     @property
     def reason(self) -> str:
-        """Why it was missed, or what it waits for, as a sentence."""
+        """Why it was missed or waits, as a sentence."""
         return sentence(self.reason_code, self.reason_fields, self.missed_by.username if self.missed_by else "")
 
     @property
@@ -212,6 +214,6 @@ class Occurrence(models.Model):
 
 
 class SchedulerTick(models.Model):
-    """One row: when the scheduler last looked. A gap tells an outage."""
+    """One row: the time of the scheduler's last tick. A gap means an outage."""
 
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""What becomes of the schedules of a person who may no longer change anything.
+"""Handles the schedules of a person who lost the right to change anything.
 
 The admin who took the rights away becomes the owner of the person's schedules. These schedules, and the schedules of
 others that the person armed, are disarmed and switched off until somebody switches them on. So every schedule always
@@ -29,7 +29,7 @@ from webapp.schedules.reasons import ARMER_LOST_RIGHTS, OFF_COLUMNS, OWNER_LOST_
 
 @receiver(lost_rights)
 def hand_over(*, user: User, by: User, **_: Any) -> None:
-    """Give this person's schedules to an admin, and end everything that the person armed and that has not started.
+    """Transfer this person's schedules to an admin, and disarm what the person armed and has not started.
 
     Runs inside the caller's transaction.
     """
@@ -78,7 +78,7 @@ def _what_happened(user: User) -> str:
 
 @transaction.atomic
 def take_over(*, schedule: Schedule, by: User) -> None:
-    """Become the owner. An arming ends: it is the word of the person who gave it. Raises Refusal not_allowed."""
+    """Become the owner. The arming ends, because another person gave it. Raises Refusal not_allowed."""
     locked = locked_schedule(schedule)
     if not by.is_operator:
         raise Refusal("not_allowed", f"Your role is {by.role}; owning a schedule needs the role operator.")
@@ -98,7 +98,7 @@ def _disarm(schedule: Schedule) -> None:
 
 
 def _another_admin(user: User) -> User:
-    """There is one: the last admin who can log in is never removed."""
+    """Always exists: the last admin who can log in is never removed."""
     admins = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
     found = admins.order_by("date_joined").first()
     if found is None:

@@ -1,6 +1,6 @@
 """Why an occurrence waits or was missed, and why a schedule is off: stored as a code and fields, shown as a sentence.
 
-The field `message` is a refusal of the run, shown as it is. A person is never in the fields: the row refers to the
+The field `message` is a refusal of the run, shown unchanged. A person is never in the fields: the row refers to the
 person, and `by` is the name that the person has now. Notices are stored as text and name no person.
 """
 
@@ -43,13 +43,13 @@ class HasTimeZone(Protocol):
 
 
 def timed(code: str, of: HasTimeZone, **fields: Any) -> Reason:
-    """A reason with moments, shown in the schedule's time zone."""
+    """A reason with times, shown in the schedule's time zone."""
     plain = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in fields.items()}
     return Reason(code, plain | {"time_zone": of.time_zone})
 
 
 def sentence(code: str, fields: Fields, by: str = "") -> str:
-    """The reason for people; "" where there is none. `by`: the person who acted, "" where nobody is named."""
+    """The reason as text; "" without a reason. `by`: the person who acted, "" if nobody is named."""
     if "message" in fields:
         return str(fields["message"])
     if code not in _SENTENCES:

@@ -1,4 +1,4 @@
-"""Deletes old occurrences: one schedule that is due every minute makes 525,600 of them in a year.
+"""Deletes old occurrences: a schedule that is due every minute creates 525,600 of them per year.
 
 An occurrence is kept as long as its run exists. Others are kept for 13 months, so that a year can be compared with the
 year before.
@@ -21,7 +21,7 @@ MAX_BATCHES = 1000  # of one call; the next day goes on
 
 
 def delete_old_occurrences(*, now: datetime) -> int:
-    """How many were deleted."""
+    """Return the number of deleted occurrences."""
     deleted = 0
     for _ in range(MAX_BATCHES):
         batch = _delete_batch(now)
@@ -41,6 +41,6 @@ def _delete_batch(now: datetime) -> int:
 
 
 def _old(now: datetime) -> QuerySet[Occurrence]:
-    """Without the one that a schedule made after the end of a run: without it, the schedule would be due again."""
+    """Keeps the occurrence that a schedule created after a run: without it, the schedule would be due again."""
     old = Occurrence.objects.filter(run=None, due_at__lt=now - KEPT_FOR).exclude(state__in=OPEN_OCCURRENCE_STATES)
     return old.exclude(schedule__after_run__ended_at=F("due_at"))

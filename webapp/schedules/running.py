@@ -1,4 +1,4 @@
-"""What a schedule does to its runs once they have started: the window, the deadline, and what follows their end."""
+"""Controls started runs of schedules: the window, the deadline, and the actions after their end."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,21 +21,21 @@ from webapp.schedules.timing import deadline_of, window_of
 
 
 def end_finished(*, now: datetime) -> None:
-    """Occurrences whose runs have ended, or were deleted, are over."""
+    """End the occurrences whose runs have ended or were deleted."""
     started = Occurrence.objects.filter(state=OccurrenceState.STARTED)
     _for_each_locked(started.filter(run__ended_at__isnull=False) | started.filter(run=None), _end, now)
 
 
 def keep_windows(*, now: datetime) -> None:
-    """Pause runs whose window has closed, and let them go on when it opens.
+    """Pause runs when their window closes, and resume them when it opens.
 
-    Only at those two moments: a person who resumes a run outside its window, or pauses it within, is not overruled.
+    This happens only at these two times, so a person can resume a run outside its window or pause it inside.
     """
     _for_each_locked(_going().exclude(schedule__window_days=[], paused_by_window_at=None), _keep_window, now)
 
 
 def keep_deadlines(*, now: datetime) -> None:
-    """Runs that have passed their deadline are late: it sends a notice, and cancels the run if told to."""
+    """Mark runs past their deadline as late: send a notice, and cancel the run if the schedule says so."""
     _for_each_locked(_going().filter(schedule__deadline_s__isnull=False, late_at=None), _keep_deadline, now)
 
 
@@ -45,7 +45,7 @@ def _going() -> QuerySet[Occurrence]:
 
 
 def _for_each_locked(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime) -> None:
-    """Each in a transaction of its own; those that are finished meanwhile are left out."""
+    """Each in its own transaction; occurrences that have ended in the meantime are skipped."""
 
     @transaction.atomic
     def take(key: UUID) -> None:

@@ -1,4 +1,4 @@
-"""Reads about schedules."""
+"""Selectors of schedules."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ def group_targets(group: HostGroup) -> list[Target]:
 
 
 def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
-    """By name, with what lists show of them; deleted ones only if asked for.
+    """By name, with the columns of lists; deleted ones only on request.
 
     `hosts` counts the hosts of its group. `finished`: see `is_finished`.
     """
@@ -52,7 +52,7 @@ def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
 
 
 def is_finished() -> Q:
-    """Of schedules: switched on, due once, that time has come, and the run is over."""
+    """Condition on schedules: switched on, due only once, that time has passed, and the run has ended."""
     occurrences = Occurrence.objects.filter(schedule=OuterRef("pk"))
     after_run = Q(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False) & Exists(occurrences)
     is_open = Exists(occurrences.filter(state__in=OPEN_OCCURRENCE_STATES))
@@ -76,7 +76,7 @@ def occurrences_list() -> QuerySet[Occurrence]:
 
 
 def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence]]:
-    """By schedule, what became of its latest due time; several for a group of hosts. One query."""
+    """By schedule, the occurrences of its latest due time; several for a group of hosts. One query."""
     latest = Occurrence.objects.filter(schedule=OuterRef("schedule")).order_by("-due_at").values("due_at")[:1]
     found: dict[int, list[Occurrence]] = defaultdict(list)
     for one in occurrences_list().filter(schedule__in=[one.pk for one in schedules], due_at=Subquery(latest)):
@@ -86,7 +86,7 @@ def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence
 
 @dataclass(frozen=True)
 class NextDue:
-    """A due time that lies ahead."""
+    """A future due time."""
 
     schedule: Schedule
     at: datetime

@@ -1,4 +1,4 @@
-"""Making, changing, switching and deleting schedules."""
+"""Creates, changes, switches and deletes schedules."""
 
 from collections.abc import Sequence
 
@@ -45,9 +45,9 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
 
 @transaction.atomic
 def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Schedule:
-    """Replace everything that `spec` says. Raises Refusal as `create_schedule` does.
+    """Replace all values of `spec`. Raises Refusal as `create_schedule` does.
 
-    Occurrences that have started go on, within the new window and deadline. Where the plan version or the targets
+    Started occurrences continue, with the new window and deadline. If the plan version or the targets
     change, the arming ends, and occurrences that wait are missed.
     """
     locked = locked_present(schedule)
@@ -79,7 +79,7 @@ def _set_next(schedule: Schedule) -> None:
 
 @transaction.atomic
 def switch_on(*, schedule: Schedule, by: User) -> None:
-    """Let it be due again, from now on.
+    """Switch it on again from now on.
 
     Raises Refusal plan_deleted, not_armed, targets_refused, or for a time that has passed.
     """
@@ -99,7 +99,7 @@ def switch_on(*, schedule: Schedule, by: User) -> None:
 
 @transaction.atomic
 def switch_off(*, schedule: Schedule, by: User) -> None:
-    """It is not due any more. What waits is missed; what has started goes on."""
+    """Switch it off. Waiting occurrences become missed; started ones continue."""
     locked = locked_schedule(schedule)
     if not locked.enabled:
         return
@@ -110,7 +110,7 @@ def switch_off(*, schedule: Schedule, by: User) -> None:
 
 @transaction.atomic
 def delete_schedule(*, schedule: Schedule, by: User) -> None:
-    """Take it off the lists. Its history stays, and it can be restored. Raises Refusal schedule_followed."""
+    """Hide it from lists. Its history stays, and it can be restored. Raises Refusal schedule_followed."""
     locked = locked_schedule(schedule)
     if locked.deleted_at:
         return
@@ -139,9 +139,9 @@ def restore_schedule(*, schedule: Schedule, by: User) -> None:
 
 @transaction.atomic
 def make_due(*, schedule: Schedule, by: User) -> None:
-    """Make it due now, besides its own times; the run is started by this person.
+    """Make it due now, in addition to its own times; the run is started by this person.
 
-    Raises Refusal schedule_off, or not_armed where it overwrites drives and another person armed it.
+    Raises Refusal schedule_off, or not_armed if it overwrites drives and another person armed it.
     """
     locked = locked_present(schedule)
     if not locked.enabled:
@@ -156,7 +156,7 @@ def make_due(*, schedule: Schedule, by: User) -> None:
 
 @transaction.atomic
 def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
-    """Do not start one that waits. Raises Refusal occurrence_not_waiting."""
+    """Skip a waiting occurrence. Raises Refusal occurrence_not_waiting."""
     lock_schedules()
     locked = Occurrence.objects.get(pk=occurrence.pk)
     if locked.state != OccurrenceState.WAITING:
@@ -167,7 +167,7 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
 
 
 def overwritten_by(spec: ScheduleSpec) -> list[Target]:
-    """Drives and files that a schedule would overwrite if it were made so. Raises Refusal targets_refused."""
+    """Drives and files that a schedule with this specification would overwrite. Raises Refusal targets_refused."""
     return checked_drives(spec.version, _targets(spec))
 
 

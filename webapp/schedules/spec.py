@@ -1,4 +1,4 @@
-"""What a person chooses about a schedule, checked and put into a row that is not saved yet."""
+"""A person's choices for a schedule, checked and copied into an unsaved row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Window:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """Everything about a schedule that a person chooses. Exactly one of `targets` and `group` is given."""
+    """All values of a schedule that a person chooses. Exactly one of `targets` and `group` is given."""
 
     name: str
     version: PlanVersion
@@ -55,7 +55,7 @@ class ScheduleSpec:
 
 
 def drafted(spec: ScheduleSpec, schedule: Schedule, *, now: datetime) -> Schedule:
-    """The schedule with everything of `spec` in it, checked and not saved. Raises Refusal as `create_schedule` does."""
+    """The unsaved schedule with all values of `spec`, checked. Raises Refusal as `create_schedule` does."""
     schedule.name = checked_name(spec.name, schedule)
     schedule.version = spec.version
     refuse_deleted_plan(spec.version)
@@ -102,7 +102,7 @@ def _refuse_targets(spec: ScheduleSpec) -> None:
 
 
 def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
-    """Only the value that belongs to the trigger is kept."""
+    """Keep only the value that belongs to the trigger."""
     schedule.trigger, schedule.condition = spec.trigger, spec.condition
     schedule.once_at = spec.once_at if spec.trigger == Trigger.ONCE else None
     schedule.cron = checked_line(spec.cron) if spec.trigger == Trigger.CRON else ""
@@ -117,12 +117,12 @@ def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
 
 
 def _refuse_circle(schedule: Schedule, before: Schedule | None) -> None:
-    """Until the end of the caller's transaction nobody else changes which schedule follows which."""
+    """Locks the order of schedules until the end of the caller's transaction."""
     if before is None:
         raise Refusal("trigger_refused", "Choose the schedule that it follows.")
     lock_schedules()
     chain = {before.pk: before.name}
-    step = Schedule.objects.get(pk=before.pk)  # as it is now that nobody changes it
+    step = Schedule.objects.get(pk=before.pk)  # read again under the lock
     while step.pk != schedule.pk and step.after_schedule is not None and step.after_schedule_id not in chain:
         step = step.after_schedule
         chain[step.pk] = step.name

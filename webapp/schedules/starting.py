@@ -1,8 +1,8 @@
-"""Starting the occurrences that wait, or saying why they wait or were missed.
+"""Starts waiting occurrences, or records why they wait or were missed.
 
 An occurrence waits while its host is away or in maintenance, the window is closed, an earlier run of the schedule is
-still going (if the schedule says so), or the run of another host of its group must end first. It is missed at its
-latest start. To start means that the run enters the queue of its hosts.
+not over (if the schedule says so), or the run of another host of its group must end first. It is missed at its
+latest start. Starting means that the run enters the queue of its hosts.
 """
 
 import time
@@ -36,13 +36,13 @@ from webapp.schedules.reasons import NOT_ARMED, Reason, timed
 from webapp.schedules.selectors import all_targets
 from webapp.schedules.timing import deadline_of, start_within, window_of
 
-START_LIMIT_S = 20.0  # windows and deadlines are looked at between two ticks
-# Refusals of a start that pass by themselves: the occurrence waits until its latest start.
+START_LIMIT_S = 20.0  # windows and deadlines are checked between two ticks
+# Temporary refusals of a start: the occurrence waits until its latest start.
 PASSING = frozenset({"host_unavailable", "target_unavailable"})
 
 
 class Missed(Exception):
-    """It will not start any more."""
+    """The occurrence can no longer start."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
@@ -50,7 +50,7 @@ class Missed(Exception):
 
 
 def start_waiting(*, now: datetime) -> None:
-    """Start what may start, in the order of priority and due time, for START_LIMIT_S.
+    """Start all startable occurrences in the order of priority and due time, for up to START_LIMIT_S.
 
     If the time runs out, the next tick begins with the occurrences that this one did not reach: those that cannot start
     yet do not keep others from starting.
@@ -74,7 +74,7 @@ def _waiting() -> QuerySet[Occurrence]:
 
 @transaction.atomic
 def _note_tried(keys: Sequence[UUID], now: datetime) -> None:
-    """These were tried by a tick whose time ran out; without any, all were tried, and priority decides again."""
+    """Tried by a tick that ran out of time. If there are none, all were tried, and priority decides again."""
     lock_schedules()
     waiting = Occurrence.objects.filter(state=OccurrenceState.WAITING)
     if keys:
@@ -102,7 +102,7 @@ def _start_one(key: UUID, now: datetime) -> None:
 
 
 def _locked(key: UUID) -> Occurrence | None:
-    """The occurrence with its schedule; nobody disarms or changes it meanwhile. None if it no longer waits."""
+    """The occurrence with its schedule, locked against changes. None if it no longer waits."""
     lock_schedules()
     found = Occurrence.objects.select_related(
         "host", "requested_by", "schedule__owner", "schedule__version__plan", "schedule__group", "schedule__armed_by"
@@ -121,7 +121,7 @@ def _note(occurrence: Occurrence, waits_for: Reason) -> None:
 
 
 def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
-    """Raises Missed where the schedule no longer allows this start."""
+    """Raises Missed if the schedule no longer allows this start."""
     schedule = occurrence.schedule
     if schedule.version.plan.deleted_at:
         raise Missed(Reason("plan_deleted", {"plan": schedule.version.plan.title}))
@@ -142,7 +142,7 @@ def _refuse_without_rights(owner: User, requester: User | None) -> None:
 
 
 def _waits_for(occurrence: Occurrence, now: datetime) -> Reason | None:
-    """What keeps it from starting now; None for nothing."""
+    """What prevents its start now; None if nothing does."""
     schedule = occurrence.schedule
     if now < occurrence.due_at:
         return timed("not_due", schedule, due=occurrence.due_at)  # the clock was set back
@@ -169,9 +169,9 @@ def _latest_start(occurrence: Occurrence) -> datetime:
 
 
 def _earlier_open(occurrence: Occurrence) -> Occurrence | None:
-    """An earlier due time of the schedule that is not over.
+    """An earlier occurrence of the schedule that is not over.
 
-    Side by side each host stands for itself; one without a host is from before the schedule had a group.
+    Side by side, each host is independent; an occurrence without a host is older than the group.
     """
     earlier = Occurrence.objects.filter(
         schedule=occurrence.schedule, due_at__lt=occurrence.due_at, state__in=OPEN_OCCURRENCE_STATES
@@ -188,7 +188,7 @@ def _about_earlier(code: str, earlier: Occurrence) -> Reason:
 
 
 def _start(occurrence: Occurrence, now: datetime) -> Reason | None:
-    """Start its run; None where that was done, else what it waits for. Raises Missed where it is refused for good."""
+    """Start its run; return None, or what it waits for. Raises Missed if the refusal is permanent."""
     schedule, (targets, label) = occurrence.schedule, targets_of(occurrence)
     options = StartOptions(
         request_id=occurrence.pk,
@@ -215,9 +215,9 @@ def _start(occurrence: Occurrence, now: datetime) -> Reason | None:
 
 
 def _armed_serials(schedule: Schedule, targets: Sequence[Target], now: datetime) -> list[str]:
-    """Of the drives that this run would overwrite, the serials of those that the schedule is armed for.
+    """The serials of drives that this run would overwrite and the schedule is armed for.
 
-    None where one of them is not: two targets may have one serial.
+    None if one of them is not armed: two targets may have the same serial.
     """
     drives = drives_overwritten(schedule.version, targets)
     return [] if unarmed(schedule, drives, now) else [target.arming_serial for target in drives]
@@ -233,7 +233,7 @@ def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal
 
 
 def targets_of(occurrence: Occurrence) -> tuple[list[Target], str]:
-    """The targets in their order, and the label of the host in its group. Raises Missed where it left the group."""
+    """The targets in their order, and the label of the host in its group. Raises Missed if it left the group."""
     schedule = occurrence.schedule
     if occurrence.host_id is None and schedule.group is not None:
         raise Missed(Reason("group_empty", {"group": str(schedule.group)}))

@@ -1,4 +1,4 @@
-"""The periodic tasks. Everything in them may be done twice; only one process at a time runs the tick."""
+"""The periodic tasks. They are safe to run twice; only one process at a time runs the tick."""
 
 import logging
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def tidy() -> None:
 
 
 def run_schedules(now: datetime) -> None:
-    """Bring all schedules up to this moment."""
+    """Process all schedules up to now."""
     with _alone() as mine:
         if not mine:
             return
@@ -53,7 +53,7 @@ def run_schedules(now: datetime) -> None:
 
 @contextmanager
 def _alone() -> Iterator[bool]:
-    """False where another process is at it. The lock ends with the connection, if not before."""
+    """False if another process holds the lock, which ends at the latest with its connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK])
         mine = bool(cursor.fetchone()[0])

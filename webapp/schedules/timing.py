@@ -17,7 +17,7 @@ HORIZON = timedelta(days=30 * 365)  # every cron line that matches a date does s
 
 
 def due_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
-    """Due times after a moment, ascending. None for a schedule that is due after something else."""
+    """Due times after a moment, ascending. None for a schedule without a time."""
     if schedule.trigger == Trigger.CRON:
         yield from cron.due_times(schedule.cron, time_zone(schedule.time_zone), after)
     elif schedule.trigger == Trigger.ONCE and schedule.once_at and schedule.once_at > after:
@@ -42,9 +42,9 @@ def deadline_of(schedule: Schedule, due_at: datetime) -> datetime | None:
 
 
 def refuse_impossible(schedule: Schedule, now: datetime, *, kept_trigger: bool = False) -> None:
-    """Raises Refusal where trigger, window and limits can never lead to a run.
+    """Raises Refusal if trigger, window and limits can never lead to a run.
 
-    `kept_trigger`: it had this trigger before, so a time that has passed since is no mistake.
+    `kept_trigger`: it had this trigger before, so a past time is allowed.
     """
     if not kept_trigger:
         _refuse_past(schedule, now)
@@ -71,7 +71,7 @@ def _refuse_past(schedule: Schedule, now: datetime) -> None:
 
 
 def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:
-    """Look at one due time for each opening of the window: those between cannot start either."""
+    """Check one due time for each opening of the window: those in between cannot start either."""
     within, after, tried = start_within(schedule), now, 0
     while tried < TRIED_OPENINGS and (due := next(due_after(schedule, after), now + HORIZON)) < now + HORIZON:
         if opens_in_time(window, due, within):
@@ -95,14 +95,14 @@ def opens_in_time(window: WeeklyWindow, due: datetime, within: timedelta) -> boo
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a form says before it is saved: the trigger in words, the next due times."""
+    """Shown by a form before it is saved: the trigger in words and the next due times."""
 
     words: str
     dues: tuple[datetime, ...]
 
 
 def outlook(schedule: Schedule, now: datetime, *, count: int = 5) -> Outlook:
-    """Raises Refusal where the cron line cannot be read."""
+    """Raises Refusal if the cron line cannot be read."""
     return Outlook(trigger_in_words(schedule), tuple(islice(due_after(schedule, now), count)))
 
 

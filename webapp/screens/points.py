@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.varying import in_order as in_order
 from webapp.plans.varying import varying as varying
 
@@ -42,6 +42,12 @@ def in_words(point: Point, names: Iterable[str] = ()) -> str:
     main = [name for name in _NAMED_BY if not (name == "numjobs" and point.get(name) == 1)]
     named = [name for name in names or main if name in point]
     return " · ".join(_short(name, point[name]) for name in named)
+
+
+def in_full(point: Point) -> str:
+    """The main factors, and everything that does not belong to the workload: settings, layout, purge."""
+    others = [name for name, factor in FACTORS.items() if name in point and factor.kind is not FactorKind.WORKLOAD]
+    return " · ".join([in_words(point), *(_short(name, point[name]) for name in others)])
 
 
 def sort_key(value: object) -> tuple[int, float, str]:

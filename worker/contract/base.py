@@ -15,7 +15,7 @@ MAX_HELLO_BYTES = 4 * 1024 * 1024
 
 
 class ContractError(ValueError):
-    """A message that is not of this contract. `code` is for machines, the text for people."""
+    """A message that violates the contract. `code` is for programs, the text for people."""
 
     code = "bad_message"
 
@@ -29,7 +29,7 @@ class VersionMismatch(ContractError):
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of everything that crosses the wire."""
+    """Base class of all messages and their parts."""
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -54,10 +54,10 @@ def encode(message: Message) -> bytes:
 
 
 def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
-    """Read one message that carries a `version`; raises ContractError in words a person can act on.
+    """Read one message that carries a `version`; raises ContractError with a sentence that says what to do.
 
-    The version is looked at first, so a message of a newer contract is refused
-    for its version and not for the first field that is new in it.
+    The version is checked first, so a message of a newer contract is refused
+    for its version and not for its first unknown field.
     """
     raw = as_bytes(data, kind.__name__)
     if len(raw) > limit:
@@ -80,7 +80,7 @@ def is_id(text: str) -> bool:
 
 
 def as_bytes(data: bytes | str, what: str) -> bytes:
-    """Text as bytes. JSON can hold half of a surrogate pair, which no bytes stand for: a ContractError, too."""
+    """Text as bytes. JSON can contain half of a surrogate pair, which cannot be encoded: a ContractError."""
     try:
         return data.encode() if isinstance(data, str) else data
     except UnicodeEncodeError as error:
@@ -88,7 +88,7 @@ def as_bytes(data: bytes | str, what: str) -> bytes:
 
 
 def check_version(version: int, what: str) -> None:
-    """Refuse a version that this side does not speak, saying which side is to be upgraded."""
+    """Refuse a version that this side does not support, and say which side needs an upgrade."""
     if OLDEST_UNDERSTOOD <= version <= CONTRACT_VERSION:
         return
     older = "the sender" if version < OLDEST_UNDERSTOOD else "this side"
@@ -99,7 +99,7 @@ def check_version(version: int, what: str) -> None:
 
 
 def common_version(*, oldest: int, newest: int) -> int:
-    """The newest contract version that both this side and a peer (oldest to newest) speak."""
+    """The newest contract version that both this side and a peer (oldest to newest) support."""
     version = min(newest, CONTRACT_VERSION)
     if version < max(oldest, OLDEST_UNDERSTOOD):
         raise VersionMismatch(

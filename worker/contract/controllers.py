@@ -1,6 +1,6 @@
-"""RAID controllers and host bus adapters, with what is behind them. Unknown is None or "", never a guess.
+"""RAID controllers and host bus adapters, with their drives. Unknown is None or "", never a guess.
 
-Policies are in the same words whatever tool told them:
+Policies have the same values for all tools:
 
     write cache    write back | write through | always write back (also with a bad battery)
     read-ahead     none | read ahead | adaptive
@@ -18,35 +18,35 @@ Label = Annotated[str, Meta(max_length=200)]
 
 
 class PhysicalDrive(Message, frozen=True, kw_only=True):
-    """A drive as its controller sees it."""
+    """A physical drive, as its controller reports it."""
 
-    slot: Label  # enclosure:slot, port:box:bay, channel: as the tool names it
+    slot: Label  # enclosure:slot, port:box:bay, channel: as named by the tool
     model: Label = ""
     serial: Label = ""
     firmware: Label = ""
-    state: Label = ""  # in the tool's own words
+    state: Label = ""  # as the tool writes it
     size_bytes: Count | None = None
     medium: Label = ""  # HDD | SSD
     interface: Label = ""  # SAS | SATA | NVMe
-    link_bits_per_s: Count | None = None  # of a lane as negotiated, coding included
-    device: Label = ""  # kernel name, where the kernel sees the drive itself
+    link_bits_per_s: Count | None = None  # negotiated rate per lane, including encoding overhead
+    device: Label = ""  # kernel name, if the kernel sees the drive itself
 
 
 class VirtualDrive(Message, frozen=True, kw_only=True):
-    """What the controller shows to the host as one disk."""
+    """A disk that the controller presents to the host."""
 
-    number: Label  # as the tool takes it
+    number: Label  # in the tool's syntax
     target: Label = ""  # its SCSI target, or channel/id/lun
-    wwn: Label = ""  # as block devices spell theirs
+    wwn: Label = ""  # spelled as for block devices
     name: Label = ""
     level: Label = ""  # RAID0 … RAID60
     strip_bytes: Count | None = None  # on one drive
-    spans: Count | None = None  # of RAID 10, 50, 60: what is striped over; 1 of others
+    spans: Count | None = None  # of RAID 10, 50, 60: the number of striped sub-arrays; otherwise 1
     size_bytes: Count | None = None
-    state: Label = ""  # in the tool's own words
-    write_cache: Label = ""  # as it is set
-    write_cache_now: Label = ""  # as the controller works: a bad battery makes write through of write back
-    bad_battery: Label = ""  # what it is set to do then, where that is a choice of its own: cached | not cached
+    state: Label = ""  # as the tool writes it
+    write_cache: Label = ""  # as configured
+    write_cache_now: Label = ""  # active; with a bad battery, write back becomes write through
+    bad_battery: Label = ""  # the policy with a bad battery, if the controller has one: cached | not cached
     read_ahead: Label = ""
     io_policy: Label = ""
     disk_cache: Label = ""
@@ -55,16 +55,16 @@ class VirtualDrive(Message, frozen=True, kw_only=True):
 
 
 class Battery(Message, frozen=True, kw_only=True):
-    """What keeps the cache when the power fails."""
+    """The protection of the cache against power failure."""
 
     kind: Label = ""  # BBU | CacheVault | capacitor …, with its model
-    state: Label = ""  # in the tool's own words
+    state: Label = ""  # as the tool writes it
 
 
 class Controller(Message, frozen=True, kw_only=True):
-    address: Label  # PCI, "" where it could not be found out
-    tool: Label  # that told of it, with its version where it tells; "sysfs" for the kernel alone
-    number: Label = ""  # as the tool takes it
+    address: Label  # PCI, "" if unknown
+    tool: Label  # source of the data, with its version if known; "sysfs" for the kernel alone
+    number: Label = ""  # in the tool's syntax
     vendor: Label = ""
     model: Label = ""
     serial: Label = ""
@@ -78,4 +78,4 @@ class Controller(Message, frozen=True, kw_only=True):
     battery: Battery | None = None
     virtual_drives: tuple[VirtualDrive, ...] = ()
     physical_drives: tuple[PhysicalDrive, ...] = ()
-    problem: Text = ""  # why not more is known, in words
+    problem: Text = ""  # why data are missing, as a sentence

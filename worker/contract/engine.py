@@ -1,6 +1,6 @@
-"""What every engine's workload has in common: what it needs of a target, and what it does to it.
+"""The common part of all engines' workloads: what they need from a target, and what they do to it.
 
-The guard, previews and estimates know a workload only by these fields and properties. Bytes and seconds.
+The guard, previews and estimates use only these fields and properties. Units are bytes and seconds.
 """
 
 from enum import StrEnum
@@ -20,20 +20,20 @@ FileBytes = Annotated[int, Meta(ge=512, le=2**60, multiple_of=512)]
 class Buffers(StrEnum):
     """Content of the written data."""
 
-    INCOMPRESSIBLE = "incompressible"  # random, and no two blocks are alike: fio's scramble_buffers
-    REFILLED = "refilled"  # new random data for every I/O: costs fio's thread so much time that it slows fast drives
-    REPEATED = "repeated"  # one random buffer used again, a drive may deduplicate it
+    INCOMPRESSIBLE = "incompressible"  # random, all blocks different: fio's scramble_buffers
+    REFILLED = "refilled"  # new random data for every I/O; generating it takes so long that fast drives look slower
+    REPEATED = "repeated"  # the same random buffer for all blocks; a drive may deduplicate it
     ZEROES = "zeroes"
 
 
 class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
-    """Base of the engines' workloads; `recipes.workload_problems` checks what types cannot."""
+    """Base of the engines' workloads; `recipes.workload_problems` checks what the types cannot."""
 
-    size_bytes: FileBytes | None = None  # of each file; of the part of a device that is used; None: the whole device
+    size_bytes: FileBytes | None = None  # of each file, or of the used part of a device; None: the whole device
     files: Annotated[int, Meta(ge=1, le=1024)] = 1  # directories only
-    prefill: bool = True  # files are written once, whole, before they are first used
+    prefill: bool = True  # files are written completely before their first use
     buffers: Buffers = Buffers.INCOMPRESSIBLE
-    seed: Annotated[int, Meta(ge=0, le=2**53)] = 1  # of random offsets and data
+    seed: Annotated[int, Meta(ge=0, le=2**53)] = 1  # for random offsets and data
 
     @property
     def engine(self) -> str:
@@ -47,17 +47,17 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def writes(self) -> bool:
-        """Whether it overwrites what is on a block device or in a file."""
+        """Whether it overwrites a block device or an existing file."""
         raise NotImplementedError
 
     @property
     def uniform(self) -> bool:
-        """Whether it should run at one speed from start to end, so that anything else is worth a warning."""
+        """Whether a constant speed from start to end is expected, so that any change is worth a warning."""
         return True
 
     @property
     def words(self) -> str:
-        """What it does, in a word or two: `randwrite`, `file copy`."""
+        """A short name of the work: `randwrite`, `file copy`."""
         raise NotImplementedError
 
     @property
@@ -71,17 +71,17 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def write_share(self) -> float:
-        """Part of the moved bytes that is written, 0 to 1."""
+        """The written share of all moved bytes, 0 to 1."""
         raise NotImplementedError
 
     @property
     def moved_bytes(self) -> int | None:
-        """Bytes it reads and writes in all; None where a time ends it."""
+        """Total bytes read and written; None if a time limits it."""
         raise NotImplementedError
 
     @property
     def time_s(self) -> int:
-        """Seconds until a time ends it, with its ramp; 0 where an amount does."""
+        """Run time in seconds including the ramp; 0 if an amount limits it."""
         raise NotImplementedError
 
     @property
@@ -95,9 +95,9 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """What the host's engine must offer, in the words of `Capabilities.engines`."""
+        """Required features of the host's engine, see `Capabilities.engines`."""
         raise NotImplementedError
 
     def rated(self) -> Self:
-        """The workload without what does not decide how fast it is: amount, time, ramp and seed."""
+        """The workload without amount, time, ramp and seed, which do not determine its speed."""
         return msgspec.structs.replace(self, seed=1)

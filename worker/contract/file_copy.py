@@ -1,4 +1,4 @@
-"""Workload of the file copy engine: files of a directory are copied inside it, once."""
+"""Workload of the file copy engine: files are copied once inside their directory."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -16,11 +16,11 @@ class CopyMethod(StrEnum):
 
 
 class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
-    """Copies `files` files of `size_bytes` each. It ends when all are copied, and synced if `fsync`."""
+    """Copies `files` files of `size_bytes` each. It ends when all are copied and, with `fsync`, synced."""
 
     method: CopyMethod = CopyMethod.BUFFERED
     block_bytes: Annotated[int, Meta(ge=4096, le=64 * MIB, multiple_of=4096)] = MIB  # of each read and write
-    fsync: bool = True  # of each copy when it is complete; its time counts
+    fsync: bool = True  # of each complete copy; the time counts
 
     @property
     def direct(self) -> bool:
@@ -32,7 +32,7 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
 
     @property
     def uniform(self) -> bool:
-        """An fsync at the end of each file completes no reads or writes."""
+        """During the fsync at the end of each file, no reads or writes complete."""
         return False
 
     @property
@@ -45,7 +45,7 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
 
     @property
     def moved_bytes(self) -> int | None:
-        """A read and a write of every byte."""
+        """Each byte is read and written."""
         return 2 * self.files * (self.size_bytes or 0)
 
     @property
@@ -58,7 +58,7 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
 
     @property
     def space_bytes(self) -> int:
-        """Sources and copies."""
+        """Space for sources and copies."""
         return 2 * self.files * (self.size_bytes or 0)
 
     @property

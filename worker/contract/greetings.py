@@ -1,4 +1,4 @@
-"""How a host introduces itself, and what it gets for that: its token, its keys, the version to speak."""
+"""Registration of a host, and the reply: its token, the server's keys, the contract version."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Labe
 
 
 class Hello(Message, frozen=True, kw_only=True):
-    """Sent at start, after an inventory order, every minute while idle, and when the policy file changes."""
+    """Sent at start, after an inventory order, every minute while idle, and after a change of the policy file."""
 
     worker_version: Label
     oldest_contract: int
@@ -19,33 +19,33 @@ class Hello(Message, frozen=True, kw_only=True):
     inventory: Inventory
     capabilities: Capabilities
     targets: Annotated[tuple[PolicyTarget, ...], Meta(max_length=1000)]
-    health: Annotated[tuple[DriveHealth, ...], Meta(max_length=2000)] = ()  # as last asked; () before that
-    host_settings: Annotated[tuple[Label, ...], Meta(max_length=200)] = ()  # kernel-wide, that the policy lets change
-    journal: tuple[Id, ...] = ()  # attempts the worker has not finished reporting
-    trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys it trusts now
-    policy_problem: Text = ""  # why the policy file allows nothing, in words
+    health: Annotated[tuple[DriveHealth, ...], Meta(max_length=2000)] = ()  # as last read; () before the first reading
+    host_settings: Annotated[tuple[Label, ...], Meta(max_length=200)] = ()  # kernel-wide, allowed by the policy
+    journal: tuple[Id, ...] = ()  # attempts with unconfirmed reports
+    trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys that it trusts
+    policy_problem: Text = ""  # why the policy file allows nothing, as a sentence
     version: int = OLDEST_UNDERSTOOD
 
 
 class HelloReply(Message, frozen=True, kw_only=True):
-    contract: int  # the version to speak from now on
+    contract: int  # the contract version to use from now on
     server_time: float
     public_keys: dict[Id, str]  # key id -> base64 of the raw key: the keys to trust from now on
     message: Text = ""
-    token_due: bool = False  # fetch a new host token
+    token_due: bool = False  # request a new host token
     version: int = OLDEST_UNDERSTOOD
 
 
 class TokenRequest(Message, frozen=True, kw_only=True):
-    """Fetch the host's next token, with the one it has; only after a reply said `token_due`."""
+    """Request the host's next token with the current one; only after a reply with `token_due`."""
 
     version: int = CONTRACT_VERSION
 
 
 class TokenReply(Message, frozen=True, kw_only=True):
-    """The next token, and the broker's URL with the host's next password there. Its text leaves both out.
+    """The next token, and the broker's URL with the host's next password. Its repr contains neither.
 
-    The old ones open until this token was used once; asked again, there are others and these are dead.
+    The old ones stay valid until the first use of this token. A repeated request creates new ones and revokes these.
     """
 
     host_token: Annotated[str, Meta(min_length=20, max_length=200)]
@@ -57,7 +57,7 @@ class TokenReply(Message, frozen=True, kw_only=True):
 
 
 class Enrol(Message, frozen=True, kw_only=True):
-    """Trade a one-time token for the host's own. Its text leaves the token out."""
+    """Exchange a one-time token for the host's token. Its repr does not contain the token."""
 
     token: Annotated[str, Meta(min_length=10, max_length=200)]
     hostname: Label
@@ -71,7 +71,7 @@ class Enrol(Message, frozen=True, kw_only=True):
 
 
 class EnrolReply(Message, frozen=True, kw_only=True):
-    """The host's own token and broker user. Its text leaves both out."""
+    """The host's token and broker user. Its repr contains neither."""
 
     host: Id
     host_name: Label
@@ -86,7 +86,7 @@ class EnrolReply(Message, frozen=True, kw_only=True):
 
 
 class Problem(Message, frozen=True, kw_only=True):
-    """Body of every answer that is not 200."""
+    """The body of every response with a status other than 200."""
 
     code: Id
     message: Text

@@ -45,7 +45,7 @@ class Histogram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merge(histograms: Iterable[Histogram]) -> Histogram:
-    """The histogram of all I/Os of several."""
+    """The histogram of all I/Os of several histograms."""
     counts: dict[int, int] = {}
     for histogram in histograms:
         for latency, count in zip(histogram.latency_ns, histogram.counts, strict=True):
@@ -54,7 +54,7 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
     return Histogram(latency_ns=tuple(ordered), counts=tuple(counts[b] for b in ordered))
 
 
-MIN_BEYOND = 10  # I/Os on the smaller side of a percentile: fewer say little about it (our convention)
+MIN_BEYOND = 10  # I/Os on the smaller side of a percentile: with fewer it is not reliable (our convention)
 
 
 def least_count(percent: float) -> int:
@@ -64,5 +64,5 @@ def least_count(percent: float) -> int:
 
 
 def supported_percentile(histogram: Histogram, percent: float) -> int | None:
-    """The percentile in ns, or None where the interval holds too few I/Os for it."""
+    """The percentile in ns, or None if the interval has too few I/Os for it."""
     return histogram.percentile(percent) if histogram.total >= least_count(percent) else None

@@ -1,4 +1,4 @@
-"""Facts about a host, as its worker found them. Unknown is None or "", never a guess."""
+"""Facts about a host, as found by its worker. Unknown is None or "", never a guess."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class Cpu(Message, frozen=True, kw_only=True):
     governor: Label = ""
     energy_preference: Label = ""
     smt: bool | None = None  # simultaneous multithreading is switched on
-    mitigations: dict[Label, Label] = {}  # vulnerability -> what the kernel does about it
+    mitigations: dict[Label, Label] = {}  # vulnerability -> the kernel's mitigation
 
 
 class NumaNode(Message, frozen=True, kw_only=True):
@@ -30,30 +30,30 @@ class NumaNode(Message, frozen=True, kw_only=True):
 
 
 class MemoryModule(Message, frozen=True, kw_only=True):
-    """A filled slot, as the firmware's tables (SMBIOS type 17) tell of it."""
+    """A filled memory slot, from the firmware's tables (SMBIOS type 17)."""
 
     slot: Label
     bank: Label = ""
     size_bytes: Count
     kind: Label = ""  # DDR4 …
-    data_bits: int | None = None  # width of the channel without error correction
-    transfers_per_s: Count | None = None  # as configured now, else as the module is rated
+    data_bits: int | None = None  # channel width without error correction
+    transfers_per_s: Count | None = None  # configured rate, else the module's rated one
 
 
 class PcieLink(Message, frozen=True, kw_only=True):
-    """The link from a function to the one above it; of a function that is `downstream`, to the one below."""
+    """The link from a function to the one above it; for a `downstream` function, to the one below."""
 
     transfers_per_s: Count | None = None  # of each lane, now
     lanes: int | None = None
     max_transfers_per_s: Count | None = None  # of this function
     max_lanes: int | None = None
-    degraded: bool | None = None  # slower or narrower than both of its ends can be
-    payload_bytes: int | None = None  # largest packet payload that is set; needs root
+    degraded: bool | None = None  # slower or narrower than both ends support
+    payload_bytes: int | None = None  # configured maximum payload of a packet; needs root
     max_payload_bytes: int | None = None
 
 
 class PciFunction(Message, frozen=True, kw_only=True):
-    """A storage controller, an NVMe drive, or a bridge on the way to one."""
+    """A storage controller, an NVMe drive, or a bridge on the path to one."""
 
     address: Label  # 0000:01:00.0
     parent: Label = ""  # address of the bridge above it, "" at the root complex
@@ -61,18 +61,18 @@ class PciFunction(Message, frozen=True, kw_only=True):
     vendor_id: Label
     device_id: Label
     subsystem: Label = ""  # vendor:device
-    model: Label = ""  # where the host has pci.ids, or the driver tells
+    model: Label = ""  # if the host has pci.ids, or from the driver
     firmware: Label = ""
     driver: Label = ""
     driver_version: Label = ""
     numa_node: int | None = None
     interrupts: tuple[int, ...] = ()
-    link: PcieLink | None = None  # None where it is not PCI Express
+    link: PcieLink | None = None  # None if it is not PCI Express
     downstream: bool = False  # a root port, or a switch's port towards a drive: the upper end of its link
 
 
 class Geometry(Message, frozen=True, kw_only=True):
-    """How an assembled device (md, dm) is put together."""
+    """The structure of an assembled device (md, dm)."""
 
     level: Label  # raid0 … raid10, linear, striped, crypt …
     members: int
@@ -98,7 +98,7 @@ class Kernel(Message, frozen=True, kw_only=True):
 
 
 class Holder(Message, frozen=True, kw_only=True):
-    """What keeps a block device busy: a mount, swap, or a device built on top of it."""
+    """A use of a block device: a mount, swap, or a device on top of it."""
 
     kind: Label  # mount | swap | holder | open
     detail: Text
@@ -110,7 +110,7 @@ class BlockDevice(Message, frozen=True, kw_only=True):
     kind: Label  # disk | partition | loop | raid | dm …
     major_minor: Label
     stable_id: Name
-    parents: tuple[Label, ...] = ()  # kernel names of what it lies on
+    parents: tuple[Label, ...] = ()  # kernel names of the devices below it
     model: Label = ""
     serial: Label = ""
     firmware: Label = ""
@@ -125,11 +125,11 @@ class BlockDevice(Message, frozen=True, kw_only=True):
     backing_file: Label = ""  # loop devices
     signature: Label = ""  # file system or partition table found on it
     holders: tuple[Holder, ...] = ()
-    wwn: Label = ""  # world-wide name, as /dev/disk/by-id spells it
-    controller: Label = ""  # PCI address of the function it is behind
-    link_bits_per_s: Count | None = None  # of each lane of its SATA or SAS link, coding included
+    wwn: Label = ""  # world-wide name, spelled as in /dev/disk/by-id
+    controller: Label = ""  # PCI address of its controller
+    link_bits_per_s: Count | None = None  # per lane of its SATA or SAS link, including encoding overhead
     link_lanes: int | None = None
-    write_cache: Label = ""  # write back | write through, as the kernel takes it
+    write_cache: Label = ""  # write back | write through, as seen by the kernel
     minimum_io_bytes: int | None = None
     optimal_io_bytes: int | None = None  # of an array: the full stripe
     geometry: Geometry | None = None
@@ -144,53 +144,53 @@ class Inventory(Message, frozen=True, kw_only=True):
     kernel: Kernel
     block_devices: tuple[BlockDevice, ...]
     numa_nodes: tuple[NumaNode, ...] = ()
-    memory_modules: tuple[MemoryModule, ...] = ()  # () where the firmware's tables cannot be read
+    memory_modules: tuple[MemoryModule, ...] = ()  # () if the firmware's tables cannot be read
     pci: tuple[PciFunction, ...] = ()
     file_systems: tuple[FileSystem, ...] = ()
     controllers: tuple[Controller, ...] = ()  # RAID controllers and host bus adapters
 
 
 class DriveHealth(Message, frozen=True, kw_only=True):
-    """What a drive told of itself when it was last asked. It changes by itself, so it is no part of the inventory."""
+    """The last reading of a drive's health. It changes by itself, so it is not part of the inventory."""
 
     device: Label  # kernel name
     serial: Label
-    tool: Label = ""  # which asked, with its version where it tells; "" if none could
+    tool: Label = ""  # the tool, with its version if known; "" if no tool worked
     healthy: bool | None = None  # the drive's own verdict
     temperature_c: int | None = None
-    percent_used: int | None = None  # of its rated endurance; may be over 100
-    host_written_bytes: Count | None = None  # None: it does not tell, or in no unit that is known
-    host_unit_bytes: Count | None = None  # what one count of it stands for
+    percent_used: int | None = None  # of its rated endurance; may exceed 100
+    host_written_bytes: Count | None = None  # None: not reported, or in an unknown unit
+    host_unit_bytes: Count | None = None  # bytes per count
     media_written_bytes: Count | None = None
     media_unit_bytes: Count | None = None
-    host_pages: Count | None = None  # pages programmed for hosts' data; their size is not told
-    media_pages: Count | None = None  # pages programmed in all
+    host_pages: Count | None = None  # pages programmed for hosts' data; the page size is unknown
+    media_pages: Count | None = None  # all programmed pages
     power_on_hours: Count | None = None
     media_errors: Count | None = None
     warnings: tuple[Text, ...] = ()
-    problem: Text = ""  # why it could not be asked, or tells nothing
+    problem: Text = ""  # why it could not be read, or reported nothing
 
 
 QUARANTINED = "Quarantined: "  # start of `PolicyTarget.problem` while a program on the drive cannot be killed
 
 
 class PolicyTarget(Message, frozen=True, kw_only=True):
-    """A line of the host's own policy file, as the worker understood it."""
+    """An entry of the host's policy file, as read by the worker."""
 
     id: Id  # short name given in the policy file
     kind: TargetKind
     path: Path  # of a pool: /dev
-    stable_id: Name  # of a pool: another one with each change of its drives
+    stable_id: Name  # of a pool: changes with its drives
     serial: Annotated[str, Meta(max_length=100)] = ""
     destroy: bool = False  # a block device's content may be overwritten
     settings: tuple[Label, ...] = ()  # names of settings that may be changed
-    max_write_bytes: Count | None = None  # what one run may write to each drive under it; None: not limited
-    present: bool = False  # it is there now and is what the policy says
-    problem: Text = ""  # why not, in words
+    max_write_bytes: Count | None = None  # maximum that one run may write to each drive under it; None: no limit
+    present: bool = False  # it exists now and matches the policy
+    problem: Text = ""  # why not, as a sentence
     size_bytes: Count = 0  # of the device; free space for a directory
-    device: Label = ""  # kernel name of the block device it is or lies on, "" if none
-    purges: Annotated[tuple[PurgeOffer, ...], Meta(max_length=20)] = ()  # of a drive that may be destroyed
-    # Block: the device node that the path leads to now, which is what fio is given. Slot: /<tool>/<controller>/<slot>.
+    device: Label = ""  # kernel name of the block device that it is or is on, "" if none
+    purges: Annotated[tuple[PurgeOffer, ...], Meta(max_length=20)] = ()  # of a drive that may be overwritten
+    # Block: the device node to which the path leads now; fio gets it. Slot: /<tool>/<controller>/<slot>.
     opens: Path | None = None
     model: Label = ""
     firmware: Label = ""
@@ -200,15 +200,15 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
 class EngineOffer(Message, frozen=True, kw_only=True):
     """An engine that works on this host."""
 
-    version: Label  # as its program says it
-    features: tuple[Label, ...]  # what workloads may ask for: `Workload.features`
+    version: Label  # as reported by its program
+    features: tuple[Label, ...]  # features that workloads may use: `Workload.features`
 
 
 class Capabilities(Message, frozen=True, kw_only=True):
-    """What this host can run; the server offers only this."""
+    """What this host can run; the server offers nothing else."""
 
     engines: dict[Name, EngineOffer]  # by name; an engine that does not work here is left out
-    settings: tuple[Label, ...]  # names of settings this worker knows; of the host's own those that are there
+    settings: tuple[Label, ...]  # names of settings that this worker knows; of host-wide ones, only those that exist
     as_root: bool
     layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, vd, lvm, share, and file systems
-    isolation: Label  # cgroup2 | cgroup1 | process tree: how fio is kept together
+    isolation: Label  # how fio's processes are controlled: cgroup2 | cgroup1 | process tree

@@ -1,4 +1,4 @@
-"""What an attempt has to tell, item by item: from its acceptance to its end."""
+"""The items of an attempt's reports, from its acceptance to its end."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
 
 class LatencyKind(StrEnum):
     LAT = "lat"  # fio's total latency
-    CLAT = "clat"  # completion latency, where fio keeps no total
+    CLAT = "clat"  # completion latency, if fio measures no total
 
 
 StreamNumber = Annotated[int, Meta(ge=0, le=63)]
@@ -50,14 +50,14 @@ class PhaseName(StrEnum):
 
 
 class Phase(Message, tag="phase", frozen=True, kw_only=True):
-    """What the worker is doing now. Each phase fills the fields that it has; the reader makes the sentence."""
+    """The worker's current phase. Each phase uses its own fields; the reader builds the sentence."""
 
     at: float
     name: PhaseName
     target: Text = ""  # purge: path of the drive
     method: PurgeMethod | None = None  # purge
-    expected_s: Number | None = None  # purge: how long the drive says that it takes
-    layout: Text = ""  # layout: what is built, as in a plan
+    expected_s: Number | None = None  # purge: the duration that the drive reports
+    layout: Text = ""  # layout: its line, as in a plan
     stream: StreamNumber | None = None  # prefill
     files: Count | None = None  # prefill: how many files are written; 0 for a device
     file_bytes: Count | None = None  # prefill: size of each file, or of the part of the device; None: the whole device
@@ -65,7 +65,7 @@ class Phase(Message, tag="phase", frozen=True, kw_only=True):
 
 
 class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
-    """One setting, as asked for and as observed after writing."""
+    """One setting: the requested value, and the value read after writing."""
 
     at: float
     name: Name
@@ -74,36 +74,36 @@ class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
     asked: Text
     observed: Text
     meanwhile: bool = False  # read after the measurement: something else changed it from `before` to `observed`
-    took_s: Number | None = None  # of a layout that was built for this trial: with taking down what stood before
+    took_s: Number | None = None  # build time of a layout for this trial, including taking down the previous one
 
 
 class SettingRestored(Message, tag="restored", frozen=True, kw_only=True):
     at: float
     name: Name
     device: Label
-    value: Text  # what it was to be put back to
+    value: Text  # the value to restore
     observed: Text
     restored: bool
-    note: Text = ""  # why not, e.g. changed by somebody else since
+    note: Text = ""  # why not, e.g. changed by another program since
 
 
 class Purged(Message, tag="purged", frozen=True, kw_only=True):
-    """A drive was purged: what was sent, what was said, and what it reads as now."""
+    """A purge of a drive: the commands, the answer, and what the drive reads as now."""
 
     at: float
     device: Label
     serial: Label
     method: PurgeMethod
     commands: Annotated[tuple[Text, ...], Meta(max_length=20)]
-    said: Text = ""  # by the program, or by the drive
-    samples: Count  # evenly spread blocks that were read afterwards
+    said: Text = ""  # from the program, or from the drive
+    samples: Count  # number of evenly spread blocks read afterwards
     samples_not_zero: Count
-    zeros_promised: bool | None = None  # whether the drive says that it reads as zeros now; None: it does not say
+    zeros_promised: bool | None = None  # whether the drive reports that it reads as zeros now; None: not reported
     seconds: Number
 
 
 class Observed(Message, tag="observed", frozen=True, kw_only=True):
-    """The configuration under which the trial ran: everything a result depends on and that was really there."""
+    """The observed configuration of the trial: everything that its result depends on."""
 
     at: float
     facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
@@ -112,13 +112,13 @@ class Observed(Message, tag="observed", frozen=True, kw_only=True):
 class ReadingMoment(StrEnum):
     BEFORE = "before"  # the first writes of an attempt
     AFTER = "after"  # its last ones
-    CLOSED = "closed"  # when the run's settings were put back and its layouts taken down
+    CLOSED = "closed"  # after the run's settings were restored and its layouts taken down
 
 
 class DriveReading(Message, tag="drive_reading", frozen=True, kw_only=True):
-    """What a drive was written to in all, by the kernel's counter and by its own.
+    """The total bytes written to a drive, by the kernel's counter and by the drive's.
 
-    Taken around attempts that write, and not again where nothing was written since the last one of the run.
+    Read before and after attempts that write; skipped if nothing was written since the run's last reading.
     """
 
     at: float
@@ -127,32 +127,32 @@ class DriveReading(Message, tag="drive_reading", frozen=True, kw_only=True):
     drive: Name  # stable id
     serial: Label = ""
     model: Label = ""
-    boot_id: Label  # the kernel's counter begins anew with each
-    kernel_written_bytes: Count | None = None  # by this host; None where its kernel does not count
-    told: DriveHealth | None = None  # None: drives of its kind are not asked
+    boot_id: Label  # the kernel's counter restarts with each boot
+    kernel_written_bytes: Count | None = None  # by this host; None if its kernel does not count
+    told: DriveHealth | None = None  # None: drives of this kind are not read
 
 
 class SensorKind(StrEnum):
-    """What a value beside the I/O is, and in which unit."""
+    """The kinds of telemetry values, with their units."""
 
-    CPU_USER = "cpu_user"  # percent of one core's time over the interval, as all of cpu_
+    CPU_USER = "cpu_user"  # percent of one core's time in the interval, as all cpu_ kinds
     CPU_SYSTEM = "cpu_system"
     CPU_IRQ = "cpu_irq"  # hard and soft interrupts
     CPU_IOWAIT = "cpu_iowait"
     CPU_STEAL = "cpu_steal"  # taken by a hypervisor
-    INTERRUPTS = "interrupts"  # a second
+    INTERRUPTS = "interrupts"  # per second
     TEMPERATURE = "temperature"  # °C
     POWER = "power"  # W
     MEMORY = "memory"  # bytes
-    UTILISATION = "utilisation"  # percent of the time with I/O in flight, of a device under the target
-    QUEUE_DEPTH = "queue_depth"  # time-weighted mean of the same
+    UTILISATION = "utilisation"  # percent of the time with I/O in flight, for a device under the target
+    QUEUE_DEPTH = "queue_depth"  # time-weighted mean of I/Os in flight, for the same device
 
 
 MAX_SENSORS = 2048
 
 
 class Sensor(Message, frozen=True, kw_only=True):
-    """One thing that is read beside the I/O; `name` tells those of a kind apart: cpu3, sdb, package-0, dirty."""
+    """One source of telemetry; `name` distinguishes sensors of a kind: cpu3, sdb, package-0, dirty."""
 
     kind: SensorKind
     name: Label
@@ -166,7 +166,7 @@ class Unit(StrEnum):
 
 
 class Metric(Message, frozen=True, kw_only=True):
-    """A figure that an engine measures besides those that all have; its name is a key of `StreamResult.metrics`."""
+    """A metric of one engine, in addition to the common ones; its name is a key of `StreamResult.metrics`."""
 
     name: Name
     label: Label
@@ -179,13 +179,13 @@ class StreamStarted(Message, tag="stream_started", frozen=True, kw_only=True):
     stream: StreamNumber
     job_text: LongText
     command: tuple[Text, ...]
-    metrics: Annotated[tuple[Metric, ...], Meta(max_length=20)] = ()  # that its result will have
-    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MAX_SENSORS)] = ()  # of the attempt, with its first stream
+    metrics: Annotated[tuple[Metric, ...], Meta(max_length=20)] = ()  # metrics of its result
+    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MAX_SENSORS)] = ()  # of the attempt, first stream only
     kernel_log: bool = False  # whether the kernel's log is read during the attempt
 
 
 class DirectionSample(Message, frozen=True, kw_only=True):
-    """One direction in one interval."""
+    """One direction of one interval."""
 
     direction: Direction
     ios: Count  # completed in the interval
@@ -199,8 +199,8 @@ class DirectionSample(Message, frozen=True, kw_only=True):
 class DeviceSample(Message, frozen=True, kw_only=True):
     """From /sys/block/<name>/stat over the same interval.
 
-    Of the several devices under one file system together, `device` names all, the utilisation is their mean, the
-    rest are sums.
+    If several devices are under one file system, `device` names all of them, the utilisation is their mean, and the
+    other values are sums.
     """
 
     device: Label
@@ -226,25 +226,25 @@ class Sample(Message, tag="sample", frozen=True, kw_only=True):
     offset_ms: Milliseconds  # end of the interval, since the measured part began (after the ramp)
     length_ms: Milliseconds
     at: float  # Unix time of the interval's end
-    directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]  # all of the workload's, also without I/Os
+    directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]  # all of the workload, also without I/Os
     estimated: bool = False
     device: DeviceSample | None = None
-    # A value for each sensor of the stream's start, over the same interval; null where there is none in it.
+    # A value for each sensor of the stream's start, over the same interval; null without a value.
     telemetry: Annotated[tuple[float | None, ...], Meta(max_length=MAX_SENSORS)] = ()
 
 
 class KernelLine(Message, frozen=True, kw_only=True):
-    """A line of the kernel's log about trouble with storage."""
+    """A line of the kernel log about a storage error."""
 
-    sequence: Count  # the kernel's own number of it, since its start
+    sequence: Count  # the kernel's sequence number since boot
     at: float
-    level: Annotated[int, Meta(ge=0, le=7)]  # as syslog's: 3 error, 4 warning, 6 information
+    level: Annotated[int, Meta(ge=0, le=7)]  # syslog level: 3 error, 4 warning, 6 information
     text: Text
-    elsewhere: bool = False  # it names other devices of the host, and none of the trial's
+    elsewhere: bool = False  # it is about other devices of the host, not the trial's
 
 
 class KernelLog(Message, tag="kernel_log", frozen=True, kw_only=True):
-    """What the kernel said during the attempt, as it says it. A line that comes twice is kept once."""
+    """Kernel log lines during the attempt, unchanged. A line that is sent twice is stored once."""
 
     lines: Annotated[tuple[KernelLine, ...], Meta(min_length=1, max_length=200)]
 
@@ -271,7 +271,7 @@ class MediaType(StrEnum):
 
 
 class Attachment(Message, frozen=True, kw_only=True):
-    """A file that the engine made, such as its own result, kept as it is."""
+    """A file that the engine wrote, such as its own result, stored unchanged."""
 
     name: Annotated[str, Meta(max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*\.[a-z0-9]+\Z")]  # fio.json
     media_type: MediaType
@@ -286,17 +286,17 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     exit_code: int
     stderr: LongText
     directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
-    usr_cpu_percent: Number  # of one CPU, all processes of fio together: over 100 with several
+    usr_cpu_percent: Number  # percent of one CPU, all processes of the engine together: may exceed 100
     sys_cpu_percent: Number
     device: DeviceSample | None = None  # over the whole stream
-    samples: Count = 0  # how many were sent, so a gap would be seen
-    stalled_s: Number = 0  # the engine was killed after so long a stall; what was measured before it is the result
-    metrics: dict[Name, Number] = {}  # of the whole stream, by the names of its start
-    attachments: Annotated[tuple[Attachment, ...], Meta(max_length=8)] = ()  # each with a name of its own
+    samples: Count = 0  # number of sent samples, to detect missing ones
+    stalled_s: Number = 0  # the engine was killed after a stall of this length; the result covers the time before
+    metrics: dict[Name, Number] = {}  # values of the whole stream, by the names of its start
+    attachments: Annotated[tuple[Attachment, ...], Meta(max_length=8)] = ()  # each with a different name
 
 
 class Finished(Message, tag="finished", frozen=True, kw_only=True):
-    """The last item of an attempt. A failure has a code of `docs/message-contract.md` and words."""
+    """The last item of an attempt. A failure has a code of `docs/message-contract.md` and a sentence."""
 
     at: float
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""What the server may ask of a host: data, never commands. Signed as a whole (see `signing`)."""
+"""Orders of the server to a host: data, never commands. Each order is signed as a whole (see `signing`)."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -25,12 +25,12 @@ ORDER_TASK = "sweetspot.order"
 
 
 def queue_name(host_id: str) -> str:
-    """The host's own queue; its Redis user may touch no other."""
+    """The host's queue; its Redis user can access no other."""
     return f"host.{host_id}"
 
 
 class SettingRequest(Message, frozen=True, kw_only=True):
-    """Bring one setting to `value`: of the block device under a stream's target, its controller, or the host."""
+    """Set one setting to `value`: of the block device under a stream's target, of its controller, or of the host."""
 
     name: Name
     value: Annotated[str, Meta(max_length=200)]
@@ -40,8 +40,8 @@ class SettingRequest(Message, frozen=True, kw_only=True):
 class LayoutRequest(Message, frozen=True, kw_only=True):
     """Build a layout from drives of a pool before the streams run. Trials of the run with the same request share it.
 
-    The streams' target is the pool then: its kind is what the layout makes of it (a block device, or a directory
-    where there is a file system), and its path is not looked at.
+    The streams' target is then the pool. Its kind is that of the built layout (a block device, or a directory with a
+    file system), and its path is ignored.
     """
 
     layout: Layout
@@ -49,16 +49,16 @@ class LayoutRequest(Message, frozen=True, kw_only=True):
 
 
 class Arming(Message, frozen=True, kw_only=True):
-    """A person typed these serials: what is on the drives may be destroyed by this order."""
+    """Serials typed by a person: this order may overwrite these drives."""
 
     serials: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=64)]
     by: Name
-    until: float  # Unix time, s: runs that have not started by then destroy nothing
-    run_began: float | None = None  # Unix time, s; a run that began in time goes on to its end
+    until: float  # Unix time, s; a run must start before this time
+    run_began: float | None = None  # Unix time, s; a run that started in time may continue
 
 
 class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
-    """Common head. `attempt` is the id under which all reports about this order come back."""
+    """Common fields. All reports about the order have the id `attempt`."""
 
     host: Id
     attempt: Id
@@ -75,7 +75,7 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     layout: LayoutRequest | None = None
     drop_caches: bool = False
     purge: PurgeMethod | None = (
-        None  # of every block device under the streams, or drive of the layout, before anything else
+        None  # of all block devices under the streams or drives of the layout, before everything else
     )
     arming: Arming | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
@@ -83,7 +83,7 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
 
 
 class CloseRunOrder(Order, tag="close_run", frozen=True, kw_only=True):
-    """Put back every setting that the run changed, and take down every layout that it built."""
+    """Restore all settings that the run changed, and take down all layouts that it built."""
 
     run: Id
 
@@ -112,7 +112,7 @@ class SettingOrder(Order, tag="setting", frozen=True, kw_only=True):
 
 
 class InventoryOrder(Order, tag="inventory", frozen=True, kw_only=True):
-    """Look again and send a Hello."""
+    """Read the inventory again and send a Hello."""
 
 
 AnyOrder = TrialOrder | CloseRunOrder | InventoryOrder | PurgeOrder | SettingOrder

@@ -1,11 +1,11 @@
-"""Histograms as they travel and as they are kept: LEB128 varints, most of them of one byte.
+"""The packed form of histograms, in messages and in the database: LEB128 varints, most of them one byte long.
 
-First the number of buckets. Then for each bucket 2 × (count - 1), plus 1 where its midpoint is not as far from the one
-before as that was from its own: where fio's buckets of one width follow each other, they are. Then, for those in turn,
-how far it is; the first is measured from 0. The empty histogram is b"".
+The first number is the number of buckets. Then follows for each bucket 2 × (count - 1), plus 1 if its distance to the
+previous midpoint differs from the previous distance; neighbouring buckets of fio often have the same width. Then follow
+these different distances in order; the first one is the distance from 0. The empty histogram is b"".
 
-fio's seconds are about as short so as by zlib, which would cost the server a fifth of the time of a backlog. The host
-packs, once a second for each direction; the server checks what came and keeps the very bytes.
+This is about as short as zlib, which would take a fifth of the server's time in a backlog. The host packs once a second
+for each direction; the server checks the bytes and stores them unchanged.
 """
 
 import re
@@ -25,16 +25,16 @@ MAX_PACKED_BYTES = 32 * 1024
 # In JSON as base64 (RFC 4648).
 Packed = Annotated[bytes, Meta(max_length=MAX_PACKED_BYTES)]
 
-_REMEMBERED_BYTES = 2  # nearly all numbers have no more
+_REMEMBERED_BYTES = 2  # nearly all numbers are this short
 _REMEMBERED = 2 ** (7 * _REMEMBERED_BYTES)
 
 
 class BadPacking(ValueError):
-    """These bytes were not written by `pack`."""
+    """The bytes were not written by `pack`."""
 
 
 def pack(histogram: Histogram) -> bytes:
-    """The bytes of a histogram, see `unpack`. Raises ValueError where a bucket is empty."""
+    """The packed histogram, see `unpack`. Raises ValueError if a bucket is empty."""
     if not histogram.latency_ns:
         return b""
     if min(histogram.counts) < 1:
@@ -68,7 +68,7 @@ def unpack(data: bytes | memoryview) -> Histogram:
 
 
 class _Varints(dict[int, bytes]):
-    """The bytes of each number. A look-up is several times quicker than working them out."""
+    """The bytes of each number. A table look-up is several times faster than computing them."""
 
     def __missing__(self, number: int) -> bytes:
         packed, rest = bytearray(), number
@@ -92,7 +92,7 @@ _NUMBER = re.compile(rb"[\x80-\xff]*[\x00-\x7f]")
 
 
 class _Numbers(dict[bytes, int]):
-    """The number of each text, the other way round."""
+    """The number of each byte string."""
 
     def __missing__(self, packed: bytes) -> int:
         number = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(packed))

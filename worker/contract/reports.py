@@ -1,4 +1,4 @@
-"""What a host tells the server, over HTTP with its own token.
+"""Reports of a host to the server, over HTTP with the host's token.
 
 A report carries numbered batches. Batches of one (attempt, host) are numbered from 1
 without gaps and are taken in order: the server confirms the highest number up to which
@@ -22,17 +22,17 @@ class LogLevel(StrEnum):
 
 
 class LogLine(Message, frozen=True, kw_only=True):
-    """A line of the worker's own log."""
+    """A line of the worker's log."""
 
     number: Count  # from 1 within the session
     at: float
     level: LogLevel
     text: Text
-    attempt: Annotated[str, Meta(max_length=64)] = ""  # the order it is about
+    attempt: Annotated[str, Meta(max_length=64)] = ""  # the order that it is about
 
 
 class WorkerLog(Message, frozen=True, kw_only=True):
-    """What the worker wrote to its log lately. A line that comes twice (same session and number) is kept once."""
+    """Recent lines of the worker's log. A line that is sent twice (same session and number) is stored once."""
 
     session: Id  # one process of the worker
     lines: Annotated[tuple[LogLine, ...], Meta(min_length=1, max_length=200)]
@@ -48,11 +48,11 @@ MAX_REPORT_BATCHES = 5000
 
 
 class Report(Message, frozen=True, kw_only=True):
-    """One exchange. An attempt in `active` has its lease renewed even if it has nothing to say."""
+    """One report. The leases of attempts in `active` are renewed even without batches."""
 
     batches: Annotated[tuple[Batch, ...], Meta(max_length=MAX_REPORT_BATCHES)] = ()
     active: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()
-    spool_bytes: Count = 0  # what waits on the host's disk beyond this report
+    spool_bytes: Count = 0  # what waits on the host's disk after this report
     log: WorkerLog | None = None
     version: int = CONTRACT_VERSION
 
@@ -62,14 +62,14 @@ class Refusal(Message, frozen=True, kw_only=True):
 
     code: Id
     message: Text
-    seq: Count = 0  # the batch that was refused, and with it all later ones; 0 where the report held none
+    seq: Count = 0  # the first refused batch; later ones are refused too; 0 if the report had none
 
 
 class AttemptReply(Message, frozen=True, kw_only=True):
-    """Everything up to `confirmed_seq` is committed; send on from the next number.
+    """Everything up to `confirmed_seq` is committed; continue with the next number.
 
-    With a `refusal` nothing more of this attempt will be taken: the worker stops it
-    and sets its unconfirmed batches aside.
+    With a `refusal`, the server accepts nothing more of this attempt: the worker stops it
+    and moves its unconfirmed batches aside.
     """
 
     attempt: Id

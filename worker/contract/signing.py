@@ -17,13 +17,13 @@ class BadSignature(ContractError):
 
 
 class WrongOrder(ContractError):
-    """Signed by the server, but not for this host or not for now."""
+    """Signed by the server, but for another host or another time."""
 
     code = "wrong_order"
 
 
 class Envelope(Message, frozen=True, kw_only=True):
-    """An order as it lies in the broker: its exact text and the signature over that text."""
+    """An order in the broker: its exact text and the signature of the text."""
 
     key_id: Id
     order: str
@@ -52,7 +52,7 @@ def seal(order: AnyOrder, private_key: bytes) -> str:
 def unseal(text: str, *, host: str, public_keys: Mapping[str, bytes], now: float) -> AnyOrder:
     """Verify and read an order meant for `host`; `public_keys` maps key id to raw key.
 
-    Nothing of the order is decoded before its signature holds. Raises ContractError.
+    The order is decoded only after its signature was verified. Raises ContractError.
     """
     envelope = decode(text, Envelope, limit=2 * MAX_ORDER_BYTES)
     public_key = public_keys.get(envelope.key_id)

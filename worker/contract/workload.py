@@ -1,4 +1,4 @@
-"""The workloads of the engines, and the streams that run them: the field's own words; bytes, ns, s."""
+"""The workloads of the engines, and the streams that run them. Units: bytes, ns, s."""
 
 from enum import StrEnum
 from typing import Annotated, Self
@@ -51,14 +51,14 @@ class IoEngine(StrEnum):
 
 
 class SyncDepth(StrEnum):
-    """What an engine without a queue (psync) does when a depth above 1 is asked for."""
+    """What an engine without a queue (psync) does with a requested depth above 1."""
 
-    REFUSE = "refuse"  # the workload is invalid, said by name
-    THREADS = "threads"  # one thread for each unit of depth: numjobs x iodepth threads of depth 1
+    REFUSE = "refuse"  # the workload is refused
+    THREADS = "threads"  # numjobs x iodepth threads of depth 1
 
 
 class Sync(StrEnum):
-    """fio's `sync`: flags the file is opened with."""
+    """fio's `sync`: flags for opening the file."""
 
     NONE = "none"
     SYNC = "sync"
@@ -73,19 +73,19 @@ class UringOptions(Message, frozen=True, kw_only=True):
     nonvectored: bool = False
 
     def wanted(self) -> tuple[str, ...]:
-        """Names of the features that are switched on."""
+        """Names of the enabled features."""
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 
 
 class CpusPolicy(StrEnum):
-    """fio's `cpus_allowed_policy`: every job on any of the processors, or one after the other on one each."""
+    """fio's `cpus_allowed_policy`: all jobs on any of the processors, or each job on one processor in turn."""
 
     SHARED = "shared"
     SPLIT = "split"
 
 
 class Placement(Message, frozen=True, kw_only=True):
-    """Where and with which weight fio's own processes run. They end with fio, so nothing is to be put back."""
+    """Processors and priority of fio's processes. They end with fio, so nothing must be restored."""
 
     nice: Annotated[int, Meta(ge=-20, le=19)] = 0
     ionice: Annotated[str, Meta(pattern=r"^(none|idle|be/[0-7]|rt/[0-7])\Z")] = "none"  # class and level, as ionice(1)
@@ -98,18 +98,18 @@ BlockBytes = Annotated[int, Meta(ge=512, le=16 * MIB, multiple_of=512)]
 
 
 class BlockShare(Message, frozen=True, kw_only=True):
-    """One part of fio's bssplit."""
+    """One entry of fio's bssplit."""
 
     block_bytes: BlockBytes
     percent: Annotated[int, Meta(ge=1, le=100)]
 
 
 class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
-    """Exactly one of `runtime_s` and `amount_bytes` stops it."""
+    """Exactly one of `runtime_s` and `amount_bytes` limits it."""
 
     pattern: Pattern
     block_bytes: BlockBytes = 4 * KIB
-    block_split: Annotated[tuple[BlockShare, ...], Meta(max_length=64)] = ()  # wins over block_bytes
+    block_split: Annotated[tuple[BlockShare, ...], Meta(max_length=64)] = ()  # replaces block_bytes
     read_percent: Annotated[int, Meta(ge=0, le=100)] | None = None  # mixed patterns only
     ioengine: IoEngine = IoEngine.IO_URING
     uring: UringOptions = UringOptions()
@@ -121,7 +121,7 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
     fsync_every: Annotated[int, Meta(ge=0, le=2**31)] = 0  # fio's fsync=N writes, 0 is never
     end_fsync: bool = False
     runtime_s: Annotated[int, Meta(ge=1, le=30 * 86400)] | None = None
-    amount_bytes: Annotated[int, Meta(ge=512, le=2**60)] | None = None  # in all, over all jobs
+    amount_bytes: Annotated[int, Meta(ge=512, le=2**60)] | None = None  # total of all jobs
     ramp_s: Annotated[int, Meta(ge=0, le=86400)] = 0
     placement: Placement = Placement()
 
@@ -132,7 +132,7 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
     @property
     def depth(self) -> int:
-        """I/Os in flight in all, as asked for: numjobs x iodepth."""
+        """Total requested I/Os in flight: numjobs x iodepth."""
         return self.numjobs * self.iodepth
 
     @property
@@ -186,18 +186,18 @@ class TargetKind(StrEnum):
     BLOCK = "block"
     DIRECTORY = "directory"
     FILE = "file"
-    POOL = "pool"  # drives that layouts are built from: in a policy, never in a stream
-    SLOT = "slot"  # a drive that only its RAID controller sees, to build virtual drives from; never in a stream
+    POOL = "pool"  # drives for layouts; in a policy, never in a stream
+    SLOT = "slot"  # a drive that only its RAID controller sees, for virtual drives; never in a stream
 
 
 class TargetRef(Message, frozen=True, kw_only=True):
-    """A target as the server knows it; the worker holds it against its own policy and what is there."""
+    """A target as known to the server; the worker checks it against its policy and the actual devices."""
 
     id: Id  # the entry of the host's policy file
     kind: TargetKind
     path: Path
     stable_id: Name  # wwn-…, nvme-eui…, loop:<backing file>, dir:<path>, file:<path>
-    serial: Annotated[str, Meta(max_length=100)] = ""  # the drive's own; where it has none, its stable id
+    serial: Annotated[str, Meta(max_length=100)] = ""  # the drive's serial, else its stable id
 
 
 class Stream(Message, frozen=True, kw_only=True):

@@ -133,12 +133,19 @@ def known(asked: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tupl
 
 
 def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: list[SettingRecord]) -> None:
-    if _must_start_afresh(writer.baselines(), wanted):
-        _restore(writer, tuple(writer.baselines()), records)
+    kept = writer.baselines()
+    changed = {key for key, request in wanted.items() if not _is_own(kept.get(key), request)}
+    if _must_start_afresh(kept, wanted):
+        _restore(writer, tuple(kept), records)
     else:
-        _restore(writer, tuple(key for key in writer.baselines() if key not in wanted), records, keep_effects=wanted)
+        _restore(writer, tuple(key for key in kept if key not in changed), records, keep_effects=changed)
     for key in sorted(wanted, key=rank):
         apply(writer, wanted[key].setting, wanted[key].value, records)
+
+
+def _is_own(kept: Baseline | None, request: WantedSetting) -> bool:
+    """True if the host's own value is requested again: it is restored with all that its change disturbed."""
+    return kept is not None and request.setting.shown(kept.before) == request.value
 
 
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: WantedSettings) -> bool:

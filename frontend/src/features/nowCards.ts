@@ -1,4 +1,4 @@
-/** Cards of hosts at work on the overview: live IOPS and p99 with a minute of history each. */
+/** Cards of busy hosts on the overview: live IOPS and p99, each with a minute of history. */
 
 import { setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
@@ -16,7 +16,7 @@ export function initNowCards(): void {
   for (const [url, cards] of byRun) followRun(url, cards);
 }
 
-/** A run may work on several hosts: it is asked for once, each card takes what is its host's. */
+/** A run may use several hosts: it is requested once, and each card shows its host's part. */
 function followRun(url: string, cards: readonly HTMLElement[]): void {
   const kept: LiveSample[] = [];
   let cursor = "";
@@ -46,8 +46,8 @@ export interface Second {
   readonly p99Ns: number | null;
 }
 
-/** The second's value is that of the sample that covers its middle. Rates of directions and streams add up, of the
- * percentiles the worst counts. */
+/** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
+ * percentiles, the largest is shown. */
 export function bySecond(samples: readonly LiveSample[]): Second[] {
   const seconds = new Map<string, Second>();
   for (const sample of samples) {
@@ -90,7 +90,7 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   );
 }
 
-/** Points of a polyline in a box of 120 × 28, from zero. */
+/** Points of a polyline in a box of 120 × 28; the axis starts at zero. */
 export function sparkline(values: readonly number[]): string {
   const top = Math.max(...values, 1e-9);
   const step = 120 / (KEPT - 1);

@@ -1,4 +1,4 @@
-/** Small things that every page may have. */
+/** Features that any page may use. */
 
 const STEPS: readonly (readonly [number, Intl.RelativeTimeFormatUnit])[] = [
   [86400 * 365, "year"],
@@ -15,13 +15,13 @@ export function relative(secondsAgo: number): string {
   return new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-Math.trunc(secondsAgo / size), unit);
 }
 
-/** Times are relative, with the absolute one in the viewer's zone on hover; `data-absolute` the other way round. */
+/** Times are relative, with the absolute time in the viewer's zone on hover; with `data-absolute` the other way round. */
 export function initTimes(): void {
   paintTimes();
   window.setInterval(paintTimes, 10_000);
 }
 
-/** Also for times that have come to the page since. */
+/** Also for times that were added to the page later. */
 export function paintTimes(): void {
   for (const time of document.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
     const at = new Date(time.dateTime);
@@ -35,7 +35,7 @@ export function paintTimes(): void {
   }
 }
 
-/** Buttons that copy the text of the element they name. */
+/** Buttons that copy the text of the element in their attribute. */
 export function initCopy(root: ParentNode = document): void {
   for (const button of root.querySelectorAll<HTMLButtonElement>("[data-copy]")) {
     button.addEventListener("click", async () => {
@@ -54,7 +54,7 @@ export function initCopy(root: ParentNode = document): void {
   }
 }
 
-/** Buttons that open the dialog they name, and buttons in it that close it. */
+/** Buttons that open the dialog in their attribute, and buttons in the dialog that close it. */
 export function initDialogs(): void {
   document.addEventListener("click", (event) => {
     if (!(event.target instanceof Element)) return;
@@ -65,7 +65,7 @@ export function initDialogs(): void {
   });
 }
 
-/** Forms of filters are sent as soon as a choice is made; empty fields stay out of the address. */
+/** Filter forms are sent after each choice; empty fields are left out of the address. */
 export function initFilters(): void {
   for (const form of document.querySelectorAll<HTMLFormElement>("form[data-filters]")) {
     form.addEventListener("change", () => form.requestSubmit());
@@ -77,7 +77,7 @@ export function initFilters(): void {
   }
 }
 
-/** The list of pages on a narrow screen. */
+/** The menu of pages on a narrow screen. */
 export function initMenu(): void {
   const button = document.getElementById("menu-toggle");
   const menu = document.getElementById("menu");
@@ -88,7 +88,7 @@ export function initMenu(): void {
   });
 }
 
-/** The menu of the person: another click or Escape closes it. */
+/** The user menu: a click elsewhere or Escape closes it. */
 export function initPersonMenu(): void {
   const menu = document.querySelector<HTMLDetailsElement>(".person-menu");
   if (!menu) return;
@@ -102,7 +102,7 @@ export function initPersonMenu(): void {
   });
 }
 
-/** `/` leads to the search box, from everywhere that takes no text itself. */
+/** `/` moves the focus to the search box, unless the focus is in a text field. */
 export function initSearchKey(): void {
   const box = document.getElementById("search");
   if (!(box instanceof HTMLInputElement)) return;

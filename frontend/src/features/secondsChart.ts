@@ -186,7 +186,7 @@ export class SecondsChart {
     chart.ctx.restore();
   }
 
-  /** Draws what the store holds now. */
+  /** Draws the current content of the store. */
   draw(): void {
     const span = this.store.span();
     const empty = find("seconds-empty", HTMLElement);
@@ -269,7 +269,7 @@ function rightAxis(): object {
   };
 }
 
-/** Whose line it is: the place of the host among those shown, and the stream, whose lines are the fainter the higher. */
+/** The line's host, by its index among the shown hosts, and its stream: higher numbers have fainter lines. */
 interface Owner {
   readonly direction: string;
   readonly host: number;
@@ -286,13 +286,13 @@ function dataset(line: Line, samples: readonly LiveSample[], { direction, host, 
     borderWidth: line.width ?? 1.5,
     borderDash: line.dash ?? (host > 0 ? [2 + host, 2] : []),
     yAxisID: line.axis ?? "y",
-    // a trial of one or two seconds is a dot or two, not nothing
+    // a trial of one or two seconds is drawn as dots
     pointRadius: samples.length < 120 ? 1.5 : 0,
     pointBackgroundColor: colour,
   };
 }
 
-/** As two hexadecimal digits: three quarters of the stream before, at least a third. */
+/** The opacity as two hexadecimal digits: three quarters of the previous stream's, at least a third. */
 function opacity(stream: number): string {
   return Math.round(255 * Math.max(1 / 3, 0.75 ** stream))
     .toString(16)

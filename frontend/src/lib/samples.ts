@@ -1,4 +1,4 @@
-/** The seconds of a run as they arrive: unique, in order, in lines that break where nothing was measured. */
+/** The samples of a run as they arrive: unique, ordered by time, in lines with a gap where nothing was measured. */
 
 import type { LiveSample, LiveSensors } from "../payloads/live";
 
@@ -31,7 +31,7 @@ function beginOf(sample: LiveSample): number {
   return sample.at_s - sample.length_ms / 1000;
 }
 
-/** At its place in time; nearly always the last. */
+/** Inserts it in order of time; nearly always at the end. */
 function insertInto(lines: Map<string, LiveSample[]>, name: string, sample: LiveSample): void {
   const line = lines.get(name) ?? [];
   if (line.length === 0) lines.set(name, line);
@@ -43,13 +43,13 @@ function insertInto(lines: Map<string, LiveSample[]>, name: string, sample: Live
 export class SampleStore {
   private readonly known = new Set<string>();
   private readonly lines = new Map<string, LiveSample[]>();
-  /** Seconds with telemetry values, by host, and which sensors have told any. */
+  /** Seconds with telemetry values, by host, and the sensors that have had a value. */
   private readonly read = new Map<string, LiveSample[]>();
   private readonly heard = new Set<string>();
-  /** Of each attempt: where a sensor's value stands among those of a second, by panel and name. */
+  /** For each attempt: the index of a sensor's value in a sample, by panel and name. */
   private readonly places = new Map<string, ReadonlyMap<string, number>>();
 
-  /** Takes what is new; the same second twice is one second. Returns how many were new. */
+  /** Adds new samples and ignores known ones. Returns the number of new ones. */
   add(samples: readonly LiveSample[]): number {
     let added = 0;
     for (const sample of samples) {
@@ -62,7 +62,7 @@ export class SampleStore {
     return added;
   }
 
-  /** Takes the names of what attempts' telemetry values are of. */
+  /** Adds the names of the sensors of attempts. */
   addSensors(attempts: readonly LiveSensors[]): void {
     for (const each of attempts) {
       const places = each.sensors.map(({ panel, name }, place): [string, number] => [`${panel}\t${name}`, place]);
@@ -70,7 +70,7 @@ export class SampleStore {
     }
   }
 
-  /** Names of a panel's sensors that have told anything on a host, in the order in which they were named. */
+  /** Names of a panel's sensors that have had a value on a host, in the order of their first appearance. */
   sensors(host: string, panel: string): string[] {
     const names = new Set<string>();
     for (const [attempt, places] of this.places) {
@@ -80,7 +80,7 @@ export class SampleStore {
     return [...names].filter((name) => this.heard.has(`${host}\t${panel}\t${name}`));
   }
 
-  /** Names and values of a panel's sensors in the second of one sample. */
+  /** Names and values of a panel's sensors in one sample. */
   told(sample: LiveSample, panel: string): [string, number][] {
     const places = this.places.get(attemptOf(sample)) ?? new Map<string, number>();
     return [...places].flatMap(([key, place]): [string, number][] => {
@@ -89,7 +89,7 @@ export class SampleStore {
     });
   }
 
-  /** Every second of a host with what one sensor told in it. */
+  /** The values of one sensor of a host, with their times. */
   readings(host: string, panel: string, name: string): { sample: LiveSample; value: number | null }[] {
     return (this.read.get(host) ?? []).map((sample) => {
       const place = this.places.get(attemptOf(sample))?.get(`${panel}\t${name}`) ?? -1;
@@ -111,7 +111,7 @@ export class SampleStore {
     return [...new Set([...this.lines.keys()].map((name) => name.split("\t")[0] ?? ""))].sort();
   }
 
-  /** Directions seen on a host, read first. */
+  /** Directions of a host's samples, read first. */
   directions(host: string): string[] {
     const seen = new Set([...this.lines.keys()].filter((name) => name.startsWith(`${host}\t`)));
     return ["read", "write", "trim"].filter((direction) =>
@@ -119,18 +119,18 @@ export class SampleStore {
     );
   }
 
-  /** Streams seen on a host: 0, and others where several targets were used at once. */
+  /** Streams of a host's samples: 0, and more if several targets were used at once. */
   streams(host: string): number[] {
     const seen = [...this.lines.keys()].map((name) => name.split("\t")).filter((parts) => parts[0] === host);
     return [...new Set(seen.map((parts) => Number(parts[2])))].sort((a, b) => a - b);
   }
 
-  /** Of one stream: streams of a trial are at work at the same time, each at a target of its own. */
+  /** The lines of one stream. The streams of a trial run at the same time, each on another target. */
   line(host: string, direction: string, stream = 0): readonly LiveSample[] {
     return this.lines.get(`${host}\t${direction}\t${stream}`) ?? [];
   }
 
-  /** What a stream's device did, each second once: both directions of a second carry the same figures. */
+  /** The device's figures of a stream, once per second: both directions of a second have the same ones. */
   deviceLine(host: string, stream = 0): readonly LiveSample[] {
     const seconds = new Map<string, LiveSample>();
     for (const direction of this.directions(host)) {
@@ -141,19 +141,19 @@ export class SampleStore {
     return [...seconds.values()].sort((a, b) => a.at_s - b.at_s);
   }
 
-  /** Every line of a host. */
+  /** All lines of a host. */
   everything(host: string): LiveSample[] {
     return [...this.lines].flatMap(([name, line]) => (name.startsWith(`${host}\t`) ? line : []));
   }
 
-  /** Trial, attempt and offset in ms of the latest sample, as 3/1/17004; "" while there is none. */
+  /** Trial, attempt and offset in ms of the newest sample, as 3/1/17004; "" without samples. */
   newest(): string {
     const last = [...this.lines.values()].map((line) => line[line.length - 1]).filter((each) => each !== undefined);
     const newest = last.sort((a, b) => b.at_s - a.at_s)[0];
     return newest ? `${newest.trial}/${newest.attempt}/${newest.offset_ms}` : "";
   }
 
-  /** First and last second held, or null while there is none. */
+  /** The first and the last time, or null without samples. */
   span(): { from: number; to: number } | null {
     const all = [...this.lines.values()].filter((line) => line.length > 0);
     if (all.length === 0) return null;
@@ -162,7 +162,7 @@ export class SampleStore {
     return { from: Math.min(...firsts), to: Math.max(...lasts) };
   }
 
-  /** The samples of all lines nearest to a time, at most a second and a half away. */
+  /** For each line, the sample nearest to a time, at most 1.5 s away. */
   at(time: number): LiveSample[] {
     const found: LiveSample[] = [];
     for (const line of this.lines.values()) {
@@ -172,7 +172,7 @@ export class SampleStore {
     return found;
   }
 
-  /** When each attempt's first held second began: where one trial ends and the next begins. */
+  /** The start of each attempt's first sample: the boundaries between trials. */
   starts(): { at: number; trial: number }[] {
     const first = new Map<string, { at: number; trial: number }>();
     for (const line of this.lines.values()) {
@@ -200,7 +200,7 @@ function closest(line: readonly LiveSample[], time: number): LiveSample | undefi
   return after.at_s - time < time - before.at_s ? after : before;
 }
 
-/** Points of one field from a time on, with a break wherever trials change or seconds are missing. */
+/** Points of one field from a time on, with a gap between trials and where samples are missing. */
 export function points(line: readonly LiveSample[], field: SampleField, from: number): Point[] {
   const made: Point[] = [];
   let last: LiveSample | undefined;
@@ -214,7 +214,7 @@ export function points(line: readonly LiveSample[], field: SampleField, from: nu
   return made;
 }
 
-/** The same of one telemetry sensor. One that tells something only now and then is a line all the same. */
+/** The same for one telemetry sensor. A sensor with values only now and then is still drawn as one line. */
 export function telemetryPoints(readings: ReturnType<SampleStore["readings"]>, from: number): Point[] {
   const made: Point[] = [];
   let last: LiveSample | undefined;

@@ -1,4 +1,4 @@
-"""Step 3: what each item of a batch changes. `_HANDLERS` is the registry of item type -> handler."""
+"""Step 3: the changes that each item of a batch makes. `_HANDLERS` is the registry of item type -> handler."""
 
 import hashlib
 import json
@@ -185,14 +185,14 @@ def _attachment(stream: StreamRun, item: AttachmentItem) -> Attachment:
 
 
 def _finished(changes: Changes, item: Finished) -> None:
-    """The end of the attempt. Only a trial that is done has results."""
+    """The end of the attempt. Only a done trial has results."""
     if item.outcome is not Outcome.DONE and not item.code:
         raise BadItem(f"The attempt ended as {item.outcome} without a code.")
     if item.outcome is Outcome.DONE and changes.attempt.kind == AttemptKind.TRIAL:
         if changes.attempt.state != AttemptState.RUNNING:
             raise BadItem("The attempt is done, but it never started to run.")
         changes.results = new_results(changes.attempt, changes.streams)
-        if len(changes.streams) == 1:  # of several the results are sums, and these are what each stream measured
+        if len(changes.streams) == 1:  # with several streams, the results are sums; these are the values of each stream
             changes.change_stream(changes.streams[0], directions=b"")
     changes.finished = item
 

@@ -1,5 +1,5 @@
-"""The error of an item that cannot be true."""
+"""The error for an implausible item."""
 
 
 class BadItem(Exception):
-    """An item that is well formed and yet cannot be true; the text says which item and why."""
+    """An item is well formed but implausible; the text says which item and why."""

@@ -1,4 +1,4 @@
-"""What a report changes about one attempt: collected by `apply`, written by `write`."""
+"""The changes of one attempt by a report: collected by `apply`, written by `write`."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,12 +13,12 @@ from worker.contract.items import Finished, Sample
 
 @dataclass
 class Changes:
-    """`attempt` is locked; its new values are in memory at once."""
+    """`attempt` is locked; its new values are already set in memory."""
 
     attempt: Attempt
-    started_streams: frozenset[int]  # some or all of those that are in the database
+    started_streams: frozenset[int]  # some or all of the streams in the database
     attempt_columns: set[str] = field(default_factory=set)
-    stream_columns: dict[int, set[str]] = field(default_factory=dict)  # of streams that were there before, by number
+    stream_columns: dict[int, set[str]] = field(default_factory=dict)  # of streams that existed before, by number
     configurations: list[Configuration] = field(default_factory=list)
     rows: list[Model] = field(default_factory=list)  # other new rows, of several models
     samples: list[Sample] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The worker's clock: how far it is off, and its moments as datetimes."""
+"""The worker's clock: its error, and its times as datetimes."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ def offset_ms(known: int | None, batch: Batch, *, now_s: float) -> int | None:
     """The least difference seen between the server's time at receipt and the worker's time of an item (ms).
 
     A report can be late but not early, so the least difference is the worker's clock error plus the shortest delay.
-    None as long as no item had a time.
+    None until an item has a time.
     """
     times = [at for item in batch.items if (at := getattr(item, "at", None)) is not None]
     seen = [round((now_s - at) * 1000) for at in times if abs(now_s - at) * 1000 < FARTHEST_MS]
@@ -20,7 +20,7 @@ def offset_ms(known: int | None, batch: Batch, *, now_s: float) -> int | None:
 
 
 def moment(seconds: float) -> datetime:
-    """A Unix time of the contract. Raises BadItem if it is no date."""
+    """A Unix time of the contract as a datetime. Raises BadItem if it is not a valid date."""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (OverflowError, OSError, ValueError) as error:

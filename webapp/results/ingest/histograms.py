@@ -1,11 +1,11 @@
-"""Check packed histograms (`worker.contract.packing`) before they are stored as they came."""
+"""Check packed histograms (`worker.contract.packing`) before they are stored unchanged."""
 
 import re
 
 from webapp.results.ingest.bad_item import BadItem
 from worker.contract.packing import MAX_BUCKETS, MAX_NUMBER_BYTES, BadPacking, unpack
 
-# A longer number than any that a worker packs: refused before it is computed, because that would take long.
+# A number longer than any that a worker packs is refused before it is computed, because that would take long.
 _NUMBER_TOO_LONG = re.compile(rb"[\x80-\xff]{%d}" % MAX_NUMBER_BYTES)
 
 

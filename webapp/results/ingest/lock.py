@@ -11,8 +11,8 @@ from webapp.results.ingest.parse import AnyBatch
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt
 from worker.contract.reports import AttemptReply, Refusal
 
-_COLUMNS = [field.attname for field in Attempt._meta.concrete_fields if field.attname != "purged"]  # JSON, seldom used
-# Every report needs this query. Written by Django, and with its rows made by it, it took more than all the rest.
+_COLUMNS = [field.attname for field in Attempt._meta.concrete_fields if field.attname != "purged"]  # JSON, rarely used
+# Every report needs this query. With Django's ORM it took longer than everything else together.
 _LOCK = f"""
 SELECT {", ".join(f"attempt.{column}" for column in _COLUMNS)},
     coalesce(run.cancel_requested_at, trial.skip_requested_at, action.stop_requested_at) IS NOT NULL AS stop_requested,
@@ -30,13 +30,13 @@ FOR NO KEY UPDATE OF attempt
 class LockedAttempt:
     attempt: Attempt
     stop_requested: bool  # a person cancelled the run, skipped the trial or stopped the purge
-    started_streams: frozenset[int]  # as far as they were committed when the query began
+    started_streams: frozenset[int]  # those that were committed when the query started
 
 
 def lock_attempt(host: Host, attempt_id: UUID) -> LockedAttempt | None:
     """Lock the attempt until the end of the transaction; None if the host has no such attempt.
 
-    Two reports about one attempt wait for each other here.
+    Two reports about one attempt are serialised here.
     """
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [attempt_id, host.pk])
@@ -48,7 +48,7 @@ def lock_attempt(host: Host, attempt_id: UUID) -> LockedAttempt | None:
 
 
 def in_sequence(confirmed_seq: int, batches: Iterable[AnyBatch]) -> Iterator[AnyBatch]:
-    """The batches that are next: number `confirmed_seq + 1` and so on. Lower numbers were taken before."""
+    """The batches that are next: number `confirmed_seq + 1` and so on. Lower numbers were processed before."""
     for batch in batches:
         if batch.seq == confirmed_seq + 1:
             confirmed_seq = batch.seq
@@ -58,7 +58,7 @@ def in_sequence(confirmed_seq: int, batches: Iterable[AnyBatch]) -> Iterator[Any
 def reply_about(
     locked: LockedAttempt, *, name: str, cancel: bool = False, refusal: Refusal | None = None
 ) -> AttemptReply:
-    """The reply about an attempt, as it is after the report was written. `cancel` is for one that is not active."""
+    """The reply about an attempt after the report was written. `cancel` is true if the attempt is not active."""
     attempt = locked.attempt
     active = attempt.state in ACTIVE_ATTEMPT_STATES
     return AttemptReply(

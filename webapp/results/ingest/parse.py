@@ -1,6 +1,6 @@
 """Step 1: decode a report and check it against the contract.
 
-A batch that breaks the contract is refused by its own number; the other batches of the report are taken.
+A batch that violates the contract is refused by its number; the other batches of the report are processed.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from worker.contract.reports import MAX_REPORT_BATCHES, Batch, Report
 
 @dataclass(frozen=True)
 class UnreadableBatch:
-    """A batch that breaks the contract; `message` says how."""
+    """A batch that violates the contract; `message` says how."""
 
     attempt: str
     seq: int
@@ -27,7 +27,7 @@ AnyBatch = Batch | UnreadableBatch
 
 @dataclass(frozen=True)
 class ParsedReport:
-    """`batches` are all of the report, in its order; `report.batches` is empty if one of them is unreadable."""
+    """`batches` are those of the report, in its order; `report.batches` is empty if one of them is unreadable."""
 
     report: Report
     batches: tuple[AnyBatch, ...]
@@ -64,7 +64,7 @@ def _parse_each_batch(body: bytes, error: ContractError) -> ParsedReport:
     try:
         parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         if "batches" not in parts:
-            raise error from None  # the fault is in the report itself
+            raise error from None  # the error is in the report itself
         raw_batches = msgspec.json.decode(parts.pop("batches"), type=_RawBatches)
         report = msgspec.json.decode(msgspec.json.encode(parts), type=Report)
         return ParsedReport(report, tuple(_batch(raw) for raw in raw_batches))
@@ -73,7 +73,7 @@ def _parse_each_batch(body: bytes, error: ContractError) -> ParsedReport:
 
 
 def _batch(raw: msgspec.Raw) -> AnyBatch:
-    """Raises DecodeError if not even the number of the batch can be read."""
+    """Raises DecodeError if the number of the batch cannot be read."""
     try:
         return msgspec.json.decode(raw, type=Batch)
     except msgspec.DecodeError as error:

@@ -1,13 +1,13 @@
-"""Take a worker's report: exactly once, in order.
+"""Process a worker's report: exactly once, in order.
 
-Each attempt of a report has a transaction of its own, in which its row is locked: batch `confirmed_seq + 1` is taken,
-lower numbers were taken before, higher ones show a gap and are not taken. The reply says up to which number everything
-is committed. A bad batch fails its attempt and is refused by its number; the batches before it and all other attempts
-are taken.
+Each attempt of a report has its own transaction, which locks its row. Batch `confirmed_seq + 1` is processed; lower
+numbers were processed before; a higher one means that batches are missing. The reply has the number of the last
+committed batch. A bad batch fails its attempt and is refused by its number; the batches before it and all other
+attempts are committed.
 
     attempt         new batches     reply
-    active          taken           confirmed, cancel?, lease
-    lost            revived, taken  the same; refused as superseded if it is too late
+    active          committed       confirmed, cancel?, lease
+    lost            revived         the same; refused as superseded if it is too late
     ended           none            confirmed (and cancel, if the worker believes that the attempt is active)
     ended           some            refused: attempt_closed
     of no such host -               refused: unknown_attempt
@@ -41,8 +41,8 @@ from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply
 
 log = logging.getLogger(__name__)
 
-# A report with more batches of an attempt is a backlog. After an outage hundreds of hosts send one at the same time:
-# then the tick dispatches their next orders, not the request.
+# A report with more batches of an attempt is a backlog. After an outage, hundreds of hosts send one at the same time.
+# Their next orders are then dispatched by the tick, not by the request.
 _BACKLOG_BATCHES = 20
 _BAD = (BadItem, IntegrityError, DataError)
 _WHY = {
@@ -53,7 +53,7 @@ _WHY = {
 
 
 def take_report(*, host: Host, parsed: ParsedReport) -> ReportReply:
-    """Commit what is new in a report and answer for every attempt that it names."""
+    """Commit the new batches of a report; the reply covers every attempt in it."""
     active = frozenset(parsed.report.active)
     batches: dict[str, list[AnyBatch]] = {name: [] for name in parsed.report.active} | by_attempt(parsed.batches)
     note_heard(host=host, spool_bytes=parsed.report.spool_bytes)
@@ -75,7 +75,7 @@ def _take_attempt(host: Host, name: str, batches: Sequence[AnyBatch], active: bo
 def _take_up_to_bad_batch(
     host: Host, attempt_id: UUID, name: str, batches: Sequence[AnyBatch], active: bool
 ) -> AttemptReply:
-    """Take all batches in one transaction; if one of them is bad, halve them until it is found."""
+    """Process all batches in one transaction; if one of them is bad, halve them until it is found."""
     try:
         return _take(host, attempt_id, name, batches, active)
     except _BAD as error:
@@ -125,7 +125,7 @@ def _changes(locked: LockedAttempt, batches: Sequence[AnyBatch]) -> Changes:
 
 
 def _words(error: Exception) -> str:
-    """PostgreSQL describes a NUL in JSON by its escape sequence only."""
+    """In its error about a NUL in JSON, PostgreSQL names only the escape sequence."""
     return "Text cannot contain a NUL (0x00) character." if "\\u0000" in str(error) else str(error)
 
 
@@ -140,7 +140,7 @@ def _refusal(code: str, unseen: Sequence[int]) -> Refusal:
 
 @transaction.atomic
 def _refuse(host: Host, attempt_id: UUID, name: str, batch: AnyBatch, words: str) -> AttemptReply:
-    """Fail the attempt of a bad batch, which was rolled back; what was confirmed before stays."""
+    """Fail the attempt of a bad batch. The batch was rolled back; batches confirmed before stay."""
     log.warning("Batch %d was refused: %s", batch.seq, words)
     locked = lock_attempt(host, attempt_id)
     if locked is None:

@@ -16,7 +16,7 @@ from worker.contract.packing import BadPacking, unpack
 
 
 def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
-    """Unsaved result rows of an attempt that is done, one a direction: the sums over its streams (by number).
+    """Unsaved result rows of a done attempt, one for each direction: the sums over its streams (by number).
 
     Raises BadItem if a stream of the order has no result, or if a histogram cannot be read.
     """
@@ -42,7 +42,7 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
 
 
 def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun]) -> float | None:
-    """None where a device does not count, or where streams share one: they may have run at different times."""
+    """None if a device does not count, or if streams share one: they may have run at different times."""
     devices = [stream.device for stream in streams]
     if None in devices or len({device["device"] for device in devices if device}) < len(devices):
         return None
@@ -51,7 +51,7 @@ def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun
 
 
 def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
-    """What a stream measured; () for the only stream of a trial that is done, because the results hold the same."""
+    """The values of a stream; () for the only stream of a done trial, because the results are the same."""
     kept = bytes(stream.directions)
     return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
 

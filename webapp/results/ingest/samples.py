@@ -1,4 +1,4 @@
-"""The rows of `Sample`: the one place that says where each column comes from, and the COPY that writes them."""
+"""The rows of `Sample`: the source of each column, and the COPY that writes them."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache

@@ -1,6 +1,6 @@
-"""What several streams of one trial measured together. Pure.
+"""The sum of several streams of one trial. Pure.
 
-    ios, bytes, IOPS, bytes/s    sums; each stream's rates are over its own time
+    ios, bytes, IOPS, bytes/s    sums; the rates of each stream cover its own run time
     runtime                      the longest
     latency histogram            of all I/Os: fio's buckets are the same in every stream, so merging them is exact
     least and largest latency    of all streams
@@ -25,7 +25,7 @@ Measured = tuple[DirectionResult, ...]  # of one stream, by direction
 def summed(streams: Sequence[Measured]) -> Measured:
     """The sum of each direction that any stream has, in order of first appearance; a single one is returned unchanged.
 
-    Raises BadItem where streams told latencies of two kinds.
+    Raises BadItem if streams report two kinds of latency.
     """
     by_direction: dict[Direction, list[DirectionResult]] = {}
     for measured in (each for stream in streams for each in stream):

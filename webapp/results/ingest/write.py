@@ -48,7 +48,7 @@ def _write_streams(changes: Changes) -> None:
 
 
 def _write_rows(rows: list[Model]) -> None:
-    """A worker may tell a line of the kernel's log or a reading of a drive twice: it is kept once."""
+    """A worker may report a line of the kernel log or a drive reading twice; it is stored once."""
     by_model: defaultdict[type[Model], list[Model]] = defaultdict(list)
     for row in rows:
         by_model[type(row)].append(row)
@@ -57,7 +57,7 @@ def _write_rows(rows: list[Model]) -> None:
 
 
 def _steadiness(changes: Changes) -> Steadiness | None:
-    """None if the speed of a workload is not meant to be uniform."""
+    """None if the workload is not expected to have a uniform speed."""
     trial = changes.attempt.trial
     if trial is None or not msgspec.convert(trial.workload, AnyWorkload).uniform:
         return None
@@ -69,7 +69,7 @@ def _steadiness(changes: Changes) -> Steadiness | None:
 
 
 def _write_results(changes: Changes) -> None:
-    """A result says how many lines of the kernel's log are about its attempt, and how steady its samples were."""
+    """Each result gets the number of kernel log lines of its attempt, and the steadiness of its samples."""
     found = _steadiness(changes)
     changed = SettingChange.objects.filter(attempt=changes.attempt, meanwhile=True).exists()
     lines = KernelLine.objects.filter(attempt=changes.attempt, elsewhere=False).count()

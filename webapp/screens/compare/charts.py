@@ -41,7 +41,7 @@ def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[
         comparison=comparison,
         kind=options.chart if options.chart in ("line", "bar") else "auto",
         logarithmic=options.scale == "log",
-        shared=options.axis != "own",
+        shared=options.axis == "shared",
         ceilings=drawn(bounds),
     )
 

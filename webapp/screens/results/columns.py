@@ -12,7 +12,8 @@ from webapp.results.reading.query import SORTS
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
 
-WHEN = "when"
+WHEN, POINT = "when", "point"
+MAX_FACTORS = 3  # columns of factors by default; more would push the measured values off a screen
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ _ATTRIBUTES = (
     Column("target", "Target", lambda result: result.target_name),
     Column("model", "Drive model", lambda result: result.model or "–"),
     Column("serial", "Drive", lambda result: result.serial or "–"),
+    Column(POINT, "Test point", lambda result: points.in_full(result.point)),
     Column("label", "Label", lambda result: result.label or "–"),
     Column("direction", "Direction", lambda result: result.direction),
     Column("drive_state", "Drive state", lambda result: result.drive_state or "–"),
@@ -76,13 +78,14 @@ COLUMNS: Mapping[str, Column] = {
     )
 }
 _BEFORE = ("target", "direction")
-_AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p99", "latency_p999", WHEN)
+_AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p99", "latency_p999", WHEN)
 
 
 def default_columns(rows: Iterable[ResultRow], asked: Iterable[str]) -> tuple[str, ...]:
-    """The usual columns, plus factors that vary in the shown rows or are in the filter."""
-    named = dict.fromkeys([*points.varying(row.point for row in rows), *asked])
-    return (*_BEFORE, *(name for name in FACTORS if name in named), *_AFTER)
+    """The usual columns, plus factors that vary in the shown rows or are in the filter; many share one column."""
+    named = {*points.varying(row.point for row in rows), *asked}
+    factors = [name for name in FACTORS if name in named]
+    return (*_BEFORE, *(factors if len(factors) <= MAX_FACTORS else (POINT,)), *_AFTER)
 
 
 def read_columns(texts: Sequence[str]) -> tuple[str, ...]:

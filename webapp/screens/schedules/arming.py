@@ -1,4 +1,4 @@
-"""The arming of a schedule as its page shows it."""
+"""The arming of a schedule, for its page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ MAX_COUNTED = 1000
 
 @dataclass(frozen=True)
 class ArmingCard:
-    """`armed` and `unarmed` are its drives, as they are armed now. `before` counts due times until the arming ends."""
+    """`armed` and `unarmed` are its drives. `before` counts due times until the arming ends."""
 
     drives: Sequence[DriveToArm]
     armed: Sequence[Target]
     unarmed: Sequence[Target]
-    fixed: Sequence[Target]  # drives that the policy of their host does not let anybody overwrite
+    fixed: Sequence[Target]  # drives that their host's policy does not allow to overwrite
     ended: bool
     before: int
     more_before: bool  # only MAX_COUNTED are counted
@@ -33,18 +33,18 @@ class ArmingCard:
 
     @property
     def refused(self) -> bool:
-        """The form was sent, and something in it is wrong."""
+        """The form was sent with an error."""
         return bool(self.until_problem) or any(drive.problem for drive in self.drives)
 
     @property
     def holds(self) -> bool:
-        """Armed now, for all of its drives."""
+        """Whether all of its drives are armed now."""
         return not self.unarmed
 
 
 @dataclass(frozen=True)
 class TypedArming:
-    """A form that was refused."""
+    """A refused form."""
 
     serials: Sequence[str]
     until: str
@@ -55,7 +55,7 @@ NOT_TYPED = TypedArming((), "", "")
 
 
 def arming_card(schedule: Schedule, now: datetime, typed: TypedArming = NOT_TYPED) -> ArmingCard | None:
-    """None where it overwrites nothing."""
+    """None if it overwrites nothing."""
     drives = [] if schedule.deleted_at else drives_to_be_armed(schedule)
     if not drives:
         return None
@@ -81,5 +81,5 @@ def arming_card(schedule: Schedule, now: datetime, typed: TypedArming = NOT_TYPE
 
 
 def end_of_day(day: date, zone: str) -> datetime:
-    """When the day is over in this time zone."""
+    """The end of the day in this time zone."""
     return datetime.combine(day + timedelta(days=1), datetime.min.time(), ZoneInfo(zone))

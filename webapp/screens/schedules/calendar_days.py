@@ -1,4 +1,4 @@
-"""A month of schedules, day by day: what is due, what ran, what was missed, and maintenance windows."""
+"""A month of schedules by day: due, started and missed occurrences, and maintenance windows."""
 
 import calendar
 from collections import Counter
@@ -24,7 +24,7 @@ MAX_OCCURRENCES = 5000  # of the weeks of a month, or of one day
 
 @dataclass(frozen=True)
 class Entry:
-    """A due time: one that lies ahead, or an occurrence."""
+    """A future due time, or an occurrence."""
 
     at: datetime
     schedule: Schedule
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """A maintenance window of a host, as far as it lies in one day."""
+    """The part of a host's maintenance window in one day."""
 
     window: MaintenanceWindow
     from_start: datetime | None  # None: it opened before the day
@@ -73,7 +73,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Month:
-    """Weeks from Monday; the first and the last reach into the months beside."""
+    """Weeks from Monday; the first and the last include days of the neighbouring months."""
 
     weeks: list[list[Day]]
     cut: bool  # earlier occurrences of these weeks were not read: see MAX_OCCURRENCES
@@ -102,7 +102,7 @@ def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
 
 
 def _fill(days: dict[date, Day], zone: tzinfo, now: datetime, listed: int = LISTED_A_DAY) -> bool:
-    """Whether there were more than MAX_OCCURRENCES occurrences, so that only the latest are in the days."""
+    """Whether there were more than MAX_OCCURRENCES occurrences; the days then contain only the latest."""
     start, end = _midnight(min(days), zone), _midnight(max(days) + timedelta(days=1), zone)
     occurrences = list(_occurrences(start, end)[: MAX_OCCURRENCES + 1])
     for occurrence in occurrences[:MAX_OCCURRENCES]:
@@ -130,7 +130,7 @@ def _occurrences(start: datetime, end: datetime) -> QuerySet[Occurrence]:
 def _add_dues(
     schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: tuple[datetime, datetime], listed: int
 ) -> None:
-    """Due times that lie ahead; those after the first `listed` of a day are counted."""
+    """Future due times; those after the first `listed` of a day are only counted."""
     start, end = bounds
     in_day: Counter[date] = Counter()
     dues = due_after(schedule, start - timedelta(microseconds=1))

@@ -16,7 +16,7 @@ MINUTES_A_DAY = 25 * 60  # also of the day on which clocks are set back
 
 @page
 def calendar_page(request: HttpRequest) -> HttpResponse:
-    """`?month=2026-11` shows a month, `?day=2026-11-22` a day below its month; without either the present month.
+    """`?month=2026-11` shows a month, `?day=2026-11-22` a day below its month; without either the current month.
 
     `&list=all` lists every due time of the day.
     """
@@ -45,7 +45,7 @@ def calendar_page(request: HttpRequest) -> HttpResponse:
 
 
 def _read(text: str) -> date | None:
-    """None for anything that is not a date, or lies too far away to be shown."""
+    """None if it is not a date, or too far away."""
     try:
         found = date.fromisoformat(text)
     except ValueError:

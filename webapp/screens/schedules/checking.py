@@ -32,25 +32,25 @@ _FIELD_OF_TRIGGER = {
     Trigger.AFTER_SCHEDULE: "after_schedule",
     Trigger.AFTER_RUN: "after_run",
 }
-# Several inputs share the place of one message.
+# Several inputs share one message.
 _PLACE_OF = {
     "target": "on", "group": "on", "group_order": "on", "once_date": "once", "once_time": "once",
     "window_opens": "window", "window_closes": "window", "window_days": "window", "windowed": "window",
     "start_unit": "start_within", "deadline_unit": "deadline", "at_deadline": "deadline",
 }  # fmt: skip
-# Without these there are no due times to be shown, or wrong ones.
+# Without these, no due times can be shown, or wrong ones.
 PLACES_OF_TRIGGER = frozenset({"trigger", "time_zone", *_FIELD_OF_TRIGGER.values()})
 MAX_REFUSALS = 12
 
 
 @dataclass(frozen=True)
 class Checked:
-    """`spec` is what could be read. `schedule` is not saved, and has harmless values where there are problems."""
+    """`spec` has the readable values. `schedule` is unsaved and has harmless values instead of wrong ones."""
 
     spec: ScheduleSpec
     schedule: Schedule
     problems: dict[str, str]  # by field
-    grouped: bool  # a host group was asked for, whether one was chosen or not
+    grouped: bool  # a host group is required, chosen or not
 
 
 def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datetime) -> Checked:
@@ -86,7 +86,7 @@ def _spec(form: ScheduleForm, problems: dict[str, str]) -> ScheduleSpec:
 
 
 def place_of(refusal: Refusal, spec: ScheduleSpec) -> str:
-    """The field beside which a refusal is shown; "" for none."""
+    """The field next to which a refusal is shown; "" for none."""
     if refusal.code == "trigger_refused":
         return _FIELD_OF_TRIGGER[spec.trigger]
     if refusal.code == "limit_refused":

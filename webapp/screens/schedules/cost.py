@@ -33,7 +33,7 @@ class RunCost:
 
 
 def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: GroupOrder | None) -> RunCost | None:
-    """None without targets. `group_order`: each host of `targets` gets a run of its own."""
+    """None without targets. With `group_order`, each host of `targets` gets its own run."""
     runs = _by_host(targets) if group_order else [list(targets)]
     if not targets:
         return None

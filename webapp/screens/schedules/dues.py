@@ -12,7 +12,7 @@ from webapp.schedules.timing import due_after, opens_in_time, start_within, wind
 
 @dataclass(frozen=True)
 class ShownDue:
-    """`there` is the time in the schedule's own zone; `opens` is when the window opens where it is closed then."""
+    """`there` is the time in the schedule's zone; `opens` is the opening of the window if it is closed at that time."""
 
     at: datetime
     there: str

@@ -22,14 +22,14 @@ MAX_DURATION_VALUE = 10**7
 
 
 def schedulable_targets(schedule: Schedule | None) -> QuerySet[Target]:
-    """Targets of every host that is not removed, also of one that is away; and those that the schedule has now."""
+    """Targets of all hosts that are not removed, also offline ones, and the current targets of the schedule."""
     usable = Q(in_policy=True) & ~Q(host__state=HostState.REVOKED) & ~Q(kind="slot")
     found = Target.objects.filter(usable | Q(schedules=schedule) if schedule else usable)
     return found.select_related("host").distinct()
 
 
 class ScheduleForm(forms.Form):
-    """Reads what was typed. What a schedule refuses, `checking` says; here are only values that cannot be read."""
+    """Reads the input. Only unreadable values are refused here; `checking` reports what a schedule refuses."""
 
     name = forms.CharField(required=False, max_length=200)
     version = forms.ModelChoiceField(PlanVersion.objects.none(), error_messages={"required": "Choose a plan."})
@@ -93,7 +93,7 @@ class ScheduleForm(forms.Form):
 
 
 def other_schedules(schedule: Schedule | None) -> QuerySet[Schedule]:
-    """Those that it may follow."""
+    """The schedules that it may follow."""
     found = Schedule.objects.filter(deleted_at=None)
     return found.exclude(pk=schedule.pk) if schedule else found
 
@@ -105,9 +105,9 @@ def runs_to_follow(schedule: Schedule | None) -> QuerySet[Run]:
 
 
 def spec_from(form: ScheduleForm) -> ScheduleSpec:
-    """What was typed; a value that could not be read is left at its default. Raises Refusal for a time of a gap.
+    """The input; unreadable values have their defaults. Raises Refusal for a time that clocks skip.
 
-    `form` was cleaned before.
+    `form` must be cleaned.
     """
     data = form.cleaned_data
     grouped = data.get("on") == "group"
@@ -143,7 +143,7 @@ def _as_listed(form: ScheduleForm, targets: list[Target]) -> tuple[Target, ...]:
 def _kept_once(schedule: Schedule | None, data: dict[str, Any], zone: str) -> datetime | None:
     """The time of the schedule, if the form still shows it.
 
-    The form has neither seconds nor the second of two equal hours, so a time that nobody changed is not read anew.
+    The form cannot show seconds or the second of two equal hours, so an unchanged time is not read again.
     """
     if (
         schedule is None
@@ -158,7 +158,7 @@ def _kept_once(schedule: Schedule | None, data: dict[str, Any], zone: str) -> da
 
 
 def _once_at(data: dict[str, Any], zone: str) -> datetime | None:
-    """Raises Refusal once_refused for a time that does not exist; of a time that exists twice, the first is meant."""
+    """Raises Refusal once_refused for a time that does not exist; a time that exists twice means the first."""
     date, at = data.get("once_date"), data.get("once_time")
     if not date or at is None or data.get("trigger") != Trigger.ONCE:
         return None
@@ -190,7 +190,7 @@ def _deadline(data: dict[str, Any]) -> int | None:
 
 
 def values_of(schedule: Schedule) -> dict[str, Any]:
-    """The fields of a schedule as they are shown when it is edited."""
+    """The fields of a schedule for editing."""
     zone = ZoneInfo(schedule.time_zone)
     once = schedule.once_at.astimezone(zone) if schedule.once_at else None
     start, start_unit = _in_units(schedule.start_within_s)
@@ -226,7 +226,7 @@ def values_of(schedule: Schedule) -> dict[str, Any]:
 
 
 def base_of(schedule: Schedule) -> str:
-    """Changes with everything that the form shows: tells whether another person saved the schedule meanwhile."""
+    """A fingerprint of all fields, to detect that another person saved the schedule meanwhile."""
     return hashlib.sha256(repr(values_of(schedule)).encode()).hexdigest()[:16]
 
 
@@ -236,7 +236,7 @@ def _in_units(seconds: int) -> tuple[int, str]:
 
 
 def values_of_new(zone: str, now: datetime) -> dict[str, Any]:
-    """What a new form begins with: every night, in the viewer's time zone."""
+    """The initial values: every night, in the viewer's time zone."""
     tomorrow = now.astimezone(ZoneInfo(zone)) + timedelta(days=1)
     return {
         "on": "targets",

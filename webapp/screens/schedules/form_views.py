@@ -157,7 +157,7 @@ def _refused(request: HttpRequest, checked: Checked, schedule: Schedule | None, 
 
 
 def _typed(data: QueryDict) -> dict[str, Any]:
-    """What was sent, to be shown again as it is."""
+    """The sent input, to be shown again unchanged."""
     return {name: data.getlist(name) if name in SEVERAL else data.get(name) for name in ScheduleForm.base_fields}
 
 
@@ -168,7 +168,7 @@ def preview_schedule(request: HttpRequest) -> HttpResponse:
     schedule = _editable(int(key)) if key.isdecimal() and len(key) < 10 else None
     checked = _checked(request, request.POST, schedule)
     shown = shown_preview(checked, timezone.now())
-    # msgspec takes plain text only, and a SafeString plus a plain one is plain
+    # msgspec needs plain str; a SafeString plus a str is a plain str
     html = render_to_string("screens/parts/schedule_preview.html", {"shown": shown}, request) + ""
     found = tuple(PlanProblem(place=place, message=message) for place, message in checked.problems.items())
     said = shown.when or "The trigger cannot be read yet."
@@ -185,7 +185,7 @@ def _page(
     problems: dict[str, str],
     new_base: bool = False,
 ) -> HttpResponse:
-    """`new_base`: the next saving replaces what another person saved."""
+    """`new_base`: the next save replaces another person's changes."""
     values = _as_text(values)
     plan_is_fixed = schedule is not None or "plan" in request.GET
     context = {
@@ -226,7 +226,7 @@ def _base(request: HttpRequest, schedule: Schedule | None, *, new: bool) -> str:
 
 
 def _as_text(values: dict[str, Any]) -> dict[str, Any]:
-    """Every field as the template compares it: a text, or a list of texts; "" for nothing."""
+    """Each field in the form that the template compares: a text, or a list of texts; "" for nothing."""
     found: dict[str, Any] = {}
     for name in ScheduleForm.base_fields:
         value = values.get(name)
@@ -238,13 +238,13 @@ def _as_text(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _units(values: dict[str, Any]) -> list[tuple[str, str]]:
-    """Seconds are offered only where somebody set them."""
+    """Seconds are offered only if they are set."""
     in_seconds = "s" in (values["start_unit"], values["deadline_unit"])
     return [("min", "minutes"), ("h", "hours"), *([("s", "seconds")] if in_seconds else [])]
 
 
 def _versions_of_plan(key: str, schedule: Schedule | None) -> list[PlanVersion]:
-    """The version that the schedule has, the chosen one and the newest of its plan."""
+    """The schedule's current version, the chosen one and the newest one of its plan."""
     known = PlanVersion.objects.select_related("plan")
     chosen = known.filter(pk=int(key)).first() if key.isdecimal() and len(key) < 18 else None
     has = schedule.version if schedule else chosen

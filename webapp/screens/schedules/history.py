@@ -1,4 +1,4 @@
-"""Occurrences as pages show them: with the outcome of their run."""
+"""Occurrences for pages, with the outcome of their run."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from webapp.screens.outcome import Outcome, outcome
 
 @dataclass(frozen=True)
 class Happened:
-    """`outcome` is of a run that has ended, else None."""
+    """`outcome` is None until the run has ended."""
 
     occurrence: Occurrence
     run: Run | None

@@ -1,4 +1,4 @@
-"""What a schedule would do, while it is typed."""
+"""The live preview of a schedule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from webapp.screens.schedules.words import Rule, rules, when_in_words
 
 @dataclass(frozen=True)
 class ShownPreview:
-    """Only what the valid fields say.
+    """Based on the valid fields only.
 
-    `when` is "" while the trigger cannot be read; `has_dates` is false for one that follows something.
+    `when` is "" while the trigger cannot be read; `has_dates` is false without fixed times.
     """
 
     when: str
     has_dates: bool
     dues: Sequence[ShownDue]
-    window_unread: bool  # the window or the latest start is refused: `dues` say nothing about it
-    zone: str  # the schedule's, where it is not the viewer's
-    rules: Sequence[Rule]  # none while a field that they depend on is refused
+    window_unread: bool  # the window or the latest start is refused, so `dues` ignore it
+    zone: str  # the schedule's, if it is not the viewer's
+    rules: Sequence[Rule]  # empty while a field that they depend on is refused
     cost: RunCost | None  # None until plan and targets are chosen
     warning: str  # "" unless runs are due more often than they can run
     drives: Sequence[Target]

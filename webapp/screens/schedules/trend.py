@@ -1,4 +1,4 @@
-"""One number for each run of a schedule, over time, as a small line."""
+"""A small line chart with one number for each run of a schedule."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence, Schedule
 
 MAX_RUNS = 100
-SMALL_BLOCK_BYTES = 128 * 1024  # below it, operations count; from it on, bytes
+SMALL_BLOCK_BYTES = 128 * 1024  # below it IOPS are shown; from it on, bytes/s
 WIDTH, HEIGHT, MARGIN = 240, 40, 4  # of the drawing, px
 
 
@@ -47,7 +47,7 @@ class Trend:
 
 
 def trend(schedule: Schedule) -> Trend | None:
-    """Of the latest MAX_RUNS ended runs of the schedule's plan version; None without any value. Two queries.
+    """Of the latest MAX_RUNS ended runs of the schedule's plan version; None without values. Two queries.
 
     A run's value is the geometric mean over its trials, each the sum of its directions: of IOPS where every block is
     smaller than 128 KiB, else of bytes/s. A run in which a trial failed, was cancelled or is marked as invalid has no
@@ -98,7 +98,7 @@ def _line(label: str, values: Sequence[Value]) -> Line | None:
 
 
 def _placed(count: int, low: float, high: float) -> Callable[[int, float], tuple[float, float]]:
-    """Where a value stands in the drawing: runs side by side, the lowest value at the bottom."""
+    """The position of a value in the drawing: runs side by side, the lowest value at the bottom."""
     step = (WIDTH - 2 * MARGIN) / max(1, count - 1)
     scale = (HEIGHT - 2 * MARGIN) / (high - low) if high > low else 0
 

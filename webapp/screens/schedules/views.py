@@ -47,7 +47,7 @@ class Row:
     window: str
     last: list[Happened]  # of its latest due time; several for a group of hosts
     state: ScheduleState
-    why_off: str  # "" while it is on, and where a person switched it off
+    why_off: str  # "" if it is on or a person switched it off
 
 
 @page
@@ -100,7 +100,7 @@ def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def shown_schedule(request: HttpRequest, pk: int, typed: TypedArming = NOT_TYPED) -> HttpResponse:
-    """`typed`: a form of its arming that was refused."""
+    """`typed`: a refused form of its arming."""
     schedule = get_object_or_404(schedules_list(deleted=True), pk=pk)
     now = timezone.now()
     on, targets = on_in_words(schedule), all_targets(schedule)
@@ -128,7 +128,7 @@ def shown_schedule(request: HttpRequest, pk: int, typed: TypedArming = NOT_TYPED
 
 
 def _newer_version(schedule: Schedule) -> int | None:
-    """The newest version of its plan, where the schedule runs an older one."""
+    """The newest version of its plan, if the schedule uses an older one."""
     newest = schedule.version.plan.versions.aggregate(newest=Max("number"))["newest"]
     return newest if newest != schedule.version.number else None
 
@@ -140,7 +140,7 @@ def _cost(schedule: Schedule, targets: list[Target], now: datetime) -> dict[str,
 
 
 def _next(schedule: Schedule) -> list[ShownDue]:
-    """Five; the first is the one that the scheduler waits for, which may have come a moment ago."""
+    """Five; the first is the one that the scheduler waits for, which may just have passed."""
     if schedule.next_due_at is None:
         return []
     return [*shown_dues(schedule, [schedule.next_due_at]), *next_dues(schedule, schedule.next_due_at, 4)]

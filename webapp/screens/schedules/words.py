@@ -1,4 +1,4 @@
-"""Schedules in words: when, on what, and how each of their rules behaves."""
+"""Describes schedules: when, on what, and each of their rules."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def on_in_words(schedule: Schedule) -> str:
 
 
 def limit_in_words(seconds: int) -> str:
-    """A time limit as people type it: 90 s, 30 min, 2 h."""
+    """A time limit in the form in which people type it: 90 s, 30 min, 2 h."""
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds % size == 0:
             return f"{seconds // size} {unit}"
@@ -80,7 +80,7 @@ def sentence(schedule: Schedule, on: str) -> str:
 
 
 def rules(schedule: Schedule) -> list[Rule]:
-    """How it behaves: what the engine in `webapp.schedules` does, one sentence or two for each rule."""
+    """Its behaviour, in one or two sentences per rule; `webapp.schedules` implements it."""
     return list(_rules(schedule))
 
 

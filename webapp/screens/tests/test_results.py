@@ -6,6 +6,8 @@ from django.test import Client
 
 from webapp.results.models import Result
 from webapp.runs.models import Run
+from webapp.screens.points import in_full
+from webapp.screens.results.columns import default_columns
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
@@ -159,3 +161,11 @@ def test_a_spreadsheet_runs_nothing_that_comes_in_a_csv(operator: Client, run: R
     assert {line["invalid_reason"] for line in lines} == {"'=cmd|' /C calc'!A0"}
     assert "size_B" in lines[0]
     assert "runtime_s" in lines[0]
+
+
+def test_many_varying_factors_share_a_column_so_that_measured_values_stay_in_view() -> None:
+    assert default_columns([], ["block_size", "iodepth", "scheduler"])[2:5] == ("block_size", "iodepth", "scheduler")
+    many = default_columns([], ["pattern", "block_size", "iodepth", "scheduler"])
+    assert many[:5] == ("target", "direction", "point", "repeat", "iops")
+    level = {"pattern": "randread", "block_size": 4096, "iodepth": 32, "scheduler": "none", "ramp": 2}
+    assert in_full(level) == "randread · 4 KiB · QD 32 · I/O scheduler none"

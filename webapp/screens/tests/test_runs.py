@@ -5,7 +5,7 @@ from django.test import Client
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import rename_host
-from webapp.runs.models import Run
+from webapp.runs.models import Run, SettingChange
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run, finish_trial
@@ -60,6 +60,18 @@ def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
     assert "36 of 36 trials done" in page
     assert "than io_uring" in page or "against io_uring" in page
     assert "No samples yet" not in page
+
+
+def test_a_setting_that_the_kernel_changed_along_is_not_shown_as_requested(operator: Client) -> None:
+    run = run_on_storage1(repeats=1)
+    finish_run(run)
+    attempt = run.attempts.all()[0]
+    SettingChange.objects.create(
+        attempt=attempt, at=attempt.created_at, name="nr_requests", device="sda", before="256", observed="100",
+        restoring=True, restored=True,
+    )  # fmt: skip
+    page = operator.get("/runs/1/").content.decode()
+    assert "<td>–</td><td>changed along with another setting</td><td>to 100</td>" in page
 
 
 def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operator: Client) -> None:

@@ -115,6 +115,15 @@ def test_a_trials_state_does_not_depend_on_the_trials_before(host: Host) -> None
         assert host.state() == fresh
 
 
+def test_the_hosts_own_scheduler_comes_back_with_what_its_change_disturbed(host: Host) -> None:
+    """Otherwise a plan of two schedulers measures the host's own one with two values of `nr_requests`."""
+    host.apply_settings({"scheduler": "none"})
+    before = host.state()
+    host.apply_settings({"scheduler": "mq-deadline"})
+    host.apply_settings({"scheduler": "none"})
+    assert host.state() == before
+
+
 def test_it_puts_back_another_run_first(host: Host) -> None:
     before = host.state()
     host.apply_settings({"nomerges": "2"}, run="one")

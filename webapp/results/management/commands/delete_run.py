@@ -1,4 +1,4 @@
-"""`manage.py delete_run NUMBER`: a run that is over, with its results and samples."""
+"""`manage.py delete_run NUMBER`: delete an ended run with its results and samples."""
 
 from argparse import ArgumentParser
 from typing import Any

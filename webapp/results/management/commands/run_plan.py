@@ -1,4 +1,4 @@
-"""`manage.py run_plan SLUG --host H --target T`: start a plan from the terminal, and watch it.
+"""`manage.py run_plan SLUG --host H --target T`: start a plan from the terminal and show its progress.
 
 Exit code 0 only if every trial is done (or, without --wait, if the run was started).
 """
@@ -41,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the run and its results as JSON on stdout")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        self.stderr.style_func = None  # progress is no error and is not red
+        self.stderr.style_func = None  # progress is not an error and not shown in red
         run = self._start(options)
         self.stderr.write(f"Run {run.number} of {run.version}: {run.trial_count} trials.")
         if options["wait"]:
@@ -86,7 +86,7 @@ class Command(BaseCommand):
                 self.stderr.write("")
 
     def _show(self, now: RunProgress, shown: str) -> str:
-        """A line that is written over on a terminal; elsewhere a new line for each trial that ended."""
+        """On a terminal, one line that is overwritten; elsewhere a new line for each ended trial."""
         if self.stderr.isatty():
             line = f"\r{_bar(now)} {_words(now)}{_doing(now)}"
             self.stderr.write(f"{line:<100.100}", ending="")

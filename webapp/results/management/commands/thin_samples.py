@@ -1,4 +1,4 @@
-"""`manage.py thin_samples`: what beat does once a day."""
+"""`manage.py thin_samples`: thin old samples, as beat does once a day."""
 
 from typing import Any
 

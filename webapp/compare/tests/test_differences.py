@@ -1,0 +1,149 @@
+import pytest
+
+from webapp.compare.comparison import DifferenceKind
+from webapp.compare.query import CompareQuery
+from webapp.compare.selectors import compare
+from webapp.compare.tests.measuring import ENGINES
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.results import FACTS, Lab
+
+pytestmark = pytest.mark.django_db
+
+
+def test_what_varies_inside_a_point_is_pooled_and_said(lab: Lab) -> None:
+    for engine in ("io_uring", "psync"):
+        lab.measure(10.0, 11.0, ioengine=engine, numjobs=1)
+        lab.measure(40.0, 41.0, ioengine=engine, numjobs=4)
+    made = compare(ENGINES)
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.POOLED, "numjobs")]
+    assert "Jobs has several levels in one point (1, 4)" in made.differs[0].text
+    assert not made.single_factor
+    assert made.verdict == "Series differ in I/O engine alone; pooled over Jobs."
+
+
+def test_reads_and_writes_of_one_mix_are_not_averaged_silently(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, pattern="randrw", read_percent=70)
+    lab.measure(4.0, 5.0, pattern="randrw", read_percent=70, direction="write")
+    assert [d.name for d in compare(ENGINES).differs] == ["direction"]
+
+
+def test_that_one_pattern_reads_and_the_other_writes_follows_from_comparing_patterns(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, pattern="randread")
+    lab.measure(4.0, 5.0, pattern="randwrite", direction="write")
+    patterns = CompareQuery("iodepth", ("pattern",))
+    made = compare(patterns)
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "direction")]
+    assert made.differs[0].text.endswith("it follows from Pattern.")
+    assert made.single_factor
+    lab.measure(7.0, 8.0, pattern="randrw", read_percent=50, iodepth=1)
+    lab.measure(5.0, 6.0, pattern="randrw", read_percent=50, iodepth=64, direction="write")
+    assert (DifferenceKind.CONFOUNDED, "direction") in {(d.kind, d.name) for d in compare(patterns).differs}
+
+
+def test_what_differs_between_series_confounds_them(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, numjobs=1)
+    lab.measure(40.0, 41.0, ioengine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
+    made = compare(ENGINES)
+    assert {d.name: d.kind for d in made.differs} == dict.fromkeys(
+        ("numjobs", "kernel.release", "engine version"), DifferenceKind.CONFOUNDED
+    )
+    assert made.verdict == "Confounded by Jobs, kernel.release, engine version."
+    assert "(io_uring: 6.1.0; psync: 6.18.0)" in next(d.text for d in made.differs if d.name == "kernel.release")
+
+
+def test_the_compared_setting_as_observed_does_not_confound(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, scheduler="none")
+    lab.measure(20.0, 21.0, scheduler="mq-deadline", facts=FACTS | {"device.scheduler": "mq-deadline"})
+    made = compare(CompareQuery("iodepth", ("scheduler",)))
+    assert made.differs == ()
+    assert made.single_factor
+
+
+def test_what_the_kernel_sets_along_with_the_compared_setting_is_said_and_does_not_confound(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, scheduler="none", facts=FACTS | {"device.loop0.nr_requests": "128"})
+    lab.measure(20.0, 21.0, scheduler="bfq", facts=FACTS | {"device.loop0.nr_requests": "256"})
+    made = compare(CompareQuery("iodepth", ("scheduler",)))
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "device.nr_requests")]
+    assert made.differs[0].text == (
+        "device.nr_requests differs between series (bfq: 256; none: 128); the kernel sets it along with I/O scheduler."
+    )
+    assert made.single_factor
+    made = compare(CompareQuery("scheduler"))
+    assert made.differs[0].kind is DifferenceKind.ALONG_X
+
+
+def test_layouts_are_compared_like_any_factor_and_what_they_make_of_the_drives_follows(lab: Lab) -> None:
+    made = {"xfs": ("single / xfs", "xfs", "128"), "btrfs": ("2 drives / btrfs", "btrfs", "4096")}
+    for line, kind, ahead in made.values():
+        facts = FACTS | {"stream.0.file_system": kind, "device.loop0.read_ahead_kb": ahead, "layout": line}
+        lab.measure(10.0, 11.0, layout=line, facts=facts)
+    found = compare(CompareQuery("iodepth", ("layout",)))
+    assert {series.name for series in found.panels[0].series} == {line for line, _, _ in made.values()}
+    assert {(d.kind, d.name) for d in found.differs} == {
+        (DifferenceKind.FOLLOWS, "file_system"),
+        (DifferenceKind.FOLLOWS, "device.read_ahead_kb"),
+    }
+    assert found.single_factor
+
+
+def test_firmware_that_changed_between_runs_confounds(lab: Lab) -> None:
+    second = Lab(lab.target, number=2)
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})
+    second.measure(20.0, 21.0, ioengine="psync", facts=FACTS | {"device.nvme0n1.firmware": "B"})
+    assert [d.name for d in compare(ENGINES).differs] == ["run", "device.firmware"]
+
+
+def test_what_follows_x_in_every_series_is_said_and_does_not_confound(lab: Lab) -> None:
+    for engine in ("io_uring", "psync"):
+        lab.measure(10.0, 11.0, ioengine=engine, iodepth=1, numjobs=1)
+        lab.measure(40.0, 41.0, ioengine=engine, iodepth=2, numjobs=2)
+    made = compare(ENGINES)
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.ALONG_X, "numjobs")]
+    assert made.single_factor
+
+
+def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_not_alike(lab: Lab) -> None:
+    second = Lab(lab.target, number=2)
+    lab.measure(10.0)
+    second.measure(11.0)
+    lab.measure(20.0, ioengine="psync")
+    assert compare(ENGINES).differs == ()
+    second.measure(5.0, ioengine="libaio", iodepth=8)
+    lab.measure(6.0, iodepth=8)
+    assert [(d.kind, d.name) for d in compare(ENGINES).differs] == [(DifferenceKind.CONFOUNDED, "run")]
+
+
+def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -> None:
+    other = a_target(lab.target.host, "fast")
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.sda.serial": "A", "stream.0.device": "sda"})
+    lab.measure(20.0, 21.0, target=other, facts=FACTS | {"device.sdb.serial": "B", "device.scheduler": "bfq"})
+    made = compare(CompareQuery("iodepth", ("target",)))
+    assert [series.name for series in made.panels[0].series] == ["a/fast", "a/scratch"]
+    assert [d.name for d in made.differs] == ["device.scheduler"]
+
+
+def test_two_factors_together_are_no_single_factor(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, scheduler="none")
+    lab.measure(20.0, 21.0, scheduler="bfq", ioengine="psync")
+    made = compare(CompareQuery("iodepth", ("ioengine", "scheduler")))
+    assert [series.key for series in made.panels[0].series] == ["io_uring,none", "psync,bfq"]
+    assert made.verdict == "Series differ in I/O engine and I/O scheduler together."
+
+
+def test_a_fact_of_the_configuration_can_be_what_is_compared(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})
+    lab.measure(20.0, 21.0, facts=FACTS | {"device.nvme0n1.firmware": "B"})
+    made = compare(CompareQuery("iodepth", ("fact.device.firmware",)))
+    assert [series.name for series in made.panels[0].series] == ["A", "B"]
+    assert made.verdict == "Single-factor: series differ in device.firmware alone."
+
+
+def test_configurations_that_differ_in_one_fact_are_single_factor_and_in_two_are_not(lab: Lab) -> None:
+    lab.measure(10.0, 11.0)
+    lab.measure(20.0, 21.0, facts=FACTS | {"kernel.release": "6.18.0"})
+    made = compare(CompareQuery("iodepth", ("configuration",)))
+    assert made.single_factor
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "kernel.release")]
+    assert made.differs[0].text.endswith("the only fact in which the configurations differ.")
+    lab.measure(30.0, 31.0, facts={"kernel.release": "6.19.0", "device.scheduler": "bfq"})
+    assert compare(CompareQuery("iodepth", ("configuration",))).verdict.startswith("Confounded by ")

@@ -1,0 +1,188 @@
+import pytest
+
+from webapp.compare.query import CompareQuery, read_query
+from webapp.compare.selectors import compare
+from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
+from webapp.compare.tests.orders import alternate
+from webapp.results.models import Result
+from webapp.runs.models import Trial
+from webapp.tests.factories.results import Lab
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_says_what_the_numbers_say(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(ENGINES)
+    assert sentence(made) == "psync 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3)."
+    assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in I/O engine alone.")
+
+
+def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None:
+    measure_engines(lab)
+    said = sentence(compare(ENGINES))
+    assert said == (
+        "psync 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points; all from −38 % to −20 %."
+    )
+
+
+def test_no_difference_is_said_only_if_the_whole_interval_is_inside_the_margin(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(101.0, 100.0, 100.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(ENGINES)
+    assert sentence(made) == (
+        "psync and io_uring: no difference in IOPS beyond ±5 % (95 % CI −3.4 % to +4.3 %, n = 3)."
+    )
+    against = made.panels[0].series[1].cells[0].against_baseline
+    assert against is not None
+    assert (against.better, against.equal) == (None, True)
+    narrower = compare(read_query([("x", "iodepth"), ("series", "ioengine"), ("margin", "2")]))
+    assert narrower.margin == 0.02
+    assert sentence(narrower) == (
+        "psync and io_uring: cannot tell a difference in IOPS (95 % CI −3.4 % to +4.3 %, n = 3)."
+    )
+
+
+def test_a_difference_inside_the_margin_says_so(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(101.0, 102.1, 103.0, ioengine="psync")
+    alternate(lab.run)
+    assert sentence(compare(ENGINES)).endswith(", n = 3), within ±5 %.")
+
+
+def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: Lab) -> None:
+    lab.measure(40.0, 100.0, 160.0)
+    lab.measure(101.0, 50.0, 152.0, ioengine="psync")
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync and io_uring: cannot tell a difference in IOPS (95 % CI −8")
+    assert "no difference" not in said
+
+
+def test_a_series_that_always_ran_after_the_other_may_have_drifted(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    made = compare(ENGINES)
+    assert sentence(made).endswith("), or drift: it always ran after io_uring.")
+    against = made.panels[0].series[1].cells[0].against_baseline
+    assert against is not None
+    assert (against.better, made.panels[0].series[1].order) == (None, "after")
+    assert any("always ran in the same order" in note for note in made.notes)
+
+
+def test_two_repeats_never_make_a_claim(lab: Lab) -> None:
+    lab.measure(100.0, 100.0)
+    lab.measure(50.0, 50.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(ENGINES)
+    assert sentence(made).startswith("psync against io_uring: ×0.50 IOPS (95 % CI ×0.")
+    assert sentence(made).endswith(", n = 2: too few repeats).")
+    assert made.panels[0].series[1].cells[0].against_baseline.better is None  # type: ignore[union-attr]
+
+
+def test_one_point_far_from_the_others_is_set_apart_from_the_mean(lab: Lab) -> None:
+    for depth in range(1, 15):
+        psync = (1.0, 1.0, 1.0) if depth == 3 else (101.0, 100.0, 100.0)
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(*psync, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync and io_uring: no difference in IOPS beyond ±5 % (95 % CI ×0.96 to ×1.05, n = 3)")
+    assert said.endswith(", 13 of 14 points; ×0.01 at 3.")
+
+
+def test_a_point_with_failed_repeats_is_set_apart_from_the_mean(lab: Lab) -> None:
+    for depth in (1, 2, 4):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(*(62.0, 62.0, 62.0)[: depth if depth == 1 else 3], iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3), 2 of 3 points; ")
+    assert said.endswith("; ×0.62 at 1 (n = 1).")
+
+
+def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
+    for depth in (1, 2):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(62.0, 62.0, 62.0, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    Result.objects.filter(point__ioengine="psync", point__iodepth=2).update(iops=0.0)
+    made = compare(ENGINES)
+    assert (
+        sentence(made) == "psync ×0.62 the IOPS of io_uring (95 % CI ×0.60 to ×0.64, n = 3), 1 of 2 points; ×0.00 at 2."
+    )
+    cell = made.panels[0].series[1].cells[1]
+    assert (cell.summary.low, cell.spread_text, cell.doubts) == (None, "n = 3", ("contains 0",))
+
+
+def test_missing_points_are_counted(lab: Lab) -> None:
+    for depth in (1, 2, 4):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+    lab.measure(62.0, 62.0, 62.0, iodepth=2, ioengine="psync")
+    made = compare(ENGINES)
+    assert "2 of 6 points have no result: they failed or were not measured." in made.notes
+    assert ", 1 of 3 points" in sentence(made)
+
+
+def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
+    lab.measure(100.0, 100.0, 100.0)
+    lab.measure(10.0, ioengine="psync", numjobs=1)
+    (other,) = lab.measure(40.0, ioengine="psync", numjobs=4)
+    Trial.objects.filter(pk=other.trial_id).update(repeat=2)
+    made = compare(ENGINES)
+    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads."
+    assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
+
+
+def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range(lab: Lab) -> None:
+    for depth, psync in ((1, 200.0), (2, 400.0), (4, 800.0)):
+        lab.measure(100.0, iodepth=depth)
+        lab.measure(psync, iodepth=depth, ioengine="psync")
+    said = sentence(compare(ENGINES))
+    assert said == "psync against io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points."
+
+
+def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
+    lab.measure(100.0)
+    lab.measure(150.0, ioengine="psync")
+    made = compare(ENGINES)
+    cell = made.panels[0].series[1].cells[0]
+    assert (cell.summary.sd, cell.summary.low, cell.spread_text) == (None, None, "n = 1")
+    against = cell.against_baseline
+    assert against is not None
+    assert (against.text, against.interval_text, against.better) == ("+50 %", "", None)
+    assert "may be chance" in sentence(made)
+    assert "2 of 2 points were measured once and have no interval." in made.notes
+
+
+def test_a_column_that_doubles_is_written_in_ratios_throughout(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(259.0, 260.0, 261.0, ioengine="libaio")
+    lab.measure(89.0, 90.0, 91.0, ioengine="psync")
+    alternate(lab.run)
+    texts = [against.text for s in compare(ENGINES).panels[0].series if (against := s.cells[0].against_baseline)]
+    assert texts == ["×2.60", "×0.90"]
+    assert sentence(compare(ENGINES)).startswith("libaio ×2.60 the IOPS of io_uring (95 % CI ×2.5")
+
+
+def test_lower_is_better_for_latency(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(CompareQuery(x="iodepth", series=("ioengine",), metric="latency_mean"))
+    cell = made.panels[0].series[1].cells[0]
+    assert cell.against_baseline is not None
+    assert (cell.against_baseline.text, cell.against_baseline.better) == ("+61 %", False)
+    assert sentence(made).startswith("psync 61 % higher mean latency than io_uring (95 % CI +5")
+
+
+def test_the_form_of_ratios_can_be_chosen(lab: Lab) -> None:
+    measure_engines(lab)
+    made = compare(read_query([("x", "iodepth"), ("series", "ioengine"), ("ratios", "ratio")]))
+    assert made.ratio_as == "ratio"
+    assert [cell.against_baseline.text for cell in made.panels[0].series[1].cells if cell.against_baseline] == [
+        "×0.62",
+        "×0.80",
+    ]
