@@ -33,6 +33,7 @@ from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
+from worker.policy.model import MEMBER_FORMATS
 
 __all__ = [
     "GuardRefused",
@@ -160,6 +161,7 @@ def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
         stable_id=sysfs.stable_id(name),
         serial=sysfs.serial(name),
         destroy=True,
+        destroy_members=MEMBER_FORMATS,  # what lies on a new array is left of earlier uses of its drives
     )
 
 

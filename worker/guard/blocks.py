@@ -46,7 +46,7 @@ def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -
         _check_loop_file(name, held.fd)
         if exclusive:
             _refuse_if_any_used(name, others, path)
-            openers.refuse_if_opened(path, _identities((name, *others)))
+            openers.refuse_if_opened(path, _identities((name, *others)), strict=writes)
         if writes:
             _refuse_foreign_member(entry, name)
         yield held
@@ -78,10 +78,15 @@ def _identities(names: Iterable[str]) -> set[openers.Identity]:
     """Everything through which another program could use one of these devices without opening it exclusively."""
     found: set[openers.Identity] = set()
     for name in names:
-        found |= {openers.device_identity(each) for each in (name, sysfs.whole(name), *sysfs.partitions(name))}
+        found |= _device_identities(name)
         if file := sysfs.backing_file(name):
             found.add(openers.identity(Path(file).stat()))
     return found
+
+
+def _device_identities(name: str) -> set[openers.Identity]:
+    """Of the device, its partitions, and its disk."""
+    return set().union(*map(openers.device_identities, (name, sysfs.whole(name), *sysfs.partitions(name))))
 
 
 def _refuse_foreign_member(entry: PolicyEntry, name: str) -> None:
@@ -206,6 +211,7 @@ def refuse_if_used(name: str, path: str) -> None:
     for each in (name, *sysfs.partitions(name)):
         if holders := sysfs.holders(each):
             raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
+    _refuse_under_loop(name)
     _refuse_shared_file(name, now)
 
 
@@ -217,6 +223,15 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
         raise GuardRefused("guard_held", f"{path}: {each} is used as swap. Run swapoff first.")
     if each in usage.btrfs_members():
         raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs. Unmount it first.")
+
+
+def _refuse_under_loop(name: str) -> None:
+    """Refuse a device that a loop device uses as its file: the kernel shows no holder for it."""
+    own = _device_identities(name)
+    for other in sysfs.names():
+        file = sysfs.backing_file(other)
+        if file and openers.identity_at(file) in own:
+            raise GuardRefused("guard_held", f"{name} is used by {other}: detach it first.")
 
 
 def _refuse_shared_file(name: str, now: usage.Usage) -> None:

@@ -52,6 +52,7 @@ def build(
     record: LayoutRecord | None = None
     try:
         with guard.lease_drives(entries, armed_serials, virtual=virtual_drives.is_made(layout)) as leases:
+            guard.refuse_quarantined([lease.stable_id for lease in leases], state)
             record = LayoutRecord(
                 key=key,
                 run=run,
@@ -129,7 +130,7 @@ def _run_step(step: Step, leases: tuple[Lease, ...], state: Path) -> None:
         for lease in leases:
             if lease.name and (step.opens_all or not {lease.path, layouts.part_path(lease.path)}.isdisjoint(step.argv)):
                 handed_over.enter_context(lease.handed_over())
-        steps.run(step, state=state)
+        steps.run(step, state=state, drives=tuple(lease.stable_id for lease in leases))
 
 
 def _undo(key: str, state: Path, journal: Journal) -> None:

@@ -160,7 +160,7 @@ class _TakeDown:
 
     def _do(self, step: Removal) -> None:
         log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
-        steps.run(step, state=self._state)
+        steps.run(step, state=self._state, drives=tuple(drive.stable_id for drive in self._record.drives))
         steps.wait_for_udev(state=self._state)
 
     def _verify(self) -> None:

@@ -62,7 +62,6 @@ class LayoutStage:
         """
         request = self._order.layout
         drives = self._drives(request, allowed) if request else ()
-        guard.refuse_quarantined([entry.identity for entry in drives], self._state)
         found = self._existing(request, drives) if request else None
         began = time.monotonic()
         self._clear(found, drives)

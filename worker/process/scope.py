@@ -4,6 +4,7 @@ A process that waits for a device cannot be killed. The record of its scope then
 the worker, and quarantines the drives (worker.guard.quarantine) until the processes are gone.
 """
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -144,6 +145,10 @@ def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
     Call this first at the start, while this process has locked the state directory.
     """
     scopes = _recorded(state_dir)
+    known = {scope.name for scope in scopes}
+    for path in (state_dir / RECORDS).glob("*.json"):
+        if path.stem not in known:  # unreadable; the marker below finds its processes
+            path.unlink(missing_ok=True)
     for scope in scopes:
         scope.close()
     _kill_marked(_marker_of(state_dir))
@@ -178,15 +183,11 @@ def forget_scope(state_dir: Path, name: str) -> bool:
 
 
 def _recorded(state_dir: Path) -> tuple[Scope, ...]:
-    """All scopes with a record on disk; unreadable records are removed."""
+    """All scopes with a readable record on disk."""
     found = []
     for path in sorted((state_dir / RECORDS).glob("*.json")):
-        try:
+        with contextlib.suppress(msgspec.DecodeError, FileNotFoundError):
             found.append(Scope(path.stem, path, msgspec.json.decode(path.read_bytes(), type=_Record)))
-        except msgspec.DecodeError:
-            path.unlink(missing_ok=True)
-        except FileNotFoundError:
-            continue
     return tuple(found)
 
 

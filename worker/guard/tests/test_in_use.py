@@ -126,6 +126,25 @@ def test_it_waits_for_a_program_that_has_a_drive_open_for_a_moment(allowed: Poli
         pass
 
 
+@pytest.mark.root
+def test_it_refuses_a_drive_under_a_loop_device(allowed: Policy, device: str) -> None:
+    """The kernel shows no holder, and the loop device does not claim the drive."""
+    with rig.loop(Path(device)) as outer:
+        refused = refusal(rig.stream(allowed, writes=True), allowed)
+        assert (refused.code, Path(outer).name in refused.message) == ("guard_held", True)
+
+
+def test_it_knows_the_character_devices_of_a_drive(tmp_path: Path) -> None:
+    """A virtual machine may have /dev/sg0 or /dev/ng0n1 instead of the block device."""
+    tree = Tree(tmp_path)
+    tree.add("sda", "pci0/host0/block", "8:0", device__scsi_generic__sg0__dev="21:0")
+    tree.add("nvme0n1", "pci0/nvme/nvme0", "259:0")
+    (tree.sys / "class/nvme-generic/ng0n1").mkdir(parents=True)
+    (tree.sys / "class/nvme-generic/ng0n1/dev").write_text("248:0\n")
+    assert openers.device_identities("sda", tree.sys) == {("block", 8, 0), ("character", 21, 0)}
+    assert openers.device_identities("nvme0n1", tree.sys) == {("block", 259, 0), ("character", 248, 0)}
+
+
 def test_it_finds_targets_of_nvmet_and_lio(tmp_path: Path) -> None:
     exported = tmp_path / "image"
     exported.touch()
@@ -142,7 +161,7 @@ def test_it_finds_targets_of_nvmet_and_lio(tmp_path: Path) -> None:
     assert openers.exports(wanted, tmp_path) == found
     with pytest.raises(guard.GuardRefused, match="LIO"):
         openers.refuse_if_opened("/dev/x", wanted, patience_s=0.0, configfs=tmp_path)
-    assert openers.exports({("device", 8, 0)}, tmp_path) == ()
+    assert openers.exports({("block", 8, 0)}, tmp_path) == ()
 
 
 def test_it_refuses_what_it_cannot_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +172,8 @@ def test_it_refuses_what_it_cannot_check(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "4711/comm").write_text("qemu-system-x86\n")
     monkeypatch.setattr(os, "scandir", hidden)
     with pytest.raises(guard.GuardRefused, match=r"qemu-system-x86 \(process 4711\) cannot be read"):
-        openers.openers({("device", 8, 0)}, tmp_path)
+        openers.openers({("block", 8, 0)}, tmp_path)
+    assert openers.openers({("block", 8, 0)}, tmp_path, strict=False) == ()  # to read a drive
 
 
 # ---- image files
@@ -166,7 +186,7 @@ def test_it_refuses_to_write_an_image_that_a_virtual_machine_has_locked(
     """QEMU locks single bytes from offset 100 on, by open file description. A container cannot see QEMU's process."""
     image = rig.sparse(tmp_path / "vm.img")
     image.chmod(0o600)
-    monkeypatch.setattr(openers, "openers", lambda *_: ())
+    monkeypatch.setattr(openers, "openers", lambda *_, **_more: ())
     allowed = rig.load(tmp_path, {"id": "vm", "kind": "file", "path": str(image), "destroy": True})
     stream = rig.stream(allowed, writes=True)
     with image.open("r+b") as machine:

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,10 +167,10 @@ def test_it_takes_nothing_from_a_drive_that_another_program_opens_between_two_co
     """The drive is handed over for one command; whoever takes it then keeps it, and the layout fails by name."""
     with ExitStack() as others:
 
-        def run(step: Step, *, state: Path) -> str:
+        def run(step: Step, **places: Any) -> str:
             if step.argv[0] == "mkfs.ext4":
                 others.callback(os.close, os.open(rack.devices[0], os.O_RDWR | os.O_EXCL))
-            return real(step, state=state)
+            return real(step, **places)
 
         real = steps.run
         with pytest.MonkeyPatch.context() as patched:
@@ -245,7 +246,8 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
     with sqlite3.connect(path) as db:
         db.executescript(
             "alter table attempts rename column started_at to begun_at; "
-            "alter table baselines rename column requested to wished; drop table layouts; pragma user_version=1;"
+            "alter table baselines rename column requested to wished; "
+            "drop table layouts; drop table passwords; pragma user_version=1;"
         )
     assert Journal(path).layouts() == ()
     assert Journal(path).baselines() == ()
