@@ -1,10 +1,18 @@
 import { expect, test } from "vitest";
-import { cellText } from "../src/features/runGrid";
+import { cellText, spreadText } from "../src/features/runGrid";
 import { notStarted } from "../src/features/runNow";
 import { assignLooks } from "../src/lib/colours";
 import { pauseMs } from "../src/lib/poll";
 
-const value = { direction: "read", iops: 45678, bytes_per_s: 187e6, mean_ns: 21_000, p99_ns: null };
+const value = {
+  direction: "read",
+  iops: 45678,
+  bytes_per_s: 187e6,
+  mean_ns: 21_000,
+  p99_ns: null,
+  own: null,
+  own_text: "",
+};
 
 test("a finished cell shows the chosen metric of each direction", () => {
   const cell = {
@@ -18,6 +26,9 @@ test("a finished cell shows the chosen metric of each direction", () => {
   };
   expect(cellText(cell, "iops")).toBe("45.7k / 10.0");
   expect(cellText(cell, "p99")).toBe("– / –");
+  const copied = { ...cell, values: [value, { ...value, own: 2.5, own_text: "2.50 s" }] };
+  expect(cellText(copied, "own")).toBe("2.50 s");
+  expect(spreadText([copied, copied], "own")).toBe("± 0 %");
 });
 
 test("a cell that has no numbers says its state, a planned one nothing", () => {

@@ -156,7 +156,7 @@ def plan_preview(
     limit: Annotated[int, Field(ge=0, le=MAX_PREVIEWED)] = 25,
     offset: Annotated[int, Field(ge=0)] = 0,
 ) -> dict[str, object]:
-    """Preview a run on `target=host/target&target=…`, with fio's exact job text. Changes nothing.
+    """Preview a run on `target=host/target&target=…`, with the exact job texts. Changes nothing.
 
     The time is a range if there are earlier runs on these hosts.
     """

@@ -1,4 +1,4 @@
-"""Trials in detail: attempts, settings, samples and fio's job."""
+"""Trials in detail: attempts, settings, samples and the engine's job."""
 
 from datetime import datetime
 from typing import Annotated, Any

@@ -27,7 +27,10 @@ class AmplificationOut(Schema):
 
 
 class DriveWearOut(Schema):
-    """Bytes by four counters. `fio_bytes` is the sum for all `together` drives that the trials wrote to at once."""
+    """Bytes by four counters.
+
+    `engine_bytes` (of `engines`, by label) is the sum for all `together` drives that the trials wrote to at once.
+    """
 
     host: str
     device: str
@@ -35,7 +38,8 @@ class DriveWearOut(Schema):
     serial: str
     model: str
     targets: list[str]
-    fio_bytes: int
+    engines: list[str]
+    engine_bytes: int
     together: int
     kernel_bytes: int | None
     kernel_at_least: bool

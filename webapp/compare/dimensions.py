@@ -80,7 +80,7 @@ _ABSENT_LEVEL = Level(NOT_SET.value, NOT_SET.value, None)
 def _level(name: str, value: Value) -> Level:
     """A level of a factor. Thousands of rows share a few levels, so each is formatted once."""
     factor = FACTORS[name]
-    return Level(factor.write(value), factor.format(value), _number(value) if factor.numeric else None)
+    return Level(factor.values.write(value), factor.format(value), _number(value) if factor.numeric else None)
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,10 @@ def duration(value_s: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """The ratio to a baseline: ×2.60. Two decimals below 10."""
+    """The ratio to a baseline: ×2.60, ×12.3. Two decimals below 10, but three digits below 0.005: ×0.00312."""
     if value is None:
         return NOTHING
-    if value < 9.995:
+    if value == 0 or 0.005 <= value < 9.995:
         return f"×{Decimal(value).quantize(Decimal('0.01'), rounding=ROUND_HALF_UP)}"
     return f"×{significant(value)}"
 

@@ -26,7 +26,7 @@ from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
 
-OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and fio's own start and end
+OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and the engine's own start and end
 PREFILL_BYTES_PER_S = 200e6  # sequential writes of a slow drive, so that the estimate is too long rather than too short
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
 FASTEST_IOPS = 3.5e6  # IOPS of one such drive

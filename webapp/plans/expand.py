@@ -23,7 +23,7 @@ be told from an effect.
 If a part has `at_once`, its targets on each host are divided into groups of that size, by kind, in the chosen order.
 Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level.
 
-fio's random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
+Random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
 different repeats use different ones. The job text does not depend on the seed of the order.
 """
 

@@ -9,11 +9,10 @@ once are ignored, because only their sum is known. An amount or a file size is e
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from webapp.plans.engines import DEFAULT_ENGINE, ENGINE
+from webapp.plans.engines import engine_of, name_of
 from webapp.plans.estimate import prefilled, written_by
 from webapp.plans.expand import Expansion
 from webapp.plans.values import Value
-from worker.contract.workload import Pattern
 
 Point = Mapping[str, Value]
 Kind = tuple[Value, ...]
@@ -82,8 +81,5 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
 
 
 def _kind(point: Point) -> Kind:
-    """`read_percent` exists only in points of mixes, `layout` only if the plan names one, `pattern` only for fio."""
-    pattern = point.get("pattern")
-    random = pattern is not None and Pattern(str(pattern)).random
-    engine = point.get(ENGINE, DEFAULT_ENGINE)
-    return engine, random, point.get("read_percent"), point.get("direct"), point.get("layout")
+    """`layout` exists only if the plan names one."""
+    return (name_of(point), *engine_of(point).kind(point), point.get("layout"))

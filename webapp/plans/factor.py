@@ -27,21 +27,14 @@ class Factor:
     cost: int = 0
     default: Value = None
     help: str = ""
+    example: str = ""  # levels of a new row in the editor, if there is no default
 
     @property
     def numeric(self) -> bool:
         return self.values.numeric
-
-    def parse(self, text: str) -> Value:
-        """Parse typed text into a stored value. Raises ValueRefused."""
-        return self.values.parse(text)
 
     def format(self, value: object) -> str:
         """Format a stored value for people; an invalid value is shown unchanged."""
         if value is None or isinstance(value, str | int | bool):
             return self.values.format(value)
         return str(value)
-
-    def write(self, value: Value) -> str:
-        """Format a stored value as text that `parse` accepts."""
-        return self.values.write(value)

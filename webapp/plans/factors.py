@@ -7,7 +7,7 @@ engine in `plans.engines`. Settings are in `setting_rows`, with the worker's nam
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-from webapp.plans.engines import DEFAULT_ENGINE, ENGINE, ENGINES
+from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS
 from webapp.plans.values import (
@@ -18,6 +18,7 @@ from webapp.plans.values import (
     ValueRefused,
 )
 from worker.contract.purge import PurgeMethod
+from worker.recipes import DEFAULT_ENGINE
 
 __all__ = ["FACTORS", "Factor", "FactorKind", "Value", "ValueRefused", "by_cost", "closest"]
 
@@ -73,12 +74,13 @@ _LAYOUT = Factor(
     LayoutLine(),
     kind=FactorKind.LAYOUT,
     cost=200,
+    example="single / xfs, raid0 x4 chunk 64k / xfs",
     help="drives of a pool, combined and formatted; destroys all data on them. Several in one line: "
     "raid0 x1..8 chunk 64k · raid5 x4 chunk 8k..2M *2 / xfs|ext4 · 2 arrays of raid0 x4 chunk 64k / lvm stripe 256k · "
     "vd raid5 x4 strip 8k..1M *2 wb|wt",
 )
 _SETTINGS = tuple(
-    Factor(row.name, row.label, row.values, row.unit, FactorKind.SETTING, row.cost, help=row.help)
+    Factor(row.name, row.label, row.values, row.unit, FactorKind.SETTING, row.cost, help=row.help, example=row.example)
     for row in SETTING_ROWS
 )
 
@@ -96,8 +98,15 @@ FACTORS: Mapping[str, Factor] = {
     factor.name: factor for factor in (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_DRIVE, *_SETTINGS)
 }
 
+
+def factor_of(name: str, engine: str) -> Factor | None:
+    """The factor as this engine defines it: engines may allow different levels."""
+    own = next((factor for factor in ENGINES[engine].FACTORS if factor.name == name), None)
+    return own or FACTORS.get(name)
+
+
 # Alternatives: if a part names one, the other does not apply.
-ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"), *SAME_STATE)
+ALTERNATIVES = (*(pair for engine in ENGINES.values() for pair in engine.ALTERNATIVES), *SAME_STATE)
 
 
 def by_cost(names: Iterable[str]) -> tuple[str, ...]:

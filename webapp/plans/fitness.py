@@ -67,7 +67,7 @@ class Fitness:
 
 
 def _path_problems(target: TargetFacts) -> list[str]:
-    """A directory's path is not checked for fio, which runs inside the directory with generated file names."""
+    """A directory's path is not checked: engines run inside the directory with generated file names."""
     by_path = target.kind in (TargetKind.BLOCK, TargetKind.FILE)
     problem = path_problem(target.path) if by_path else ""
     return [f"{target.shown}: {problem}."] if problem else []

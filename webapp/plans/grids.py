@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.engines import DEFAULT_ENGINE, ENGINE, ENGINES
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, closest
+from webapp.plans.engines import ENGINE, ENGINES, engine_of
+from webapp.plans.engines.base import Levels, PlanEngine
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, closest, factor_of
 from webapp.plans.points import with_defaults
 from webapp.plans.values import Value
-from worker.contract.workload import Pattern, TargetKind
+from worker.contract.workload import TargetKind
+from worker.recipes import DEFAULT_ENGINE
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
@@ -39,17 +41,25 @@ class PartGrid:
 
     @property
     def count(self) -> int:
-        """The maximum number of points. The share of reads multiplies only patterns that mix."""
+        """The maximum number of points. A factor without effect does not multiply them."""
         if self.found:
             return 0
-        patterns, shares = self.levels.get("pattern", ()), len(self.levels.get("read_percent", ()))
-        if not patterns:
-            return math.prod(map(len, self.levels.values()))
-        others = math.prod(
-            len(values) for name, values in self.levels.items() if name not in ("pattern", "read_percent")
+        return sum(
+            math.prod(len(values) for name, values in self.levels.items() if name not in without)
+            for without in _without(self.engine, self.levels)
         )
-        mixed = sum(Pattern(str(value)).mixed for value in patterns)
-        return others * (mixed * shares + len(patterns) - mixed)
+
+    @property
+    def engine(self) -> PlanEngine:
+        return engine_of({name: values[0] for name, values in self.levels.items() if name == ENGINE})
+
+
+def _without(engine: PlanEngine, levels: Levels) -> list[set[str]]:
+    """For each level of `SILENT_BY`, the factors that do not multiply the points: itself and those without effect."""
+    by = engine.SILENT_BY
+    if by not in levels:
+        return [set()]
+    return [{by, *engine.silent({by: level})} for level in levels[by]]
 
 
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
@@ -96,12 +106,14 @@ def parsed_levels(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]
     """Levels of each factor with valid text, and the problems of the others."""
     parsed: dict[str, tuple[Value, ...]] = {}
     problems = []
+    engine = engine_name(texts)
     for name, text in texts.items():
-        if name not in FACTORS:
+        factor = factor_of(name, engine)
+        if factor is None:
             problems.append(GridProblem(name, _no_such_factor(name)))
             continue
         try:
-            parsed[name] = levels.parse(FACTORS[name], text)
+            parsed[name] = levels.parse(factor, text)
         except levels.LevelError as error:
             problems.append(GridProblem(name, str(error)))
     return parsed, problems
@@ -140,18 +152,17 @@ def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:
-    required, example = ENGINES[engine_name(texts)].REQUIRED
-    if required not in texts:
-        return [GridProblem("", f"`{required}` is missing, {example}.")]
-    mixed = any(Pattern(str(value)).mixed for value in parsed.get("pattern", ()))
-    if "read_percent" in texts and "pattern" in parsed and not mixed:
-        return [
-            GridProblem(
-                "read_percent",
-                "`read_percent` has no effect: no pattern of this part mixes reads and writes. Remove it.",
-            )
-        ]
-    return []
+    engine = ENGINES[engine_name(texts)]
+    if engine.REQUIRED not in texts:
+        example = FACTORS[engine.REQUIRED].example
+        return [GridProblem("", f"`{engine.REQUIRED}` is missing, e.g. `{example}`.")]
+    if engine.SILENT_BY not in parsed:
+        return []
+    without = set.intersection(*_without(engine, parsed)) & set(texts)
+    return [
+        GridProblem(name, f"`{name}` has no effect at any level of `{engine.SILENT_BY}` in this part. Remove it.")
+        for name in sorted(without - {engine.SILENT_BY})
+    ]
 
 
 def _unknown_kinds(part: Part) -> list[GridProblem]:

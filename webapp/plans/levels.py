@@ -45,7 +45,7 @@ def _piece(factor: Factor, text: str) -> tuple[Value, ...]:
     try:
         if isinstance(factor.values, LayoutLine):
             return factor.values.sweep(text)
-        return _range(factor, text) if ".." in text else (factor.parse(text),)
+        return _range(factor, text) if ".." in text else (factor.values.parse(text),)
     except ValueRefused as refusal:
         raise LevelError(f"{factor.label}: {refusal}.") from refusal
 
@@ -66,7 +66,7 @@ def _range(factor: Factor, text: str) -> tuple[Value, ...]:
 
 
 def _number(factor: Factor, text: str) -> int:
-    value = factor.parse(text)
+    value = factor.values.parse(text)
     if value is None:
         raise ValueRefused(f"`{text.strip()}` cannot be the end of a range")
     return int(value)
@@ -100,4 +100,4 @@ def _steps(first: int, last: int, how: str, by: int) -> list[int]:
 
 def _checked(factor: Factor, numbers: list[int]) -> tuple[Value, ...]:
     """Check the factor's rules; numbers of settings stay text."""
-    return tuple(factor.parse(factor.write(number)) for number in numbers)
+    return tuple(factor.values.parse(factor.values.write(number)) for number in numbers)

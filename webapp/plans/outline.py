@@ -1,7 +1,6 @@
 """The size of a plan before its targets are chosen. Pure."""
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
@@ -10,7 +9,6 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import OVERHEAD_S
 from webapp.plans.factors import AT_ONCE
 from webapp.plans.grids import PartGrid, part_grid
-from webapp.plans.values import Value
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,11 @@ def outline(document: PlanDocument) -> Outline:
     seconds: dict[str, float] = defaultdict(float)
     bound = True
     for grid in (part_grid(document, part) for part in document.parts):
-        count = _count(grid) * document.repeats
+        count, each = _count(grid) * document.repeats, grid.engine.time_s(grid.levels)
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)
-            seconds[kind] += count * _seconds_each(grid)
-        bound = bound and "runtime" in grid.levels and "amount" not in grid.levels
+            seconds[kind] += count * ((each or 0.0) + OVERHEAD_S)
+        bound = bound and each is not None
     counts = list(trials.values()) or [0]
     return Outline(min(counts), max(counts), max(seconds.values(), default=0.0) if bound else None)
 
@@ -42,11 +40,3 @@ def outline(document: PlanDocument) -> Outline:
 def _count(grid: PartGrid) -> float:
     sizes = [float(level or 1) for level in grid.levels.get(AT_ONCE, (1,))]
     return grid.count * fmean(1 / size for size in sizes)
-
-
-def _seconds_each(grid: PartGrid) -> float:
-    return _mean(grid.levels.get("runtime", ())) + _mean(grid.levels.get("ramp", ())) + OVERHEAD_S
-
-
-def _mean(levels: Sequence[Value]) -> float:
-    return fmean(float(value or 0) for value in levels) if levels else 0.0

@@ -1,9 +1,9 @@
 """Points: one combination of levels, as a flat JSON object from factor name to stored value.
 
 A point contains every factor that applies, including defaults, so that results of differently written plans can be
-found and compared. The layout, settings, factors of fio's processes and the number of targets at once are included only
-if the plan sets them. Left out: `read_percent` of patterns that do not mix, `block_size` if `block_split` is given,
-`runtime` if `amount` is given.
+found and compared. The layout, settings, factors of the engine's processes and the number of targets at once are
+included only if the plan sets them. Left out: factors without effect, such as `read_percent` of patterns that do not
+mix, and of two alternatives the one that is not given, such as `runtime` if `amount` is.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from webapp.plans.engines import DEFAULT_ENGINE, ENGINE, ENGINES, engine_of
+from webapp.plans.engines import ENGINE, engine_of, name_of
 from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
@@ -33,14 +33,14 @@ def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()
     """
     replaced = {default for default, instead in ALTERNATIVES if instead in grid}
     optional = {instead for _, instead in ALTERNATIVES}
-    name_of_engine = grid.get(ENGINE, (DEFAULT_ENGINE,))[0]
-    engine = ENGINES[str(name_of_engine)]
+    named = {name: levels[0] for name, levels in grid.items() if name == ENGINE}
+    engine = engine_of(named)
     defaults: dict[str, tuple[Value, ...]] = {
         factor.name: (drop_caches if factor.name == "drop_caches" else factor.default,)
         for factor in engine.FACTORS
-        if factor.kind is FactorKind.WORKLOAD and factor.name not in {*replaced, *optional, engine.REQUIRED[0]}
+        if factor.kind is FactorKind.WORKLOAD and factor.name not in {*replaced, *optional, engine.REQUIRED}
     }
-    full = {ENGINE: (name_of_engine,)} | defaults | dict(grid)
+    full: dict[str, tuple[Value, ...]] = {ENGINE: (name_of(named),)} | defaults | dict(grid)
     listed = [name for name in sequence if name in full]
     return {name: full[name] for name in dict.fromkeys([*listed, *by_cost(full)])}
 

@@ -1,4 +1,4 @@
-"""Previews a plan on chosen targets: trials, estimates, commands and fio's job text."""
+"""Previews a plan on chosen targets: trials, estimates, commands and the engines' job texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class StreamJob:
-    """The fio job text of one stream of a trial; `prefill` is None without a prefill."""
+    """The job of one stream of a trial; `prefill` is None without a prefill."""
 
     target: Target
     recipe: Recipe
@@ -78,7 +78,7 @@ def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
 
 
 def _node(trial: PlannedTrial, target: Target) -> str:
-    """The device node that fio would get; for an array or volume, with KEY instead of the run's key."""
+    """The device node that the engine would get; for an array or volume, with KEY instead of the run's key."""
     if trial.layout is None:
         return target.opens
     drives = tuple(Drive(drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target))
@@ -86,10 +86,10 @@ def _node(trial: PlannedTrial, target: Target) -> str:
 
 
 def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJob, ...]:
-    """fio's job text for each stream. Symbolic links are replaced by the device nodes of the last registration.
+    """The job of each stream. Symbolic links are replaced by the device nodes of the last registration.
     `targets` are by id.
 
-    Raises worker.recipes.RecipeError for a path that fio does not accept.
+    Raises worker.recipes.RecipeError for a path that the engine does not accept.
     """
     return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
 

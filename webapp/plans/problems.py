@@ -5,11 +5,13 @@ policy, missing engines) are found by `expand` when targets are chosen.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
-from webapp.plans.grids import GridProblem, parsed_levels, part_grid
+from webapp.plans.engines import ENGINES
+from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
 
 _SHOWN = 5
 
@@ -43,20 +45,33 @@ def refuse_unsound(document: PlanDocument) -> None:
 
 def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
     """Problems in the order of the document; a problem of a common factor appears once."""
-    return (*_titles(document), *_common(document), *_parts(document))
+    _, common = parsed_levels(document.common)
+    return (*_titles(document), *_common(common), *_unused(document), *_parts(document, common))
 
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
     return [] if document.title.strip() else [FieldProblem("title", "Give the plan a title.")]
 
 
-def _common(document: PlanDocument) -> list[FieldProblem]:
-    _, problems = parsed_levels(document.common)
+def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
     return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems]
 
 
-def _parts(document: PlanDocument) -> list[FieldProblem]:
-    said = {(one.field, one.message) for one in parsed_levels(document.common)[1]}
+def _unused(document: PlanDocument) -> list[FieldProblem]:
+    """Common factors that belong to engines, but to the engine of no part."""
+    used = {engine_name(document.common | part.factors) for part in document.parts}
+    by_engine = {name: {factor.name for factor in engine.FACTORS} for name, engine in ENGINES.items()}
+    silent = set[str]().union(*by_engine.values()).difference(*(by_engine[name] for name in used))
+    labels = " or ".join(ENGINES[name].LABEL for name in sorted(used))
+    return [
+        FieldProblem(f"common.{name}", f"`{name}` is not a factor of {labels}, the engine of all parts. Remove it.")
+        for name in document.common
+        if name in silent
+    ]
+
+
+def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldProblem]:
+    said = {(one.field, one.message) for one in common}
     names = Counter(part.name for part in document.parts)
     found = []
     for number, part in enumerate(document.parts):
@@ -68,14 +83,10 @@ def _parts(document: PlanDocument) -> list[FieldProblem]:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
             FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
-            for one in _own(document, number)
+            for one in part_grid(document, part).found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found
-
-
-def _own(document: PlanDocument, number: int) -> tuple[GridProblem, ...]:
-    return part_grid(document, document.parts[number]).found
 
 
 def _place(number: int, field: str, *, in_part: bool) -> str:

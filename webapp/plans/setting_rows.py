@@ -22,6 +22,7 @@ class SettingRow:
     cost: int
     unit: str = ""
     help: str = ""
+    example: str = ""  # levels of a new row in the editor
 
     @property
     def host_wide(self) -> bool:
@@ -39,7 +40,7 @@ def _tunable(name: str, label: str, *, unit: str = "", text: str = "") -> Settin
 
 
 _DEVICE = (
-    _row("scheduler", "I/O scheduler", Token(), cost=100),
+    SettingRow("scheduler", "I/O scheduler", Token(), cost=100, example="none, mq-deadline"),
     _row("nr_requests", "Queue size", _NUMBER, cost=90, text="maximum requests in the block queue"),
     _row("wbt_lat_usec", "Write-back throttle", number_token(" µs", negative=True), cost=80, unit="µs"),
     _row("read_ahead_kb", "Read-ahead", number_token(" KiB"), cost=70, unit="KiB"),

@@ -2,8 +2,8 @@
 
 A factor varies if it has more than one level. A missing factor counts as a level if its absence has a meaning: a
 setting that keeps the host's value, no layout, one target alone, or the other of two alternatives (a block size or a
-split, a time or an amount). It does not count if the factor does not apply (`fixedbufs` of psync), because then the
-factor that causes it varies already.
+split, a time or an amount), if the point has it. It does not count if the factor does not apply (`fixedbufs` of psync,
+the block size of a reflink), because then the factor that causes it varies already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +12,7 @@ from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
 _SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS)
 _ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
+_ALTERNATIVES_OF = {name: frozenset(pair) for pair in ALTERNATIVES for name in pair}
 _PLACES = {name: index for index, name in enumerate(FACTORS)}
 
 
@@ -36,10 +37,8 @@ def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
     """The factor's levels, and its absence if that has a meaning."""
     levels = {repr(point[name]) for point in points if name in point}
-    return levels | {_ABSENT} if _absence_speaks(name) and any(name not in point for point in points) else levels
-
-
-def _absence_speaks(name: str) -> bool:
+    others = _ALTERNATIVES_OF.get(name, frozenset())
     factor = FACTORS.get(name)
-    left_out = factor is not None and factor.kind in _SPEAKING
-    return left_out or any(name in pair for pair in ALTERNATIVES)
+    speaks = factor is not None and factor.kind in _SPEAKING
+    absent = any(name not in point and (speaks or not others.isdisjoint(point)) for point in points)
+    return levels | {_ABSENT} if absent else levels

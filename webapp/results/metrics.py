@@ -5,11 +5,12 @@ Stored units are I/Os per second, bytes per second and nanoseconds. Engines add 
 `frontend/src/lib/labels.ts` repeats the labels; a test compares both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from webapp.core import formatting
+from webapp.plans.engines import engine_of
 from worker.contract.items import Metric as EngineMetric
 from worker.contract.items import Unit
 from worker.recipes import ENGINES
@@ -85,3 +86,10 @@ _TABLE = (
 )
 
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}
+IOPS = METRICS["iops"]
+
+
+def default_metric(points: Iterable[Mapping[str, object]]) -> Metric:
+    """The metric of results at these points unless another is chosen: their engine's, or IOPS for several engines."""
+    keys = {engine_of(point).DEFAULT_METRIC for point in points}
+    return METRICS[keys.pop()] if len(keys) == 1 else IOPS

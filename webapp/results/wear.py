@@ -2,7 +2,7 @@
 
 Four counts of the same writes, each from the first reading of the drive to the last one:
 
-    fio's           what its jobs measured: without ramps, files written first, and what file systems add
+    the engine's    what its jobs measured: without ramps, files written first, and what file systems add
     the kernel's    everything that this host wrote to the drive, whoever did
     the drive's     everything that any host wrote to it (SMART)
     to its media    what the drive wrote to its flash: its own moving of data included
@@ -22,6 +22,7 @@ from uuid import UUID
 from django.db.models import QuerySet, Sum
 
 from webapp.hosts.models import Target
+from webapp.plans.engines import engine_of
 from webapp.results.models import DriveReading, Result
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import read_further
@@ -63,7 +64,7 @@ class Amplification:
 
 @dataclass(frozen=True)
 class DriveWear:
-    """Of one drive. `fio_bytes` are of all `together` drives that the trials wrote to at once."""
+    """Of one drive. `engine_bytes` are of all `together` drives that the trials wrote to at once."""
 
     host: str
     device: str
@@ -71,7 +72,8 @@ class DriveWear:
     serial: str
     model: str
     targets: tuple[str, ...]
-    fio_bytes: int
+    engines: tuple[str, ...]  # labels of the engines of its trials
+    engine_bytes: int
     together: int
     kernel_bytes: int | None  # None: not counted
     kernel_at_least: bool  # part of it was not seen: the host was restarted
@@ -123,13 +125,13 @@ def _wears(readings: Iterable[DriveReading], results: QuerySet[Result]) -> list[
     for reading in readings:
         found.setdefault((reading.attempt.host_id, reading.drive), []).append(reading)
     read_further(each.attempt.trial for group in found.values() for each in group if each.attempt.trial)
-    fio = _written_by_fio(results) if found else {}
+    written = _written_by_engines(results) if found else {}
     drives = _drives_of_trials(found.values())
-    wears = [_wear(each, fio, drives) for each in found.values()]
+    wears = [_wear(each, written, drives) for each in found.values()]
     return sorted(wears, key=lambda wear: (wear.host, wear.device))
 
 
-def _written_by_fio(results: QuerySet[Result]) -> Mapping[UUID, int]:
+def _written_by_engines(results: QuerySet[Result]) -> Mapping[UUID, int]:
     """By trial."""
     rows = results.filter(direction="write").order_by().values_list("trial")
     return {trial: total for trial, total in rows.annotate(Sum("bytes")) if total is not None}
@@ -149,9 +151,9 @@ def _trials(readings: Sequence[DriveReading]) -> set[UUID]:
     return {each.attempt.trial_id for each in readings if each.moment == "after" and each.attempt.trial_id}
 
 
-def _wear(readings: Sequence[DriveReading], fio: Mapping[UUID, int], drives: Mapping[UUID, int]) -> DriveWear:
+def _wear(readings: Sequence[DriveReading], written: Mapping[UUID, int], drives: Mapping[UUID, int]) -> DriveWear:
     first, last, trials = readings[0], readings[-1], _trials(readings)
-    written, whole = _by_kernel(readings)
+    by_kernel, whole = _by_kernel(readings)
     host_bytes = _moved(readings, "host_written_bytes", "host_unit_bytes")
     media_bytes = _moved(readings, "media_written_bytes", "media_unit_bytes")
     percents = [each.percent_used for each in readings if each.percent_used is not None]
@@ -162,9 +164,10 @@ def _wear(readings: Sequence[DriveReading], fio: Mapping[UUID, int], drives: Map
         serial=first.serial,
         model=first.model,
         targets=tuple(sorted({str(target) for each in readings for target in _at(each)})),
-        fio_bytes=sum(fio.get(trial, 0) for trial in trials),
+        engines=tuple(sorted({engine_of(each.attempt.trial.point).LABEL for each in readings if each.attempt.trial})),
+        engine_bytes=sum(written.get(trial, 0) for trial in trials),
         together=max((drives[trial] for trial in trials), default=1),
-        kernel_bytes=written,
+        kernel_bytes=by_kernel,
         kernel_at_least=not whole,
         host_bytes=_shown(host_bytes),
         media_bytes=_shown(media_bytes),

@@ -61,7 +61,7 @@ def _compared(run: Run) -> tuple[str, str, str]:
         return "", "", ""
     chosen = choose_for(found)
     pairs = [("run", str(run.number)), ("target", chosen.target), ("x", chosen.x), ("series", chosen.series)]
-    pairs += [("panel", chosen.panel)]
+    pairs += [("panel", chosen.panel), ("metric", chosen.metric)]
     pairs += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = [pair for pair in pairs if pair[1]]
     try:

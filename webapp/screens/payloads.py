@@ -63,13 +63,18 @@ class LiveSensors(Payload, frozen=True, kw_only=True):
 
 
 class LiveValue(Payload, frozen=True, kw_only=True):
-    """The result of a finished trial in one direction."""
+    """The result of a finished trial in one direction.
+
+    `own` is the default metric of its engine, if it is not one of the metrics that all engines have.
+    """
 
     direction: str
     iops: float
     bytes_per_s: float
     mean_ns: float
     p99_ns: int | None
+    own: float | None
+    own_text: str
 
 
 class LiveCell(Payload, frozen=True, kw_only=True):

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
+from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.varying import in_order as in_order
 from webapp.plans.varying import varying as varying
 
 Point = Mapping[str, object]
-
-# The main factors of a workload, in this order; other factors are shown only if they vary.
-_NAMED_BY = ("copy_method", "pattern", "block_size", "numjobs", "iodepth", "ioengine")
-_SHORT = {"iodepth": "QD {}", "copy_method": "{} copy"}
 
 
 def label(factor: str) -> str:
@@ -29,25 +26,30 @@ def levels(point: Point, names: Iterable[str]) -> list[str]:
     return [level(name, point[name]) if name in point else "–" for name in names]
 
 
-def _short(factor: str, value: object) -> str:
-    if factor == "numjobs":
-        return f"{level(factor, value)} job{'' if value == 1 else 's'}"
-    if factor in _NAMED_BY:
-        return _SHORT.get(factor, "{}").format(level(factor, value))
-    return f"{label(factor)} {level(factor, value)}"  # `none` or `128 KiB` alone would be ambiguous
-
-
 def in_words(point: Point, names: Iterable[str] = ()) -> str:
-    """The named factors of a point in one line; by default the main factors, without a single thread."""
-    main = [name for name in _NAMED_BY if not (name == "numjobs" and point.get(name) == 1)]
+    """The named factors of a point in one line; by default those that its engine names it by (`NAMED_BY`)."""
+    texts = engine_of(point).NAMED_BY
+    main = [name for name, text in texts.items() if not _is_one(text, point.get(name))]
     named = [name for name in names or main if name in point]
-    return " · ".join(_short(name, point[name]) for name in named)
+    return " · ".join(_short(name, point[name], texts.get(name)) for name in named)
+
+
+def _short(factor: str, value: object, text: str | None) -> str:
+    """Without a text of the engine, with the label: `none` or `128 KiB` alone would be ambiguous."""
+    if text is None:
+        return f"{label(factor)} {level(factor, value)}"
+    return (text.removesuffix("s") if _is_one(text, value) else text).format(level(factor, value))
+
+
+def _is_one(text: str, value: object) -> bool:
+    """Whether the text counts something, and there is one."""
+    return text.endswith("s") and value == 1
 
 
 def in_full(point: Point) -> str:
     """The main factors, and everything that does not belong to the workload: settings, layout, purge."""
     others = [name for name, factor in FACTORS.items() if name in point and factor.kind is not FactorKind.WORKLOAD]
-    return " · ".join([in_words(point), *(_short(name, point[name]) for name in others)])
+    return " · ".join([in_words(point), *(_short(name, point[name], None) for name in others)])
 
 
 def sort_key(value: object) -> tuple[int, float, str]:

@@ -35,10 +35,14 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     buffers: Buffers = Buffers.INCOMPRESSIBLE
     seed: Annotated[int, Meta(ge=0, le=2**53)] = 1  # for random offsets and data
 
+    @classmethod
+    def engine_name(cls) -> str:
+        """The engine's name in the contract."""
+        return str(cls.__struct_config__.tag)
+
     @property
     def engine(self) -> str:
-        """The engine's name in the contract."""
-        return str(self.__struct_config__.tag)
+        return self.engine_name()
 
     @property
     def direct(self) -> bool:
@@ -81,7 +85,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> int:
-        """Run time in seconds including the ramp; 0 if an amount limits it."""
+        """Run time in seconds, the fields `runtime_s` and perhaps `ramp_s`; 0 if an amount limits it."""
         raise NotImplementedError
 
     @property

@@ -63,7 +63,7 @@ def engine_of(stream: Stream) -> Engine:
 
 def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
     """Everything a plan may ask of this host. The first call takes about a second."""
-    offers = {str(kind.__struct_config__.tag): engine.offer() for kind, engine in ENGINES.items()}
+    offers = {kind.engine_name(): engine.offer() for kind, engine in ENGINES.items()}
     return Capabilities(
         engines={name: offer for name, offer in offers.items() if offer},
         settings=settings,

@@ -29,7 +29,7 @@ __all__ = [
 
 # The registry of engines.
 ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload: file_copy}
-DEFAULT_ENGINE = str(FioWorkload.__struct_config__.tag)  # of trial files that name none
+DEFAULT_ENGINE = FioWorkload.engine_name()  # of plans and trial files that name none
 
 
 def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:

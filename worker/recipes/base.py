@@ -35,6 +35,16 @@ class EngineRecipe(Protocol):
         """Metrics of the engine besides I/Os, bytes and latencies. Names and labels are unique across engines."""
         ...
 
+    @property
+    def DEFAULT_METRIC(self) -> str:  # noqa: N802
+        """The metric shown unless another is chosen: a name of `METRICS`, `iops` or `bytes_per_s`."""
+        ...
+
+    @property
+    def INSTALLATION(self) -> str:  # noqa: N802
+        """What to install on a host without the engine, as a sentence; "" if it is part of the worker."""
+        ...
+
     def problems(self, workload: Any, kind: TargetKind) -> tuple[str, ...]:  # a recipe's own kind
         """All reasons why the workload cannot run on a target of this kind, as clauses; () if it can."""
         ...

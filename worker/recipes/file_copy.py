@@ -15,6 +15,8 @@ METRICS = (
     Metric(name="copy_bytes_per_s", label="Copy rate", unit=Unit.BYTES_PER_S),
     Metric(name="fsync_s", label="fsync time", unit=Unit.SECONDS, lower_is_better=True),  # part of the copy time
 )
+DEFAULT_METRIC = "copy_s"
+INSTALLATION = ""
 COMMAND = ("python3", "-m", "worker.engines.file_copy.program")  # the worker starts it with its Python interpreter
 
 

@@ -1,4 +1,4 @@
-/** The page of a plan: shows the fio job of the trial under the cursor. */
+/** The page of a plan: shows the job of the trial under the cursor. */
 
 import { initPlanJobs } from "../features/planJobs";
 

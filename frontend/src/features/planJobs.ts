@@ -1,4 +1,4 @@
-/** The table of trials: the fio job of the trial under the cursor, by pointer and by arrow keys. */
+/** The table of trials: the job of the trial under the cursor, by pointer and by arrow keys. */
 
 import { find, readJson, setText } from "../lib/dom";
 import { type PlanJob, planJobs } from "../payloads/plan";

@@ -4,13 +4,15 @@ import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency, percent } from "../lib/format";
 import type { LiveCell, LiveValue } from "../payloads/live";
 
-type Metric = "iops" | "rate" | "p99" | "mean";
+/** `own` is the metric of the engine, such as the time of a copy; only one direction has it. */
+type Metric = "iops" | "rate" | "p99" | "mean" | "own";
 
 const SHOW: Readonly<Record<Metric, (value: LiveValue) => string>> = {
   iops: (value) => iops(value.iops),
   rate: (value) => bytesPerSecond(value.bytes_per_s),
   p99: (value) => latency(value.p99_ns),
   mean: (value) => latency(value.mean_ns),
+  own: (value) => value.own_text,
 };
 
 export interface Grid {
@@ -19,7 +21,10 @@ export interface Grid {
 
 /** Text of a cell: values of a finished trial, otherwise the label of the state. */
 export function cellText(cell: LiveCell, metric: Metric): string {
-  if (cell.state === "done") return cell.values.map(SHOW[metric]).join(" / ") || "no result";
+  if (cell.state === "done") {
+    const texts = cell.values.map(SHOW[metric]).filter((text) => text !== "");
+    return texts.join(" / ") || "no result";
+  }
   return cell.state === "planned" ? "" : cell.state_label;
 }
 
@@ -35,6 +40,7 @@ const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
   rate: (value) => value.bytes_per_s,
   p99: (value) => value.p99_ns,
   mean: (value) => value.mean_ns,
+  own: (value) => value.own,
 };
 
 /** Standard deviation divided by the mean of the valid repeats; the sum of rates over directions, the maximum of latencies. */
@@ -59,7 +65,8 @@ export function initRunGrid(): Grid {
   const table = document.getElementById("run-grid");
   if (!table) return { apply: () => undefined };
   const known = new Map<number, LiveCell>();
-  let metric: Metric = "iops";
+  const pressed = document.querySelector<HTMLElement>('[data-grid-metric][aria-pressed="true"]')?.dataset.gridMetric;
+  let metric: Metric = isMetric(pressed) ? pressed : "iops";
 
   const paint = (cell: LiveCell): void => {
     const place = table.querySelector<HTMLTableCellElement>(`[data-trial="${cell.trial}"]`);

@@ -87,7 +87,8 @@ export function duration(valueS: number | null): string {
 /** Ratio to a baseline: ×2.60. Two decimals below 10. */
 export function ratio(value: number | null): string {
   if (value === null) return NOTHING;
-  return `×${value < 9.995 ? value.toFixed(2) : significant(value)}`;
+  const twoDecimals = value === 0 || (value >= 0.005 && value < 9.995);
+  return `×${twoDecimals ? value.toFixed(2) : significant(value)}`;
 }
 
 export const percent = (value: number | null): string => (value === null ? NOTHING : `${significant(value)} %`);

@@ -35,6 +35,8 @@ export const liveValue = struct({
   bytes_per_s: number,
   mean_ns: number,
   p99_ns: nullable(number),
+  own: nullable(number),
+  own_text: string,
 });
 
 export const liveCell = struct({

@@ -10,6 +10,7 @@ SIZE = Factor(
     Size(whole="whole device"),
     unit="B",
     cost=20,
+    example="1G",
     help="size of each file, or of the used part of a device; `whole` for a whole device",
 )
 FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory")

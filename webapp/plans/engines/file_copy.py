@@ -4,14 +4,24 @@ from collections.abc import Mapping
 
 import msgspec
 
+from webapp.plans.engines.base import Levels
 from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, SIZE
 from webapp.plans.factor import Factor
 from webapp.plans.values import Choice, Size, Switch, Value
 from worker.contract.file_copy import CopyMethod
 from worker.contract.workload import MIB, CopyWorkload
+from worker.recipes import file_copy as recipe
 
-LABEL = "File copy"
-REQUIRED = ("size", "e.g. `1G`")
+WORKLOAD = CopyWorkload
+LABEL = recipe.LABEL
+DEFAULT_METRIC = recipe.DEFAULT_METRIC
+REQUIRED = "size"
+ALTERNATIVES: tuple[tuple[str, str], ...] = ()
+SILENT_BY = "copy_method"
+CHART_BY = ""
+SERIES_BY = "copy_method"
+NAMED_BY = {"copy_method": "{} copy", "block_size": "{}"}
+PHRASES = {"copy_method": "{}", "block_size": "blocks of {}", "size": "{} each", "files": "{} files"}
 
 FACTORS = (
     Factor(
@@ -53,3 +63,11 @@ def workload(point: Mapping[str, Value], *, seed: int) -> CopyWorkload:
     """Raises msgspec.ValidationError if the contract does not allow it."""
     fields = {field: point[name] for name, field in _FIELDS.items() if name in point}
     return msgspec.convert(fields | {"seed": seed}, CopyWorkload)
+
+
+def time_s(_levels: Levels) -> None:
+    """A copy ends when all files are copied."""
+
+
+def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
+    return (point.get("copy_method"),)

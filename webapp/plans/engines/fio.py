@@ -1,9 +1,11 @@
 """The engine fio: its factors, and the workload of a point."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import msgspec
 
+from webapp.plans.engines.base import Levels
 from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE
 from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.values import BlockSplit, Choice, Count, Duration, Size, Switch, Token, Value, Whole
@@ -18,12 +20,31 @@ from worker.contract.workload import (
     Sync,
     SyncDepth,
 )
+from worker.recipes import fio as recipe
 
-LABEL = "fio"
-REQUIRED = ("pattern", "e.g. `randread, randwrite`")
+WORKLOAD = FioWorkload
+LABEL = recipe.LABEL
+DEFAULT_METRIC = recipe.DEFAULT_METRIC
+REQUIRED = "pattern"
+ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"))
+SILENT_BY = "pattern"
+CHART_BY = "pattern"
+SERIES_BY = "ioengine"
+NAMED_BY = {"pattern": "{}", "block_size": "{}", "numjobs": "{} jobs", "iodepth": "QD {}", "ioengine": "{}"}
+PHRASES = {
+    "pattern": "{}",
+    "read_percent": "{} reads",
+    "block_size": "{}",
+    "block_split": "split {}",
+    "ioengine": "{}",
+    "numjobs": "{} threads",
+    "iodepth": "queue depth {}",
+    "runtime": "{} each",
+    "amount": "{} each",
+}
 
 FACTORS = (
-    Factor("pattern", "Pattern", Choice(tuple(Pattern)), help="fio's rw"),
+    Factor("pattern", "Pattern", Choice(tuple(Pattern)), help="fio's rw", example="randread, randwrite"),
     Factor(
         "read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="share of reads in a mixed pattern"
     ),
@@ -57,7 +78,12 @@ FACTORS = (
     FILES,
     Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial"),
     Factor(
-        "amount", "Amount", Size(multiple=1), unit="B", help="bytes moved by all jobs of a trial, instead of a run time"
+        "amount",
+        "Amount",
+        Size(multiple=1),
+        unit="B",
+        help="bytes moved by all jobs of a trial, instead of a run time",
+        example="1G",
     ),
     Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="time before the measurement starts"),
     PREFILL,
@@ -114,6 +140,24 @@ _PLAIN = {
 def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
     """Factors without effect at this point: the share of reads of a pattern that does not mix."""
     return () if Pattern(str(point["pattern"])).mixed else ("read_percent",)
+
+
+def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
+    """Random or sequential, the share of reads (only in points of mixes), direct or not."""
+    pattern = point.get("pattern")
+    random = pattern is not None and Pattern(str(pattern)).random
+    return random, point.get("read_percent"), point.get("direct")
+
+
+def time_s(levels: Levels) -> float | None:
+    """The mean run time with its ramp; None for an amount."""
+    if "runtime" not in levels or "amount" in levels:
+        return None
+    return _mean(levels["runtime"]) + _mean(levels.get("ramp", (0,)))
+
+
+def _mean(seconds: Sequence[Value]) -> float:
+    return fmean(float(value or 0) for value in seconds)
 
 
 def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:

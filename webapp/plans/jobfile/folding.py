@@ -19,7 +19,7 @@ def folded(points: Sequence[Texts]) -> list[Texts]:
 
 def _said(grid: Texts) -> Texts:
     """The point without default levels."""
-    return {name: text for name, text in grid.items() if text != FACTORS[name].write(FACTORS[name].default)}
+    return {name: text for name, text in grid.items() if text != FACTORS[name].values.write(FACTORS[name].default)}
 
 
 def _grids(points: Sequence[Texts]) -> list[Texts]:

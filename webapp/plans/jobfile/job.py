@@ -63,7 +63,7 @@ def _stated(job: Job) -> None:
         try:
             if line.option not in FACTORS:
                 raise ValueRefused(f"there is no factor `{line.option}`")
-            job.values[line.option] = FACTORS[line.option].parse(line.value)
+            job.values[line.option] = FACTORS[line.option].values.parse(line.value)
         except ValueError as error:
             job.problems.append(JobProblem(line.number, line.option, f"is refused: {str(error)[:300]}."))
     for other, wins in (("block_size", "block_split"), ("amount", "runtime")):
@@ -73,13 +73,14 @@ def _stated(job: Job) -> None:
 
 def texts(job: Job) -> dict[str, str]:
     """The factors as text for a plan; call it only if there are no problems."""
-    return {name: FACTORS[name].write(value) for name, value in job.values.items()}
+    return {name: FACTORS[name].values.write(value) for name, value in job.values.items()}
 
 
 def whole_point(job: Job) -> dict[str, str]:
     """The factors including defaults, so that all points of a part have the same factors."""
     grid = with_defaults({name: (value,) for name, value in job.values.items()}, drop_caches=False)
-    return {name: FACTORS[name].write(value) for name, value in applicable({n: v for n, (v,) in grid.items()}).items()}
+    point = applicable({name: value for name, (value,) in grid.items()})
+    return {name: FACTORS[name].values.write(value) for name, value in point.items()}
 
 
 def _last_lines(job: Job) -> dict[str, Line]:
@@ -112,7 +113,7 @@ def _checked(factor: str, value: Value, option: Option) -> Value:
         if not isinstance(value, int) or not 0 < value <= 2**60:
             raise ValueRefused("the size is not possible")
         return value
-    return FACTORS[factor].parse(value if isinstance(value, str) else FACTORS[factor].write(value))
+    return FACTORS[factor].values.parse(value if isinstance(value, str) else FACTORS[factor].values.write(value))
 
 
 def _set(job: Job, factor: str, value: Value, line: Line) -> None:

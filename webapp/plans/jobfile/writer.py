@@ -14,10 +14,9 @@ from collections.abc import Iterator
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
-from webapp.plans.engines import DEFAULT_ENGINE as FIO
-from webapp.plans.engines import ENGINE, fio
+from webapp.plans.engines import fio
 from webapp.plans.factors import FACTORS
-from webapp.plans.grids import part_grid
+from webapp.plans.grids import engine_name, factor_texts, part_grid
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
 from webapp.plans.points import Point, combinations, with_defaults
@@ -37,13 +36,12 @@ Options = list[tuple[str, str]]
 
 def write_job_file(document: PlanDocument) -> str:
     """Raises PlanRefused, or Refusal too_many_points."""
-    refuse_unsound(document)
-    grids = [part_grid(document, part) for part in document.parts]
-    others = [grid.part.name for grid in grids if grid.levels.get(ENGINE, (FIO,)) != (FIO,)]
-    if others:
+    if others := parts_of_other_engines(document):
         raise Refusal(
             "not_fio", f"A fio job file can contain only parts of fio, not of {', '.join(others)}. Export YAML instead."
         )
+    refuse_unsound(document)
+    grids = [part_grid(document, part) for part in document.parts]
     if sum(grid.count for grid in grids) > MAX_POINTS:
         raise Refusal(
             "too_many_points",
@@ -56,6 +54,12 @@ def write_job_file(document: PlanDocument) -> str:
             lines += ["", *_section(f"{name} {number}", point)]
             lines += [f"; sweetspot: part = {name}", f"; sweetspot: on = {', '.join(grid.part.on)}"]
     return "\n".join(lines) + "\n"
+
+
+def parts_of_other_engines(document: PlanDocument) -> list[str]:
+    """The names of the parts that a fio job file cannot contain."""
+    own = fio.WORKLOAD.engine_name()
+    return [part.name for part in document.parts if engine_name(factor_texts(document, part)) != own]
 
 
 def _head(document: PlanDocument) -> list[str]:
@@ -79,7 +83,7 @@ def _section(name: str, point: Point) -> list[str]:
     options = _options(point)
     lines = [f"[{name}]", "stonewall", *(f"{option}={value}" if value else option for option, value in options)]
     return lines + [
-        f"; sweetspot: {factor} = {FACTORS[factor].write(point[factor])}" for factor in _lost(options, point)
+        f"; sweetspot: {factor} = {FACTORS[factor].values.write(point[factor])}" for factor in _lost(options, point)
     ]
 
 

@@ -4,13 +4,17 @@ import pytest
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import Part
+from webapp.plans.engines import ENGINES
 from webapp.plans.estimate import estimate, written_most
 from webapp.plans.expand import expand
+from webapp.plans.factors import FACTORS
 from webapp.plans.grids import part_grid
 from webapp.plans.jobfile.writer import write_job_file
+from webapp.plans.problems import document_problems
 from webapp.plans.tests.helpers import GIB, device, directory, document
 from worker.contract.file_copy import CopyMethod
 from worker.contract.workload import CopyWorkload
+from worker.recipes import ENGINES as RECIPES
 
 COPY = {"engine": "file_copy", "size": "1G", "files": "4", "copy_method": "buffered, direct, reflink"}
 
@@ -67,3 +71,36 @@ def test_it_writes_each_byte_once_and_its_files_first() -> None:
 def test_a_job_file_cannot_hold_it() -> None:
     with pytest.raises(Refusal, match="only parts of fio, not of copy"):
         write_job_file(document(copying()))
+
+
+def test_a_common_factor_that_no_engine_of_the_plan_has_is_refused() -> None:
+    copies = document(copying(), common={"runtime": "4s"})
+    assert [str(problem) for problem in document_problems(copies)] == [
+        "`runtime` is not a factor of File copy, the engine of all parts. Remove it."
+    ]
+    both = document(copying(), Part(name="random", factors={"pattern": "randread"}), common={"runtime": "4s"})
+    assert document_problems(both) == ()
+
+
+def test_levels_are_those_that_the_part_s_engine_allows() -> None:
+    assert part_grid(document(), copying(block_size="64M")).levels["block_size"] == (64 * 2**20,)
+    assert "512 B is outside 4 KiB to 64 MiB" in part_grid(document(), copying(block_size="512")).problems[0]
+    assert part_grid(document(), Part(name="fio", factors={"pattern": "read", "block_size": "512"})).problems == ()
+
+
+def test_a_factor_without_effect_does_not_multiply_the_points_and_is_refused_if_it_never_has_one() -> None:
+    assert part_grid(document(), copying(block_size="4k, 1M")).count == 2 + 2 + 1
+    problems = part_grid(document(), copying(copy_method="reflink", block_size="4k")).problems
+    assert problems == ("Part copy: `block_size` has no effect at any level of `copy_method` in this part. Remove it.",)
+
+
+def test_every_engine_names_its_own_factors() -> None:
+    for name, engine in ENGINES.items():
+        own = {factor.name for factor in engine.FACTORS}
+        named = {engine.REQUIRED, engine.SERIES_BY, *engine.NAMED_BY, *engine.PHRASES}
+        optional = {engine.SILENT_BY, engine.CHART_BY} - {""}
+        assert named | optional | {factor for pair in engine.ALTERNATIVES for factor in pair} <= own, name
+        assert FACTORS[engine.REQUIRED].example, name
+        recipe = RECIPES[engine.WORKLOAD]
+        assert (recipe.LABEL, recipe.DEFAULT_METRIC) == (engine.LABEL, engine.DEFAULT_METRIC)
+        assert engine.DEFAULT_METRIC in {"iops", "bytes_per_s", *(metric.name for metric in recipe.METRICS)}

@@ -117,7 +117,7 @@ def test_it_reads_back_what_it_writes(factor: str, text: str) -> None:
         found = parse(known, text)
     except LevelError:
         return
-    assert tuple(known.parse(known.write(value)) for value in found) == found
+    assert tuple(known.values.parse(known.values.write(value)) for value in found) == found
 
 
 @given(st.integers(1, 2**15), st.integers(2, 9))
@@ -130,7 +130,7 @@ def test_a_geometric_range_multiplies_and_stays_within_its_end(blocks: int, by: 
 def test_every_factor_of_the_workload_reads_its_default_back() -> None:
     for factor in FACTORS.values():
         if factor.default is not None:
-            assert factor.parse(factor.write(factor.default)) == factor.default
+            assert factor.values.parse(factor.values.write(factor.default)) == factor.default
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -152,4 +152,4 @@ def test_it_guesses_the_factor_that_was_meant() -> None:
 
 def test_a_value_that_is_refused_is_a_value_error() -> None:
     with pytest.raises(ValueRefused):
-        FACTORS["numjobs"].parse("0")
+        FACTORS["numjobs"].values.parse("0")

@@ -20,6 +20,8 @@ Points = list[dict[str, Value]]
         # one of two alternatives
         ([{"block_size": 4096}, {"block_split": "4k/60:8k/40"}], ("block_size", "block_split")),
         ([{"block_size": 4096, "amount": 1}, {"block_size": 4096, "runtime": 5}], ("runtime", "amount")),
+        # what moves no blocks has no block size
+        ([{"copy_method": "direct", "block_size": 4096}, {"copy_method": "reflink"}], ("copy_method",)),
         # a whole device is a size like any other; what nobody knows comes last
         ([{"size": None, "zeta": 1, "beta": 1}, {"size": 1, "zeta": 2, "beta": 2}], ("size", "beta", "zeta")),
     ],

@@ -160,4 +160,4 @@ def _levels(name: str, texts: list[str]) -> tuple[Level, ...]:
 
 def write_level(name: str, level: Level) -> str:
     """A level of a factor in the form that `read_filter` reads."""
-    return level.value if isinstance(level, Absence) else FACTORS[name].write(level)
+    return level.value if isinstance(level, Absence) else FACTORS[name].values.write(level)

@@ -58,7 +58,7 @@ def test_it_divides_media_bytes_by_host_bytes_within_the_bounds_of_their_steps(l
         1.5075,
     )  # 300/201, 300/199
     assert (found.kernel_bytes, found.kernel_at_least) == (200 * UNIT, False)
-    assert found.fio_bytes == 2 * 3000 * 4096
+    assert found.engine_bytes == 2 * 3000 * 4096
     assert (found.percent_before, found.percent_after, found.percent_used.count) == (3, 5, 2)
     assert (found.targets, found.together) == (("a/nvme0",), 1)
 
@@ -107,7 +107,7 @@ def test_a_drive_that_does_not_tell_is_said_to_be_silent(lab: Lab) -> None:
 def test_it_was_read_once_so_far(lab: Lab) -> None:
     read(attempt(lab), "before", 4096, **counts(5))
     found = only(lab)
-    assert (found.kernel_bytes, found.host_bytes.why, found.fio_bytes) == (None, ONCE, 0)
+    assert (found.kernel_bytes, found.host_bytes.why, found.engine_bytes) == (None, ONCE, 0)
 
 
 def test_a_counter_that_went_back_or_changed_its_unit_tells_nothing(lab: Lab) -> None:
@@ -139,7 +139,7 @@ def test_fios_bytes_are_of_all_drives_that_a_trial_wrote_to(lab: Lab) -> None:
         read(both, "after", 10, drive=drive)
     read(one, "after", 20)
     first, second = wear_of(lab.run)
-    assert (first.fio_bytes, second.fio_bytes) == (2 * 3000 * 4096, 3000 * 4096)
+    assert (first.engine_bytes, second.engine_bytes) == (2 * 3000 * 4096, 3000 * 4096)
     assert (first.together, second.together) == (2, 2)
 
 
@@ -154,17 +154,17 @@ def test_it_tells_one_trial_from_the_reading_before_it(lab: Lab, client: Client,
     assert first.trial
     assert second.trial
     (alone,) = wear_of_trial(first.trial)
-    assert (alone.kernel_bytes, alone.host_bytes.count, alone.fio_bytes) == (50 * UNIT, 50 * UNIT, 3000 * 4096)
+    assert (alone.kernel_bytes, alone.host_bytes.count, alone.engine_bytes) == (50 * UNIT, 50 * UNIT, 3000 * 4096)
     one, other = wear_of_trial(second.trial)
     assert (one.kernel_bytes, one.host_bytes.count, one.media_bytes.count) == (200 * UNIT, 200 * UNIT, 300 * UNIT)
-    assert (one.amplification.ratio, one.fio_bytes, one.together) == (1.5, 3000 * 4096, 2)
+    assert (one.amplification.ratio, one.engine_bytes, one.together) == (1.5, 3000 * 4096, 2)
     assert (other.kernel_bytes, other.host_bytes.why, one.targets) == (8, SILENT, ("a/nvme0",))
     again = Attempt.objects.create(
         kind="trial", run=lab.run, trial=second.trial, host=second.host, number=2, state="failed", lease_until=START
     )
     read(again, "after", 260 * UNIT, **counts(1260, 10**12 + 360 * UNIT, 3))
     (last,) = wear_of_trial(second.trial)
-    assert (last.kernel_bytes, last.fio_bytes, last.amplification.why) == (10 * UNIT, 0, TOO_COARSE)
+    assert (last.kernel_bytes, last.engine_bytes, last.amplification.why) == (10 * UNIT, 0, TOO_COARSE)
     silent = attempt(lab)
     assert silent.trial
     assert wear_of_trial(silent.trial) == []

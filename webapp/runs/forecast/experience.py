@@ -4,7 +4,8 @@ From the last `RUNS_LOOKED_AT` ended runs on the host: all trials that were done
 the server's clock, so wrong clocks of hosts have no effect:
 
     turnover   (ended - dispatched) - (runtime + ramp): order, settings, the engine's start and end, report; each run's
-               median, because a trial during an outage is not representative.
+               median, because a trial during an outage is not representative. Of a run whose trials all end by an
+               amount: engine started - dispatched, because the rest is part of the amount's time.
     prefill    (engine started - dispatched) - the run's median of it, for a run's first trial on a set of files; bytes
                of the set / that time. Less than `MIN_PREFILL_S` means that the files existed already.
     layout     build time reported by the worker, by line; not included in the two above.
@@ -104,10 +105,10 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
     turnovers, prefills = [], []
     for trials in runs:
         first, later = _split(trials)
-        settled = [max(0.0, one.lasted_s - one.own_s) for one in later if one.work.moved_bytes is None]
-        if len(settled) < MIN_TRIALS:
+        turnover = _turnovers(later)
+        if len(turnover) < MIN_TRIALS:
             continue
-        turnovers.append(median(settled))
+        turnovers.append(median(turnover))
         prefills += _prefill_rates(first, median(one.before_s for one in later))
     if not turnovers:
         return None
@@ -119,6 +120,11 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
         amounts=amounts,
         builds_s=_builds([one for trials in runs for one in trials]),
     )
+
+
+def _turnovers(trials: Sequence[_Done]) -> list[float]:
+    timed = [max(0.0, one.lasted_s - one.own_s) for one in trials if one.work.moved_bytes is None]
+    return timed or [one.before_s for one in trials]
 
 
 def _split(trials: Sequence[_Done]) -> tuple[list[tuple[_Done, int]], list[_Done]]:

@@ -3,8 +3,10 @@
     timed     run times and ramps, plus the median overhead for each trial
     amounts   the median duration of trials with an amount, for each trial
 
-Durations are from the order to the end, by the server's clock. Medians, because a trial during an outage, whose end is
-reported late, is not representative. Run times are summed separately, because a plan may mix long and short trials.
+A trial that ends by time has `runtime_s` in its workload, and perhaps `ramp_s`, whatever its engine; PostgreSQL adds
+them up. Durations are from the order to the end, by the server's clock. Medians, because a trial during an outage,
+whose end is reported late, is not representative. Run times are summed separately, because a plan may mix long and
+short trials.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,7 @@
-"""The default query of a comparison: a factor for x, one for series, one chart per pattern, and one fixed level for
-every other factor that varies inside a chart. Targets that ran the same points are compared with each other; otherwise
-one target is shown. If different numbers of targets were used at once, this number is x."""
+"""The default query of a comparison: the metric of the engine, a factor for x, one for series, one chart per level of
+the engine's `CHART_BY`, and one fixed level for every other factor that varies inside a chart. Targets that ran the
+same points are compared with each other; otherwise one target is shown. If different numbers of targets were used at
+once, this number is x. If only names vary, such as copy methods, they are the series."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +9,15 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.dimensions import LABEL
 from webapp.hosts.names import parted
+from webapp.plans.engines import engine_of
+from webapp.plans.engines.base import PlanEngine
 from webapp.plans.factors import AT_ONCE, FACTORS, FactorKind, Value
+from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import NOT_SET, Level
 from webapp.results.reading.points import TargetPoint
 from webapp.screens import points
 
 Point = Mapping[str, Value]
-PANEL = "pattern"
 TARGET, HOST = "target", "host"
 
 
@@ -25,10 +28,17 @@ class Chosen:
     panel: str  # "" for one chart
     fixed: dict[str, Level]
     target: str = ""  # the only target shown, if targets ran different points
+    metric: str = ""  # "" for IOPS
 
 
 def choose_for(measured: Sequence[TargetPoint]) -> Chosen:
-    """The default for these results. Several labels take precedence over other choices."""
+    """The default for these results: the metric of their engine, and axes."""
+    metric = default_metric(each.point for each in measured)
+    return replace(_choose_axes(measured), metric="" if metric is IOPS else metric.key)
+
+
+def _choose_axes(measured: Sequence[TargetPoint]) -> Chosen:
+    """Several labels take precedence over other choices."""
     if len({each.label for each in measured if each.label}) > 1:
         return _choose_labels(measured)
     by_target: dict[str, list[Point]] = {}
@@ -58,13 +68,26 @@ def choose_targets(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
     target = max(sorted(by_target), key=lambda name: len(by_target[name]))
     chosen = choose(by_target[target])
     if len(by_target) == 1:
-        return chosen
+        return _as_series(chosen, by_target[target])
     alike = {name for name in by_target if _set_of(by_target[name]) == _set_of(by_target[target])}
     if len(alike) < len(by_target):
-        return replace(chosen, target=target)
+        return replace(_as_series(chosen, by_target[target]), target=target)
     if not chosen.series:
         return replace(chosen, series=TARGET)
     return replace(chosen, series=TARGET, fixed=chosen.fixed | _fixed([chosen.series], chosen.panel, by_target[target]))
+
+
+def _as_series(chosen: Chosen, all_points: Sequence[Point]) -> Chosen:
+    """If names are all that varies, they are compared as series: on x, there would be one series and no ratio."""
+    if chosen.series or chosen.x not in points.varying(all_points) or FACTORS[chosen.x].numeric:
+        return chosen
+    return replace(chosen, x=_constant(all_points), series=chosen.x)
+
+
+def _constant(all_points: Sequence[Point]) -> str:
+    """A number that all points have, preferably the block size."""
+    same = [name for name, factor in FACTORS.items() if factor.numeric and all(name in point for point in all_points)]
+    return "block_size" if "block_size" in same or not same else same[0]
 
 
 def _scaling(all_points: Sequence[Point], *, several_hosts: bool) -> Chosen:
@@ -81,10 +104,12 @@ def _set_of(all_points: Sequence[Point]) -> set[str]:
 
 def choose(all_points: Sequence[Point]) -> Chosen:
     names = [name for name in points.varying(all_points) if name in FACTORS]
-    x = _best_x([name for name in names if _varies_inside(name, PANEL, all_points)] or names, all_points)
-    series = _best_series([name for name in names if name != x])
+    engine = engine_of(all_points[0] if all_points else {})
+    chart_by = engine.CHART_BY
+    x = _best_x([name for name in names if _varies_inside(name, chart_by, all_points)] or names, all_points)
+    series = _best_series([name for name in names if name != x], engine)
     rest = [name for name in names if name not in (x, series)]
-    panel = PANEL if PANEL in rest else ""
+    panel = chart_by if chart_by in rest else ""
     return Chosen(x, series, panel, _fixed([name for name in rest if name != panel], panel, all_points))
 
 
@@ -95,12 +120,12 @@ def _best_x(names: Sequence[str], all_points: Sequence[Point]) -> str:
     return max(numeric or names, key=lambda name: levels[name], default="block_size")
 
 
-def _best_series(names: Sequence[str]) -> str:
-    """In order of preference: a setting, the engine, other names, numbers, the pattern."""
+def _best_series(names: Sequence[str], engine: PlanEngine) -> str:
+    """In order of preference: a setting, the engine's `SERIES_BY`, other names, numbers, its `CHART_BY`."""
 
     def rank(name: str) -> tuple[bool, bool, bool, bool]:
         factor = FACTORS[name]
-        return name == PANEL, factor.kind is not FactorKind.SETTING, name != "ioengine", factor.numeric
+        return name == engine.CHART_BY, factor.kind is not FactorKind.SETTING, name != engine.SERIES_BY, factor.numeric
 
     return min(names, key=rank, default="")
 

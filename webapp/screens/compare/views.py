@@ -79,7 +79,7 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
     chosen = choose_for([each.without(taken) for each in found])
     axes = [("x", next(name for name in (chosen.x, *DIMENSIONS) if name not in taken))]
     axes += [(key, name) for key, name in (("series", chosen.series), ("panel", chosen.panel)) if name not in taken]
-    made = [("target", chosen.target), *axes]
+    made = [("target", chosen.target), *axes, ("metric", chosen.metric)]
     made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = {key for key, _ in compared}
     added = [pair for pair in made if pair[1] and pair[0] not in given]

@@ -12,6 +12,7 @@ from webapp.hosts.maintenance_windows import OpenWindow
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.models import Attempt
 from webapp.runs.phases import doing
+from worker.recipes import ENGINES
 
 # A worker reports every second while it works and at least once a minute while it does not.
 SILENT_AFTER = timedelta(minutes=3)
@@ -85,9 +86,17 @@ def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> li
         found.append("The host is offline. Check that its worker is running and can reach this server.")
     if newest_version and host.worker_version != newest_version:
         found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")
-    if "fio" not in host.capabilities.get("engines", {}):
-        found.append("fio is not installed there: plans that use it cannot run. Install Debian's package fio.")
-    return found
+    return [*found, *_missing_engines(host)]
+
+
+def _missing_engines(host: Host) -> list[str]:
+    """Engines that are not part of the worker and not installed."""
+    offered = host.capabilities.get("engines", {})
+    return [
+        f"{recipe.LABEL} is not installed there: plans that use it cannot run. {recipe.INSTALLATION}"
+        for workload, recipe in ENGINES.items()
+        if recipe.INSTALLATION and workload.engine_name() not in offered
+    ]
 
 
 def _about_clock(host: Host) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factors import FACTORS, Factor, FactorKind
 from webapp.plans.problems import FieldProblem
 from webapp.plans.values import BlockSplit, Choice, Duration, LayoutLine, Size, Switch
@@ -32,7 +33,7 @@ class Row:
     label: str
     known: bool
     levels: str
-    choices: tuple[str, ...]  # options; () if levels are typed
+    choices: tuple[tuple[str, str], ...]  # level and label of each option; () if levels are typed
     hint: str
     problems: tuple[str, ...]
 
@@ -119,10 +120,14 @@ def _row(place: str, row: FactorRow, said: Mapping[str, tuple[str, ...]]) -> Row
     )
 
 
-def choices(factor: Factor) -> tuple[str, ...]:
+def choices(factor: Factor) -> tuple[tuple[str, str], ...]:
+    """The level as typed, and its label, which only engines have: other labels would hide what is typed."""
+    if factor.name == ENGINE:
+        return tuple((name, engine.LABEL) for name, engine in ENGINES.items())
     if isinstance(factor.values, Choice):
-        return factor.values.names
-    return ("on", "off") if isinstance(factor.values, Switch) else _OFTEN.get(factor.name, ())
+        return tuple((name, name) for name in factor.values.names)
+    names = ("on", "off") if isinstance(factor.values, Switch) else _OFTEN.get(factor.name, ())
+    return tuple((name, name) for name in names)
 
 
 def hint(factor: Factor) -> str:

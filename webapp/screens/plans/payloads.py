@@ -4,7 +4,7 @@ from webapp.screens.payloads import Payload
 
 
 class PlanJob(Payload, frozen=True, kw_only=True):
-    """The fio job of one trial; `prefill_text` is "" without a prefill."""
+    """The job of one trial; `prefill_text` is "" without a prefill."""
 
     trial: int  # number in the order
     title: str

@@ -1,4 +1,4 @@
-"""The preview of a plan on chosen targets: one page of its trials with their fio jobs."""
+"""The preview of a plan on chosen targets: one page of its trials with their jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

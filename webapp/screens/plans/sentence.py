@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.factors import FACTORS, FactorKind
-from webapp.plans.grids import factor_texts
+from webapp.plans.engines import ENGINES
+from webapp.plans.factors import FACTORS, FactorKind, factor_of
+from webapp.plans.grids import engine_name, factor_texts
 from webapp.screens import points
+from worker.recipes import DEFAULT_ENGINE
 
 _PATTERNS = {
     "read": "sequential read",
@@ -24,20 +26,9 @@ _BOTH = {
     )
     for name in pair
 }
-# Factors in the sentence, in this order, with their text. {} is replaced by the levels.
-_PHRASES: Mapping[str, str] = {
-    "layout": "on {}",
-    "pattern": "{}",
-    "read_percent": "{} reads",
-    "block_size": "{}",
-    "block_split": "split {}",
-    "ioengine": "{}",
-    "at_once": "{} targets at once",
-    "numjobs": "{} threads",
-    "iodepth": "queue depth {}",
-    "runtime": "{} each",
-    "amount": "{} each",
-}
+# Factors of all engines in the sentence, before and after those of the engine.
+_BEFORE: Mapping[str, str] = {"layout": "on {}"}
+_AFTER: Mapping[str, str] = {"at_once": "{} targets at once"}
 _MAX_LISTED = 4
 
 
@@ -47,9 +38,9 @@ def _joined(texts: Sequence[str]) -> str:
     return ", ".join(texts)
 
 
-def _levels_in_words(factor: str, text: str) -> str:
+def _levels_in_words(factor: str, text: str, engine: str = DEFAULT_ENGINE) -> str:
     """The levels in words; as typed if they are invalid."""
-    known = FACTORS.get(factor)
+    known = factor_of(factor, engine)
     if known is None:
         return text
     try:
@@ -78,7 +69,13 @@ def _patterns(names: Sequence[str]) -> str:
 def part_in_words(document: PlanDocument, part: Part) -> str:
     """`random read, random write · 4 KiB · queue depth 1, 32 · 3 s each`."""
     said = factor_texts(document, part)
-    phrases = [phrase.format(_levels_in_words(name, said[name])) for name, phrase in _PHRASES.items() if name in said]
+    name_of_engine = engine_name(said)
+    engine = ENGINES[name_of_engine]
+    texts = {**_BEFORE, **engine.PHRASES, **_AFTER}
+    phrases = [] if name_of_engine == DEFAULT_ENGINE else [engine.LABEL]
+    phrases += [
+        text.format(_levels_in_words(name, said[name], name_of_engine)) for name, text in texts.items() if name in said
+    ]
     settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
     phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
     return " · ".join(phrases)

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from webapp.plans.engines import ENGINES
 from webapp.plans.factors import ALTERNATIVES, FACTORS
-from webapp.plans.grids import NAMED_KINDS
+from webapp.plans.grids import NAMED_KINDS, engine_name
 from webapp.screens.plans.draft import COMMON, MAX_ROWS, Draft, DraftPart, FactorRow
 
 T = TypeVar("T")
-_BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline", "amount": "1G", "size": "1G"} | {
-    "layout": "single / xfs, raid0 x4 chunk 64k / xfs"
-}
 
 
 def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
@@ -53,21 +51,22 @@ def _rows(rows: tuple[FactorRow, ...], what: str, numbers: Sequence[int], factor
 
 
 def new_row(factor: str) -> FactorRow:
-    """A new row with the factor's default."""
+    """A new row with the factor's example, or its default."""
     known = FACTORS.get(factor)
     if known is None:
         return FactorRow("", "")
-    plain = "" if known.default is None else known.write(known.default)
-    return FactorRow(factor, _BEGINNINGS.get(factor, plain))
+    plain = "" if known.default is None else known.values.write(known.default)
+    return FactorRow(factor, known.example or plain)
 
 
 def _new_part(draft: Draft) -> DraftPart:
     names = {part.name for part in draft.parts}
     name = next(f"Part {n}" for n in range(len(names) + 1, len(names) * 2 + 3) if f"Part {n}" not in names)
-    said = {row.factor for row in draft.common}
-    rows = () if "pattern" in said else (new_row("pattern"),)
-    instead = any({*pair} & said for pair in ALTERNATIVES[:1])
-    return DraftPart(name, NAMED_KINDS, rows if instead else (*rows, new_row("block_size")))
+    common = {row.factor: row.levels for row in draft.common}
+    engine = ENGINES[engine_name(common)]
+    said = set(common) | {other for pair in ALTERNATIVES if {*pair} & set(common) for other in pair}
+    first = next(factor for factor in engine.NAMED_BY if factor != engine.REQUIRED)
+    return DraftPart(name, NAMED_KINDS, tuple(new_row(each) for each in (engine.REQUIRED, first) if each not in said))
 
 
 def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:

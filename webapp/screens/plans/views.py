@@ -14,6 +14,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.factors import FACTORS
+from webapp.plans.jobfile import parts_of_other_engines
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.services import start_run
 from webapp.schedules.models import Schedule
@@ -52,6 +53,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "newest": version.plan.versions.aggregate(newest=Max("number"))["newest"],
         "document": document,
         "sentences": sentences(document),
+        "fits_job_file": not parts_of_other_engines(document),
         "factor_rows": _factor_rows(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS, Value
-from webapp.results.metrics import METRICS
+from webapp.results.metrics import METRICS, default_metric
 from webapp.results.reading.doubts import steadiness_words
 from webapp.results.reading.query import SORTS
 from webapp.results.reading.rows import ResultRow
@@ -78,14 +78,19 @@ COLUMNS: Mapping[str, Column] = {
     )
 }
 _BEFORE = ("target", "direction")
-_AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p99", "latency_p999", WHEN)
+_USUAL = ("iops", "bytes_per_s", "latency_mean", "latency_p99", "latency_p999")
 
 
 def default_columns(rows: Iterable[ResultRow], asked: Iterable[str]) -> tuple[str, ...]:
-    """The usual columns, plus factors that vary in the shown rows or are in the filter; many share one column."""
-    named = {*points.varying(row.point for row in rows), *asked}
+    """The usual columns, plus factors that vary in the shown rows or are in the filter; many share one column.
+
+    The first metric is the one of the rows' engine.
+    """
+    shown = [row.point for row in rows]
+    named = {*points.varying(shown), *asked}
     factors = [name for name in FACTORS if name in named]
-    return (*_BEFORE, *(factors if len(factors) <= MAX_FACTORS else (POINT,)), *_AFTER)
+    metrics = dict.fromkeys((default_metric(shown).key, *_USUAL))
+    return (*_BEFORE, *(factors if len(factors) <= MAX_FACTORS else (POINT,)), "repeat", *metrics, WHEN)
 
 
 def read_columns(texts: Sequence[str]) -> tuple[str, ...]:

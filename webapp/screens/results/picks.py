@@ -146,7 +146,7 @@ def _factor(name: str, all_points: Sequence[Point], chosen: Sequence[Level]) -> 
     factor = FACTORS[name]
     found = {repr(point[name]): point[name] for point in all_points if name in point}
     levels = sorted(found.values(), key=points.sort_key)
-    options = tuple(Option(factor.write(level), factor.format(level), level in chosen) for level in levels)
+    options = tuple(Option(factor.values.write(level), factor.format(level), level in chosen) for level in levels)
     typed = ", ".join(write_level(name, level) for level in chosen if level not in (*levels, NOT_SET))
     if NOT_SET in chosen or any(name not in point for point in all_points):
         options += (Option(NOT_SET.value, NOT_SET.value, NOT_SET in chosen),)

@@ -19,7 +19,7 @@ class GridCell:
     address: str  # of the trial's page
     state: str
     title: str
-    text: str  # IOPS by direction, or the label of the state
+    text: str  # the run's metric by direction, or the label of the state
     invalid: bool
     troubled: bool  # the kernel log has storage errors
 
@@ -29,7 +29,7 @@ class GridRow:
     part: str
     point: str  # its varying levels in one line
     cells: tuple[GridCell | None, ...]
-    spread: str  # of IOPS over the repeats; "" with fewer than two
+    spread: str  # of the metric over the repeats; "" with fewer than two
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,11 @@ class Grid:
         return 2 + len(self.repeats)
 
 
-def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> Grid:
-    """Rows in the order of the plan's parts, then by level; `trials` with their target and host."""
+def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell], *, own_metric: bool = False) -> Grid:
+    """Rows in the order of the plan's parts, then by level; `trials` with their target and host.
+
+    The cells show IOPS, or the engine's own metric.
+    """
     names = points.varying(trial.point for trial in trials)
     repeats = tuple(sorted({trial.repeat for trial in trials}))
     read_further(trials)
@@ -60,7 +63,8 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
         rows=tuple(
-            _row(group, _row_text(group[0], names, target_of(group[0])), repeats, known, address_of) for group in groups
+            _row(group, _row_text(group[0], names, target_of(group[0])), repeats, known, address_of, own_metric)
+            for group in groups
         ),
     )
 
@@ -98,36 +102,44 @@ def _row(
     repeats: Sequence[int],
     known: Mapping[int, LiveCell],
     address_of: Callable[[int], str],
+    own_metric: bool,
 ) -> GridRow:
     by_repeat = {trial.repeat: known[trial.number] for trial in group if trial.number in known}
     cells = [by_repeat.get(repeat) for repeat in repeats]
     return GridRow(
         part=group[0].part,
         point=point,
-        cells=tuple(_cell(cell, address_of(cell.trial)) if cell else None for cell in cells),
-        spread=_spread([cell for cell in cells if cell]),
+        cells=tuple(_cell(cell, address_of(cell.trial), own_metric) if cell else None for cell in cells),
+        spread=_spread([cell for cell in cells if cell], own_metric),
     )
 
 
-def _spread(cells: Sequence[LiveCell]) -> str:
-    """Standard deviation divided by the mean of the valid repeats' IOPS, summed over directions; as in runGrid.ts."""
-    sums = [sum(value.iops for value in cell.values) for cell in cells if cell.values and not cell.invalid]
+def _spread(cells: Sequence[LiveCell], own_metric: bool) -> str:
+    """Standard deviation divided by the mean of the valid repeats' IOPS, summed over directions; as in runGrid.ts.
+
+    An engine's own metric is in one direction only.
+    """
+    valid = [cell.values for cell in cells if cell.values and not cell.invalid]
+    sums = [sum((value.own or 0.0) if own_metric else value.iops for value in values) for values in valid]
     if len(sums) < 2 or not fmean(sums):
         return ""
     return f"± {formatting.percent(100 * stdev(sums) / fmean(sums))}"
 
 
-def _cell(cell: LiveCell, address: str) -> GridCell:
-    """The same text as in `features/runGrid.ts` for IOPS."""
+def _cell(cell: LiveCell, address: str, own_metric: bool) -> GridCell:
+    """The same text as in `features/runGrid.ts`."""
     title = f"Trial {cell.trial}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
     title += f". Invalid: {cell.invalid}" if cell.invalid else ""
     title += (
         f". Kernel log: {cell.kernel_lines} line{'' if cell.kernel_lines == 1 else 's'}" if cell.kernel_lines else ""
     )
-    return GridCell(cell.trial, address, cell.state, title, _text(cell), bool(cell.invalid), cell.kernel_lines > 0)
+    return GridCell(
+        cell.trial, address, cell.state, title, _text(cell, own_metric), bool(cell.invalid), cell.kernel_lines > 0
+    )
 
 
-def _text(cell: LiveCell) -> str:
+def _text(cell: LiveCell, own_metric: bool) -> str:
     if cell.state == "done":
-        return " / ".join(formatting.iops(value.iops) for value in cell.values) or "no result"
+        texts = [value.own_text if own_metric else formatting.iops(value.iops) for value in cell.values]
+        return " / ".join(filter(None, texts)) or "no result"
     return "·" if cell.state == "planned" else cell.state_label

@@ -17,9 +17,11 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.plans.engines import engine_of
 from webapp.plans.trial_numbers import number_of
+from webapp.results.metrics import METRICS
 from webapp.results.models import Result, Sample
-from webapp.results.reading.rows import read_rows
+from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
 from webapp.runs.reasons import sentence
@@ -237,17 +239,21 @@ def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
     return live_cells(trials.order_by("index"))
 
 
+def _live_value(row: ResultRow) -> LiveValue:
+    metric = METRICS[engine_of(row.point).DEFAULT_METRIC]
+    own = None if metric.column else metric.of(row)
+    return LiveValue(
+        direction=row.direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
+        p99_ns=row.p99_ns, own=own, own_text="" if own is None else metric.format(own),
+    )  # fmt: skip
+
+
 def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
     """Cells of the trials of one run, with the results of finished trials."""
     these = trials.order_by().values("pk")
     values: dict[int, list[LiveValue]] = {}
     for row in read_rows(Result.objects.filter(trial__in=these).order_by("direction"), with_facts=False):
-        values.setdefault(row.trial, []).append(
-            LiveValue(
-                direction=row.direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
-                p99_ns=row.p99_ns,
-            )
-        )  # fmt: skip
+        values.setdefault(row.trial, []).append(_live_value(row))
     said, labels = kernel_lines_of(these), dict(TrialState.choices)
     columns = (
         "pk", "index", "state", "invalid_reason", "run__invalid_reason", "reason_code", "reason_fields",

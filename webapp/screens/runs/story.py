@@ -95,11 +95,11 @@ def _put_back(run: Run, backs: Sequence[SettingChange]) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class Observed:
-    """An observed configuration, and the number of streams with it."""
+    """An observed configuration with the engine's version, and the number of streams with both."""
 
     facts: dict[str, str]
     streams: int
-    fio: str
+    engine_version: str
 
 
 def observed(run: Run) -> list[Observed]:
@@ -107,9 +107,9 @@ def observed(run: Run) -> list[Observed]:
     streams = StreamRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
     rows = streams.values_list("configuration_id", "engine_version")
     counted: dict[tuple[str, str], int] = {}
-    for digest, fio in rows:
+    for digest, version in rows:
         if digest is not None:
-            counted[digest, fio] = counted.get((digest, fio), 0) + 1
+            counted[digest, version] = counted.get((digest, version), 0) + 1
     facts = dict(streams.distinct().values_list("configuration_id", "configuration__facts"))
     ordered = sorted(counted.items(), key=lambda item: -item[1])
-    return [Observed(facts[digest], count, fio) for (digest, fio), count in ordered]
+    return [Observed(facts[digest], count, version) for (digest, version), count in ordered]

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 
 from webapp.hosts.models import Target
 from webapp.plans.points import on_virtual_drives
+from webapp.results.metrics import default_metric
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.dispatch.stop_rule import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Transition, Trial, TrialState
@@ -65,7 +66,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         .prefetch_related("host", "target__host", "skipped_by")
         .order_by("index")
     )
-    grid = build_grid(run, trials, payload.cells)
+    metric = default_metric(trial.point for trial in trials)
+    grid = build_grid(run, trials, payload.cells, own_metric=not metric.column)
     transitions = Transition.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
     transitions = transitions.only("at", "before", "after", "code", "fields", "trial__index", "by__username")
     context = {
@@ -74,6 +76,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
         "grid": grid,
+        "own_metric": "" if metric.column else metric.label,
         "failures": [trial for trial in trials if trial.reason],
         "transitions": transitions[:TRANSITIONS_SHOWN],
         "targets": run.targets.select_related("host"),

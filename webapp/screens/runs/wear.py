@@ -1,5 +1,6 @@
 """Bytes that a run or a trial wrote to its drives, formatted."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from webapp.core import formatting
@@ -12,7 +13,7 @@ class WearRow:
     """One drive; a missing value is replaced by the reason."""
 
     wear: DriveWear
-    fio: str
+    engine: str
     kernel: str
     host: str
     media: str
@@ -25,11 +26,16 @@ def wear_rows(of: Run | Trial) -> list[WearRow]:
     return [_row(wear) for wear in (wear_of(of) if isinstance(of, Run) else wear_of_trial(of))]
 
 
+def engine_labels(rows: Iterable[WearRow]) -> str:
+    """The heading of the engines' own count."""
+    return ", ".join(sorted({label for row in rows for label in row.wear.engines})) or "Engine"
+
+
 def _row(wear: DriveWear) -> WearRow:
     together = f", over {wear.together} drives" if wear.together > 1 else ""
     return WearRow(
         wear=wear,
-        fio=f"{formatting.bytes_decimal(wear.fio_bytes)}{together}" if wear.fio_bytes else "no results",
+        engine=f"{formatting.bytes_decimal(wear.engine_bytes)}{together}" if wear.engine_bytes else "no results",
         kernel=_kernel(wear),
         host=_bytes(wear.host_bytes),
         media=_bytes(wear.media_bytes),

@@ -1,5 +1,6 @@
-"""Filters and tags that show numbers, states and times the same way on every page."""
+"""Filters and tags that show numbers, states, times and options the same way on every page."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -10,8 +11,11 @@ from django.template import Context
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.results.metrics import METRICS, in_unit
+from webapp.results.validity import marks_changed
 from webapp.runs.phases import doing
 from webapp.screens import points
+from webapp.screens.choices import Option
+from webapp.screens.runs.wear import engine_labels
 
 register = template.Library()
 
@@ -24,6 +28,7 @@ register.filter("duration", formatting.duration)
 register.filter("ratio", formatting.ratio)
 register.filter("percent", formatting.percent)
 register.filter("point", points.in_words)
+register.filter("engine_labels", engine_labels)
 
 
 @register.simple_tag
@@ -88,3 +93,15 @@ def address_with(context: dict[str, Any], **changes: object) -> str:
         if value not in (None, ""):
             query[key] = str(value)
     return f"?{query.urlencode()}"
+
+
+@register.inclusion_tag("screens/tags/options.html")
+def options(options: Iterable[Option]) -> dict[str, Iterable[Option]]:
+    """`{% options choices %}`: the options of a select."""
+    return {"options": options}
+
+
+@register.inclusion_tag("screens/parts/marks.html")
+def marks(run: int | None = None) -> dict[str, Any]:
+    """Lets an open page notice that results of one run, or of all runs, were marked as invalid. One query."""
+    return {"run": run, "count": marks_changed(str(run or ""))}

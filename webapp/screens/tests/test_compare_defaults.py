@@ -1,6 +1,8 @@
+from collections.abc import Sequence
 from itertools import product
 
 from webapp.plans.factors import Value
+from webapp.plans.points import applicable
 from webapp.results.reading.filter import NOT_SET
 from webapp.screens.compare.defaults import choose, choose_targets
 
@@ -75,3 +77,31 @@ def test_it_puts_targets_at_once_on_x_over_whichever_targets_they_are() -> None:
     alone: list[dict[str, Value]] = [{**BASE, "pattern": "read", "block_size": 4096}]
     chosen = choose_targets({"a/x": [{**alone[0], "at_once": 1}], "a/x + y": [{**alone[0], "at_once": 2}]})
     assert (chosen.x, chosen.series, chosen.fixed) == ("at_once", "", {})
+
+
+def copies(*methods: str, sizes: Sequence[int] = (2**20,)) -> list[dict[str, Value]]:
+    plain: list[dict[str, Value]] = [
+        {"engine": "file_copy", "copy_method": method, "block_size": 2**20, "size": size}
+        for method, size in product(methods, sizes)
+    ]
+    return [applicable(point) for point in plain]
+
+
+def test_names_that_are_all_that_varies_are_the_series() -> None:
+    chosen = choose_targets({"a/scratch": copies("buffered", "direct")})
+    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "copy_method", "", {})
+    with_reflinks = choose_targets({"a/scratch": copies("buffered", "direct", "reflink")})
+    assert (with_reflinks.x, with_reflinks.series, with_reflinks.fixed) == ("size", "copy_method", {})
+    schedulers: list[dict[str, Value]] = [{**GRID[0], "scheduler": name} for name in ("none", "mq-deadline")]
+    assert choose_targets({"a/loop": schedulers}).series == "scheduler"
+
+
+def test_copies_of_several_sizes_are_compared_by_method() -> None:
+    chosen = choose_targets({"a/scratch": copies("buffered", "reflink", sizes=(2**20, 2**30))})
+    assert (chosen.x, chosen.series, chosen.fixed) == ("size", "copy_method", {})
+
+
+def test_a_number_that_is_all_that_varies_stays_on_x() -> None:
+    depths: list[dict[str, Value]] = [{**GRID[0], "iodepth": depth} for depth in (1, 2, 4)]
+    chosen = choose_targets({"a/loop": depths})
+    assert (chosen.x, chosen.series) == ("iodepth", "")

@@ -1,4 +1,6 @@
-"""Pages about a plan whose engine has no ramp, no runtime and no queue, and about a trial at work."""
+"""Pages about plans, runs and results of an engine that has no ramp, no run time and no queue."""
+
+from urllib.parse import parse_qs, urlsplit
 
 from django.test import Client
 
@@ -6,8 +8,10 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import expand
 from webapp.plans.tests.helpers import directory
+from webapp.results.models import DriveReading, Result
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import a_version, first_look
+from webapp.tests.factories.results import Lab
 from webapp.tests.factories.runs import first_look_run, start_trial
 
 COPIES = PlanDocument(
@@ -39,3 +43,71 @@ def test_copies_need_the_space_of_their_sources_again() -> None:
     expansion = expand(COPIES, [facts], seed=1)
     assert expansion.problems == ()
     assert estimate(expansion).space_bytes == 2 * 2 * 64 * 2**20
+
+
+def copies_measured(**seconds: tuple[float, ...]) -> Lab:
+    """A run of copies: for each method the copy times of its repeats."""
+    lab = Lab(storage1_scratch(a_host("storage1")), version=a_version(COPIES, slug="copies"))
+    for method, times in seconds.items():
+        for result, copy_s in zip(
+            lab.measure(*(100 / one for one in times), direction="write", engine="file_copy", copy_method=method),
+            times,
+            strict=True,
+        ):
+            Result.objects.filter(pk=result.pk).update(metrics={"copy_s": copy_s})
+    return lab
+
+
+def test_the_plan_page_names_the_engine_and_offers_no_job_file(operator: Client) -> None:
+    a_version(COPIES, slug="copies")
+    page = operator.get("/plans/copies/").content.decode()
+    assert "File copy · 64 MiB each · 2 files" in page
+    assert "Export as YAML" in page
+    assert "Export as fio job file" not in page
+    first_look()
+    assert "Export as fio job file" in operator.get("/plans/first-look/").content.decode()
+
+
+def test_the_editor_shows_the_labels_of_engines(operator: Client) -> None:
+    a_version(COPIES, slug="copies")
+    page = operator.get("/plans/copies/edit/").content.decode()
+    assert 'data-choice="file_copy" aria-pressed="false">File copy</button>' in page
+
+
+def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(viewer: Client) -> None:
+    lab = copies_measured(buffered=(2.0, 2.1, 2.0, 2.05), direct=(4.0, 4.1, 4.05, 4.0))
+    asked = parse_qs(urlsplit(viewer.get(f"/compare/?run={lab.run.number}")["Location"]).query)
+    assert (asked["series"], asked["metric"]) == (["copy_method"], ["copy_s"])
+    assert asked["x"] != ["copy_method"]
+    page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
+    assert "direct 98 % higher copy time than buffered" in page
+    assert "% slower than buffered" not in page
+    assert 'data-grid-metric="own" aria-pressed="true">Copy time</button>' in page
+    assert ">2.00 s</a>" in page
+    assert "± 2.35 %" in page  # of 2.0, 2.1, 2.0 and 2.05 s
+
+
+def test_the_table_of_copies_shows_their_copy_time_first(viewer: Client) -> None:
+    lab = copies_measured(buffered=(2.0,))
+    page = viewer.get(f"/results/?run={lab.run.number}").content.decode()
+    assert page.index("Copy time</a>" if "Copy time</a>" in page else ">Copy time") < page.index("Bandwidth</a>")
+    assert "2.00 s" in page
+
+
+def test_results_of_several_engines_are_shown_by_iops(viewer: Client) -> None:
+    lab = copies_measured(buffered=(2.0,))
+    lab.measure(1000.0, iodepth=32)
+    assert "metric" not in parse_qs(urlsplit(viewer.get(f"/compare/?run={lab.run.number}")["Location"]).query)
+
+
+def test_bytes_written_to_drives_are_headed_by_the_engine(viewer: Client) -> None:
+    lab = copies_measured(buffered=(2.0,))
+    attempt = lab.run.attempts.get()
+    for moment in ("before", "after"):
+        DriveReading.objects.create(
+            attempt=attempt, at=attempt.created_at, moment=moment, device="sda", drive="wwn-1", boot_id="b",
+            kernel_written_bytes=0,
+        )  # fmt: skip
+    page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
+    assert '<th class="num">File copy</th>' in page
+    assert '<th class="num">fio</th>' not in page

@@ -39,7 +39,7 @@ def test_the_bm_flash_grid_reads_as_its_authors_said_it(operator: Client) -> Non
     load_builtin_plans()
     page = text_of(operator, "/plans/")
     assert "random read and write · 512 B to 4 MiB · psync · 1, 10, 40 threads · queue depth 1 · 10 s each" in page
-    assert page.count(">built in</span>") == 4
+    assert page.count(">built in</span>") == 5
     assert "/plans/bm-flash-grid/edit/" not in page
     assert "6–36" in page  # first look: on a device, on a directory
 

@@ -4,7 +4,8 @@ It prints one JSON line for each second and one at its end, also for seconds wit
 that does not answer is visible at once.
 
     {"event": "sample", "end_ms": 1000, "read": COUNTS, "write": COUNTS}
-    {"event": "end", "end_ms": 2345, "fsync_ms": 120, "usr_ms": …, "sys_ms": …, "read": COUNTS, "write": COUNTS}
+    {"event": "end", "end_ms": 2345, "end_ns": 2345678901, "fsync_ns": 120345678, "usr_ms": …, "sys_ms": …,
+     "read": COUNTS, "write": COUNTS}
 
 COUNTS: ios, bytes, sum_ns, sum2_ns2, min_ns, max_ns and `buckets`, pairs of a latency in ns and a count, as in
 fio's json+ output. `end_ms` counts from the first read. Imports only the standard library, to start quickly.
@@ -84,8 +85,8 @@ class Meter:
         self.add(direction, moved, time.monotonic_ns() - began)
         return moved
 
-    def end_ms(self) -> int:
-        return (time.monotonic_ns() - self._began) // 1_000_000
+    def end_ns(self) -> int:
+        return time.monotonic_ns() - self._began
 
     def say_sample(self, end_ms: int) -> None:
         with self._lock:
@@ -177,7 +178,7 @@ def remove(names: list[str]) -> None:
 def _tick(meter: Meter, stop: threading.Event) -> None:
     due = time.monotonic() + SAMPLE_S
     while not stop.wait(max(0.0, due - time.monotonic())):
-        meter.say_sample(meter.end_ms())
+        meter.say_sample(meter.end_ns() // 1_000_000)
         due += SAMPLE_S
 
 
@@ -192,16 +193,18 @@ def run(job: Job) -> None:
         fsync_ns = sum(
             copy_file(job, source, copy, meter) for source, copy in zip(job["sources"], job["copies"], strict=True)
         )
-        end_ms = meter.end_ms()
+        end_ns = meter.end_ns()
         after = resource.getrusage(resource.RUSAGE_SELF)
     finally:
         stop.set()
         ticker.join()
         remove(job["copies"])
+    end_ms = end_ns // 1_000_000
     meter.say_sample(end_ms)
     meter.say_end(
         end_ms=end_ms,
-        fsync_ms=fsync_ns // 1_000_000,
+        end_ns=end_ns,
+        fsync_ns=fsync_ns,
         usr_ms=round(1000 * (after.ru_utime - before.ru_utime)),
         sys_ms=round(1000 * (after.ru_stime - before.ru_stime)),
     )

@@ -25,7 +25,7 @@ from worker.contract.items import (
     StreamStarted,
 )
 from worker.contract.packing import pack
-from worker.contract.workload import Stream
+from worker.contract.workload import CopyWorkload, Stream
 from worker.engines.errors import StreamFailed, last_words
 from worker.engines.file_copy import program
 from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
@@ -60,7 +60,8 @@ class Line(msgspec.Struct, frozen=True):
     end_ms: int
     read: Counts
     write: Counts
-    fsync_ms: int = 0
+    end_ns: int = 0
+    fsync_ns: int = 0
     usr_ms: int = 0
     sys_ms: int = 0
 
@@ -110,11 +111,14 @@ def run_stream(
     telemetry: Telemetry | None = None,
 ) -> StreamResult:
     """As `engines.Engine` says. The program also reports seconds without a completed block."""
+    assert isinstance(stream.workload, CopyWorkload)
+    fsync = stream.workload.fsync
     recipe = recipe_at(stream, open_target, render)
     started_at = time.time()
     child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
+    declared = tuple(metric for metric in METRICS if fsync or metric.name != "fsync_s")
     started = stream_started(started_at, stream, recipe, telemetry)
-    on_started(msgspec.structs.replace(started, command=COMMAND, metrics=METRICS))
+    on_started(msgspec.structs.replace(started, command=COMMAND, metrics=declared))
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
     reader = Reader(sampler)
     limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
@@ -142,13 +146,16 @@ def run_stream(
         sys_cpu_percent=end.sys_ms / seconds / 10,
         device=sampler.whole(),
         samples=sampler.count,
-        metrics={
-            "copy_s": seconds,
-            "copy_bytes_per_s": end.write.bytes / seconds,
-            "fsync_s": end.fsync_ms / 1000,
-        },
+        metrics=_metrics(end, fsync=fsync),
         attachments=(Attachment(name="copy.json", media_type=MediaType.JSON, text=reader.text),),
     )
+
+
+def _metrics(end: Line, *, fsync: bool) -> dict[str, float]:
+    """Without fsync, there is no fsync time: 0 s would be a measurement."""
+    seconds = max(1, end.end_ns) / 1e9
+    measured = {"copy_s": seconds, "copy_bytes_per_s": end.write.bytes / seconds}
+    return measured | ({"fsync_s": end.fsync_ns / 1e9} if fsync else {})
 
 
 def _remove_copies(job_text: str, open_target: OpenTarget) -> None:

@@ -2,9 +2,15 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 import worker
+from worker import engines, recipes
 from worker.checks import Check, State
+from worker.contract.engine import Workload
+from worker.contract.inventory import EngineOffer
 from worker.engines import ENGINES
 
 ROOT = Path(worker.__file__).parent
@@ -32,3 +38,17 @@ def test_only_the_registries_and_prefill_name_an_engine() -> None:
     others = [path for path in paths if "tests" not in path.parts and not str(path).startswith(own)]
     naming = {str(path) for path in others if re.search(r"\bfio\b", (ROOT / path).read_text(), re.IGNORECASE)}
     assert naming == MAY_NAME_FIO
+
+
+class NapWorkload(Workload, tag="nap", frozen=True):
+    """Of an engine that only this test has."""
+
+
+def test_a_registered_engine_is_offered_checked_and_asked_for_by_its_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer = EngineOffer(version="9.1", features=())
+    nap = SimpleNamespace(offer=lambda: offer, check=lambda: [Check("nap", State.OK, "")], installation=lambda: "9.1")
+    recipe = SimpleNamespace(LABEL="Nap")
+    monkeypatch.setattr(engines, "ENGINES", {NapWorkload: nap})
+    monkeypatch.setattr(recipes, "ENGINES", {NapWorkload: recipe})
+    assert engines.capabilities(settings=()).engines == {"nap": offer}
+    assert recipes.missing_features(NapWorkload(), {}) == ["engine Nap"]

@@ -8,8 +8,19 @@ from worker.recipes.fio.text import workload_of
 
 LABEL = "fio"
 METRICS: tuple[Metric, ...] = ()
+DEFAULT_METRIC = "iops"
+INSTALLATION = "Install Debian's package fio."
 
-__all__ = ["LABEL", "METRICS", "feature_words", "problems", "render", "workload_of"]
+__all__ = [
+    "DEFAULT_METRIC",
+    "INSTALLATION",
+    "LABEL",
+    "METRICS",
+    "feature_words",
+    "problems",
+    "render",
+    "workload_of",
+]
 
 
 def feature_words(feature: str) -> str:

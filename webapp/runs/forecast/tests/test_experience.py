@@ -14,7 +14,7 @@ from webapp.runs.forecast.experience import experience_of
 from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.runs import a_run
-from worker.contract.workload import FioWorkload, Pattern
+from worker.contract.workload import CopyWorkload, FioWorkload, Pattern
 
 pytestmark = pytest.mark.django_db
 MIB = 2**20
@@ -126,3 +126,13 @@ def test_it_learns_how_long_layouts_take_to_build_and_keeps_that_out_of_the_rest
     assert {line: figures(span) for line, span in learned.builds_s.items()} == {
         "raid0 x2 chunk 64k / xfs": (20, 20, 20), "single": (40, 40, 40),
     }  # fmt: skip
+
+
+def test_a_host_that_only_copied_knows_how_long_copies_take(target: Target) -> None:
+    """Its turnover is the time from the order to the engine's start; the rest is the amount's."""
+    run = ended_run(target, [2, 2, 2, 2])
+    copy = CopyWorkload(size_bytes=64 * MIB)
+    run.trials.update(workload=msgspec.to_builtins(copy))
+    learned = experience_of([target])[str(target.host_id)]
+    assert figures(learned.turnover_s) == pytest.approx((1, 1, 1))
+    assert learned.amounts[(str(target.pk),), copy.rated()].typical == pytest.approx(2 * 64 * MIB / 4)

@@ -82,6 +82,13 @@ def test_it_copies_every_byte_and_counts_them(scratch: Scratch, method: CopyMeth
     assert {metric.name for metric in scratch.started[0].metrics} == set(result.metrics)
 
 
+def test_an_fsync_that_nobody_asked_for_is_not_measured(scratch: Scratch) -> None:
+    result = scratch.run(scratch.stream(fsync=False))
+    assert set(result.metrics) == {"copy_s", "copy_bytes_per_s"}
+    assert {metric.name for metric in scratch.started[0].metrics} == set(result.metrics)
+    assert scratch.copy(scratch.stream()).metrics["fsync_s"] > 0
+
+
 def test_its_samples_add_up_to_its_result(scratch: Scratch) -> None:
     result = scratch.run(scratch.stream(size_bytes=64 * MIB, files=4))
     assert result.samples == len(scratch.samples) >= 1

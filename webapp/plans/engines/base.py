@@ -1,0 +1,86 @@
+"""The interface of an engine in plans: its factors, what they do to points and workloads, and their texts."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from webapp.plans.factor import Factor
+from webapp.plans.values import Value
+from worker.contract.workload import AnyWorkload, Workload
+
+Levels = Mapping[str, tuple[Value, ...]]
+
+
+class PlanEngine(Protocol):
+    """A module of this package. The constants are read-only properties here, because modules do not assign them."""
+
+    @property
+    def WORKLOAD(self) -> type[Workload]:  # noqa: N802 - constants of a module
+        """Its workload in the contract."""
+        ...
+
+    @property
+    def LABEL(self) -> str:  # noqa: N802
+        """The label of its recipe."""
+        ...
+
+    @property
+    def DEFAULT_METRIC(self) -> str:  # noqa: N802
+        """That of its recipe."""
+        ...
+
+    @property
+    def FACTORS(self) -> tuple[Factor, ...]:  # noqa: N802
+        """Factors of the workload and of its processes."""
+        ...
+
+    @property
+    def REQUIRED(self) -> str:  # noqa: N802
+        """The factor that a part must name; it has an example."""
+        ...
+
+    @property
+    def ALTERNATIVES(self) -> tuple[tuple[str, str], ...]:  # noqa: N802
+        """Pairs of factors: if a part names one, the other does not apply. The first one may have a default."""
+        ...
+
+    @property
+    def SILENT_BY(self) -> str:  # noqa: N802
+        """The factor whose level decides which others have no effect; "" if all always have one."""
+        ...
+
+    @property
+    def CHART_BY(self) -> str:  # noqa: N802
+        """The factor with one chart per level in a comparison; "" for one chart."""
+        ...
+
+    @property
+    def SERIES_BY(self) -> str:  # noqa: N802
+        """The factor that is compared first, unless a setting varies."""
+        ...
+
+    @property
+    def NAMED_BY(self) -> Mapping[str, str]:  # noqa: N802
+        """Factors in the name of a point, with their text; {} is the level. A text in the plural is a count: 1 is
+        singular, and left out of the name."""
+        ...
+
+    @property
+    def PHRASES(self) -> Mapping[str, str]:  # noqa: N802
+        """Factors in the sentence about a part, with their text; {} is replaced by the levels."""
+        ...
+
+    def silent(self, point: Mapping[str, Value]) -> tuple[str, ...]:
+        """Factors that have no effect at this point, so the point does not contain them."""
+        ...
+
+    def workload(self, point: Mapping[str, Value], *, seed: int) -> AnyWorkload:
+        """Raises msgspec.ValidationError if the contract does not allow it. `seed` is of random offsets and data."""
+        ...
+
+    def kind(self, point: Mapping[str, Value]) -> tuple[Value, ...]:
+        """What decides how fast it writes, besides the block size and the layout."""
+        ...
+
+    def time_s(self, levels: Levels) -> float | None:
+        """The mean time of the trials of a grid; None if an amount ends them."""
+        ...
