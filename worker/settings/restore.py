@@ -1,6 +1,7 @@
 """Restore settings: only values that nobody else has changed, on the same device, in the same boot.
 
-A setting that cannot be restored stays in the journal. The worker tries again at each start and at the end of each run.
+A setting that cannot be restored stays in the journal. The worker tries again at each start, while it is idle, and at
+the end of each run.
 """
 
 import time
@@ -16,7 +17,7 @@ from worker.settings.subjects import find, in_order
 from worker.settings.writer import SettingWriter, is_own_value, needs_restoring, rank
 from worker.text_limits import MAX_TEXT
 
-AGAIN = "the worker tries again at its next start and at the end of the next run"
+AGAIN = "the worker tries again at its next start, while it is idle and at the end of the next run"
 ABSENT = f"the device is absent, or another device has its name; {AGAIN}"
 REBOOTED = "the restart of the host has already reset it"
 CHANGED = "another program or person has changed it since; the worker left it unchanged"
