@@ -195,6 +195,11 @@ class Journal:
             ) from error
         self.reserve.hold()
 
+    @property
+    def folder(self) -> Path:
+        """The state directory."""
+        return self._path.parent
+
     def close(self) -> None:
         with self._lock:
             self._db.close()

@@ -140,7 +140,7 @@ def _save_record(state_dir: Path, name: str, record: _Record) -> Path:
 
 
 def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
-    """Kill processes left by an earlier worker with this state directory. Returns the names of their scopes.
+    """Kill processes left by an earlier worker with this state directory. Returns the names of the scopes it closed.
 
     Call this first at the start, while this process has locked the state directory.
     """
@@ -149,10 +149,9 @@ def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
     for path in (state_dir / RECORDS).glob("*.json"):
         if path.stem not in known:  # unreadable; the marker below finds its processes
             path.unlink(missing_ok=True)
-    for scope in scopes:
-        scope.close()
+    killed = tuple(scope.name for scope in scopes if scope.close())
     _kill_marked(_marker_of(state_dir))
-    return tuple(scope.name for scope in scopes)
+    return killed
 
 
 class StuckScope(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 
 from worker.contract.items import SettingRestored
 from worker.journal import Baseline, Journal
+from worker.process import stuck_scopes
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
@@ -74,7 +75,7 @@ def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
     if kept.boot_id != journal.boot_id and not kept.survives_reboot:
         journal.drop_baseline(kept)
         return _told(kept, "", REBOOTED)
-    if why := obstacle(kept):
+    if why := obstacle(kept, journal):
         return _told(kept, "", why)
     now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
     try:
@@ -89,15 +90,20 @@ def plan_words(kept: Baseline, journal: Journal) -> str:
     name = f"{kept.name} of {kept.device or 'the host'}"
     if kept.boot_id != journal.boot_id and not kept.survives_reboot:
         return f"{name}: no write; {REBOOTED}"
-    if why := obstacle(kept):
+    if why := obstacle(kept, journal):
         return f"{name}: cannot be restored now: {why}"
     return f"{name}: restore {setting.shown(kept.before) if setting else kept.before}"
 
 
-def obstacle(kept: Baseline) -> str:
-    """Why the setting cannot be restored now; "" if the worker can try."""
+def obstacle(kept: Baseline, journal: Journal) -> str:
+    """Why the setting cannot be restored now; "" if the worker can try.
+
+    A write to the queue of a quarantined drive could wait for ever.
+    """
     if kept.name not in BY_KEY:
         return UNKNOWN
+    if stuck := next((scope for scope in stuck_scopes(journal.folder) if kept.stable_id in scope.drives), None):
+        return f"the drive is quarantined, because its program {stuck.name} cannot be killed; {AGAIN}"
     return ABSENT if find(kept.stable_id, kept.device) is None else ""
 
 

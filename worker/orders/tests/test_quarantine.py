@@ -16,11 +16,12 @@ from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
 from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
-from worker.journal import Journal
+from worker.journal import Baseline, Journal
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
 from worker.process import Scope
+from worker.settings import session
 
 pytestmark = rig.needs_root
 
@@ -95,3 +96,21 @@ def test_a_purge_and_a_layout_keep_off_a_quarantined_drive(host: Host, unkillabl
     with pytest.raises(guard.GuardRefused, match="quarantined"):
         guard.refuse_quarantined([f"loop:{host.file}"], host.state)
     guard.refuse_quarantined(["loop:/another"], host.state)
+
+
+def test_settings_of_a_quarantined_drive_wait(host: Host, unkillable: pytest.MonkeyPatch) -> None:
+    host.trial()
+    name = Path(host.policy.targets[0].path).name
+    node = Path(f"/sys/block/{name}/queue/nomerges")
+    journal = Journal(host.state / "journal.db")
+    kept = Baseline(
+        run="r", stable_id=f"loop:{host.file}", name="nomerges", device=name, boot_id=journal.boot_id,
+        survives_reboot=False, before="0", written="2", pending=False, requested=True,
+    )  # fmt: skip
+    journal.save_baselines([kept])
+    node.write_text("2")
+    (told,) = session.restore_all(journal)
+    assert (told.restored, "is quarantined" in told.note, node.read_text()) == (False, True, "2\n")
+    unkillable.undo()
+    assert [told.restored for told in session.restore_all(journal)] == [True]
+    assert (node.read_text(), journal.baselines()) == ("0\n", ())
