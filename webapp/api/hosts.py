@@ -36,7 +36,10 @@ class HostOut(Schema):
 
 
 class TargetOut(Schema):
-    """`name` is host/target, as on all pages. `settings_allowed`: names, `*` for all."""
+    """`name` is host/target, as on all pages. `settings_allowed`: names, `*` for all.
+
+    `warnings`: why its reads may not come from a drive.
+    """
 
     id: UUID
     name: str
@@ -52,6 +55,7 @@ class TargetOut(Schema):
     settings_allowed: list[str]
     present: bool
     problem: str
+    warnings: list[str]
 
     @staticmethod
     def resolve_name(target: Target) -> str:

@@ -130,7 +130,8 @@ class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `arm`: serial numbers to send with the start.
 
     A host whose last `stop_after` trials failed gets no more trials of the run; 0: no limit.
-    `shared`: targets that are used at once and share a drive.
+    `shared`: targets that are used at once and share a drive. `warnings`: factors that cannot do anything here, and
+    targets whose reads may not come from a drive.
     """
 
     plan: str
@@ -138,6 +139,7 @@ class PreviewOut(Schema):
     problems: list[str]
     skipped: list[str]
     shared: list[str]
+    warnings: list[str]
     estimate: EstimateOut
     arm: list[str]
     stop_after: int
@@ -171,6 +173,7 @@ def plan_preview(
         "problems": made.expansion.problems,
         "skipped": made.expansion.skipped,
         "shared": made.shared,
+        "warnings": [*made.target_warnings, *map(str, made.factor_warnings)],
         "estimate": made.estimate,
         "arm": [one.arming_serial for one in made.destructive],
         "stop_after": made.stop_after,

@@ -26,6 +26,7 @@ SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
+    "warnings",
 ]  # fmt: skip
 
 
@@ -214,6 +215,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         settings_allowed=list(target.settings),
         present=target.present,
         problem=target.problem,
+        warnings=list(target.warnings),
         in_policy=True,
         drives=list(target.drives),
     )

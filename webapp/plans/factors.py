@@ -38,6 +38,7 @@ PURGE_LABELS = {
 
 AT_ONCE = "at_once"  # targets of a host that one trial uses together
 MAX_AT_ONCE = 16
+PURGE = "purge"  # of the drive before a trial
 
 
 _ENGINE = Factor(
@@ -50,7 +51,7 @@ _ENGINE = Factor(
 )
 _DRIVE = (
     Factor(
-        "purge",
+        PURGE,
         "Purge before",
         Choice(("none", *PurgeMethod), PURGE_LABELS),
         kind=FactorKind.DRIVE,

@@ -17,12 +17,13 @@ from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
-from worker.contract.workload import AnyWorkload
+from worker.contract.workload import AnyWorkload, TargetKind
 
 Point = dict[str, Value]
 Grid = Mapping[str, tuple[Value, ...]]
 
 _SETTINGS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING)
+DIRECTORIES_ONLY = frozenset(name for name, factor in FACTORS.items() if factor.directories_only)
 _OF_A_SCHEDULER = {name: needed for name in FACTORS if (needed := scheduler_needed(name))}
 
 
@@ -61,6 +62,16 @@ def applicable(point: Point) -> Point:
     silent = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
     silent |= {*engine_of(point).silent(point)}
     return {name: value for name, value in point.items() if name not in silent}
+
+
+def on_kind(point: Mapping[str, Value], kind: TargetKind) -> Point:
+    """The point as people see it at a target of this kind: without factors that concern only directories elsewhere.
+
+    Stored points keep them, so that results of one point on several kinds of target stay comparable.
+    """
+    if kind is TargetKind.DIRECTORY:
+        return dict(point)
+    return {name: value for name, value in point.items() if name not in DIRECTORIES_ONLY}
 
 
 def purge_of(point: Mapping[str, Value]) -> str:

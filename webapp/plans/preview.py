@@ -11,8 +11,10 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
+from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
-from webapp.plans.selectors import facts_of, stream_at
+from webapp.plans.problems import FieldProblem
+from webapp.plans.selectors import facts_of, schedulers_of, stream_at
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
@@ -29,6 +31,8 @@ class Preview:
     endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
+    factor_warnings: tuple[FieldProblem, ...] = ()  # factors that cannot do anything here
+    target_warnings: tuple[str, ...] = ()  # targets whose reads may not come from a drive
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,8 @@ def preview(
     experience: Mapping[str, Experience] | None = None,
 ) -> Preview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them; `experience` is by host id."""
-    expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
+    facts = [facts_of(target) for target in targets]
+    expansion = expand(document, facts, seed=seed)
     return Preview(
         expansion=expansion,
         estimate=estimate(expansion, experience),
@@ -57,6 +62,8 @@ def preview(
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
         shared=tuple(_shared(expansion, targets)),
+        factor_warnings=factor_warnings(document, facts, schedulers_of(targets)),
+        target_warnings=tuple(f"{target}: {words}" for target in targets for words in target.warnings),
     )
 
 

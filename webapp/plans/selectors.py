@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 from django.db.models import Count, Max, QuerySet
 
 from webapp.core.errors import Refusal
+from webapp.hosts.inventory.reading import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import TargetFacts
@@ -72,6 +74,18 @@ def facts_of(target: Target) -> TargetFacts:
             for drive in drives_of(target)
         ),
     )
+
+
+def schedulers_of(targets: Collection[Target]) -> dict[str, tuple[str, ...]]:
+    """I/O schedulers that the device of each target offers, by target id, if they are known. One query."""
+    inventories = newest_inventories({target.host_id for target in targets})
+    found = {}
+    for target in targets:
+        inventory = inventories.get(target.host_id)
+        for device in inventory.block_devices if inventory else ():
+            if device.name == target.device and device.schedulers:
+                found[str(target.id)] = device.schedulers
+    return found
 
 
 def _purges(target: Target) -> dict[str, str]:

@@ -12,6 +12,7 @@ from worker.checks import Check, State
 from worker.cli import formatting
 from worker.contract.inventory import PolicyTarget
 from worker.contract.orders import queue_name
+from worker.drives.records import Drives
 from worker.journal import Journal, JournalError
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
@@ -90,7 +91,7 @@ def _isolation() -> Check:
 
 def _policy(paths: Paths) -> Iterator[Check]:
     try:
-        targets = report_targets(policy.load(paths.policy, SETTING_NAMES))
+        targets = report_targets(policy.load(paths.policy, SETTING_NAMES), drives=Drives(paths.drives))
     except policy.PolicyError as error:
         advice = "Trials need a policy. See the example next to the service file."
         yield Check("policy", State.BROKEN, str(error), advice)
@@ -99,6 +100,8 @@ def _policy(paths: Paths) -> Iterator[Check]:
         yield Check("policy", State.NOTE, f"{paths.policy} lists no target.", "Add a [[target]].")
     for target in targets:
         yield _target(target)
+        for warning in target.warnings:
+            yield Check("target", State.NOTE, f"{target.id}: {warning}")
 
 
 def _target(target: PolicyTarget) -> Check:

@@ -172,6 +172,7 @@ class DriveHealth(Message, frozen=True, kw_only=True):
 
 
 QUARANTINED = "Quarantined: "  # start of `PolicyTarget.problem` while a program on the drive cannot be killed
+MAX_WARNINGS = 20
 
 
 class PolicyTarget(Message, frozen=True, kw_only=True):
@@ -195,6 +196,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     model: Label = ""
     firmware: Label = ""
     drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
+    warnings: Annotated[tuple[Text, ...], Meta(max_length=MAX_WARNINGS)] = ()  # why reads may not come from a drive
 
 
 class EngineOffer(Message, frozen=True, kw_only=True):

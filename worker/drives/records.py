@@ -27,6 +27,11 @@ class Drives:
         record = self._read(name)
         return state_now(record, self._count_again(name, record))
 
+    def is_purged(self, name: str) -> bool:
+        """Whether a whole device is known to be purged. The drive is not asked, so not after a restart of the host."""
+        record = self._read(name)
+        return state_now(record, read_drive_counters(name, ask_drive=False)) is DriveState.PURGED
+
     def begin_writing(self, name: str) -> "Writing":
         """Call before the first write. If the worker dies during the write, the drive's state is unknown."""
         record = self._read(name)

@@ -84,6 +84,10 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
     def files(self) -> Path:
         return self.state / "files.db"
 
+    @property
+    def drives(self) -> Path:
+        return self.state / "drives"
+
 
 def find_paths(*, state: str | None = None, policy: str | None = None) -> Paths:
     """Paths from the options, else from the environment, else the system's (root) or the user's defaults."""

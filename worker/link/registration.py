@@ -21,6 +21,7 @@ from worker.contract.greetings import Hello, HelloReply
 from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
 from worker.drives import purge
+from worker.drives.records import Drives
 from worker.inventory import controllers, health, sysfs
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
@@ -129,6 +130,7 @@ class Registration:
             allowed,
             built_on=self._built_on(),
             controllers=controllers,
+            drives=Drives(self._paths.drives),
             quarantined=guard.quarantined(self._paths.state),
         )
         return self._purges.added(targets, allowed, refresh=refresh)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from worker import guard, policy
 from worker.contract.controllers import Controller
-from worker.contract.inventory import QUARANTINED, PolicyTarget
+from worker.contract.inventory import MAX_WARNINGS, QUARANTINED, PolicyTarget
 from worker.contract.workload import TargetKind
+from worker.drives.records import Drives
 from worker.drives.wear import drives_under
 from worker.inventory import sysfs
+from worker.link.target_warnings import target_warnings
 from worker.policy import Policy, PolicyEntry, Pool
 from worker.settings import SETTING_NAMES
 
@@ -24,21 +26,27 @@ def report_targets(
     built_on: Collection[str] = (),
     controllers: Collection[Controller] | None = None,
     quarantined: Mapping[str, str] | None = None,
+    drives: Drives | None = None,
 ) -> tuple[PolicyTarget, ...]:
     """Every target and pool with its state now.
 
     `built_on`: stable ids of drives under the worker's own layouts. `quarantined`: stable ids of quarantined drives,
     with the reason. `controllers` are those of an inventory; None: call their tools if the policy has slots, which
-    takes time.
+    takes time. Without `drives`, no warning says that a drive is purged.
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())
-    found = {entry.id: _report_entry(entry, built_on, known, quarantined or {}) for entry in allowed.targets}
+    held = quarantined or {}
+    found = {entry.id: _report_entry(entry, built_on, known, drives, held) for entry in allowed.targets}
     return (*found.values(), *(_report_pool(pool, allowed, found) for pool in allowed.pools))
 
 
 def _report_entry(
-    entry: PolicyEntry, built_on: Collection[str], controllers: Collection[Controller], quarantined: Mapping[str, str]
+    entry: PolicyEntry,
+    built_on: Collection[str],
+    controllers: Collection[Controller],
+    drives: Drives | None,
+    quarantined: Mapping[str, str],
 ) -> PolicyTarget:
     found = guard.survey(entry, own_layout=entry.identity in built_on, controllers=controllers)
     problem = _quarantine_problem(found.device, quarantined) or found.problem
@@ -58,6 +66,7 @@ def _report_entry(
         opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else found.model,
         firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
+        warnings=() if problem else target_warnings(entry, found.device, drives)[:MAX_WARNINGS],
     )
 
 
@@ -82,6 +91,7 @@ def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget])
         size_bytes=sum(each.size_bytes for each in reports),
         model=", ".join(dict.fromkeys(each.model for each in reports if each.model))[:200],
         drives=pool.drives,
+        warnings=tuple(dict.fromkeys(words for each in reports for words in each.warnings))[:MAX_WARNINGS],
     )
 
 

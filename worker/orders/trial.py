@@ -4,8 +4,9 @@
       └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
-order and a trial from a file. Caches are dropped after the prefill, which would fill them again. Settings and
-the layout stay until the run is closed, or until a trial needs another layout.
+order and a trial from a file. Caches are dropped after the prefill, which would fill them again. After the
+prefill, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
+run is closed, or until a trial needs another layout.
 """
 
 import contextvars
@@ -44,6 +45,7 @@ from worker.orders.layout_stage import LayoutStage, on_layout
 from worker.orders.outcomes import error_text, failed, finished
 from worker.orders.prefill import Prefill
 from worker.orders.streams import by_target, strictest
+from worker.orders.unwritten import refuse_unwritten
 from worker.settings import SETTING_NAMES, caches, session
 from worker.settings.observed import settings_facts
 from worker.telemetry import KernelWatch, Telemetry, every_source, kernel_names
@@ -125,6 +127,7 @@ class Trial:
         for stream in self._streams:
             prefill.run(stream, open_targets[stream.number])
             self._stop_if_asked()
+            refuse_unwritten(stream, open_targets[stream.number])
         if self._order.drop_caches:
             caches.drop_caches()
         self._observe(open_targets, states)

@@ -1,7 +1,7 @@
 /** The live preview of a plan or a schedule: requested shortly after the last key; only the newest response is shown. */
 
 import { find, setText, showProblem } from "../lib/dom";
-import { type PlanAnswer, planAnswer } from "../payloads/plan";
+import { type PlanAnswer, type PlanProblem, planAnswer } from "../payloads/plan";
 import { initCopy, paintTimes } from "./page";
 import { initPlanJobs } from "./planJobs";
 
@@ -40,16 +40,25 @@ export async function post(url: string, data: FormData, signal: AbortSignal): Pr
   return response;
 }
 
+/** Writes the messages of a place into a box; returns their number. */
+function paintMessages(box: HTMLElement, place: string | undefined, all: readonly PlanProblem[]): number {
+  const messages = all.filter((one) => one.place === placeOf(box, place ?? "")).map((one) => one.message);
+  setText(box, messages.join(" "));
+  box.hidden = messages.length === 0;
+  return messages.length;
+}
+
+function paintWarnings(form: HTMLFormElement, answer: PlanAnswer): void {
+  for (const box of form.querySelectorAll<HTMLElement>("[data-warnings]"))
+    paintMessages(box, box.dataset.warnings, answer.warnings);
+}
+
 function paintProblems(form: HTMLFormElement, answer: PlanAnswer, name: string): void {
-  const left = new Map<string, string[]>();
-  for (const { place, message } of answer.problems) left.set(place, [...(left.get(place) ?? []), message]);
   for (const box of form.querySelectorAll<HTMLElement>("[data-problems]")) {
-    const messages = left.get(placeOf(box)) ?? [];
-    setText(box, messages.join(" "));
-    box.hidden = messages.length === 0;
+    const found = paintMessages(box, box.dataset.problems, answer.problems);
     const field = box.id === "" ? null : form.querySelector(`[aria-describedby~="${box.id}"]`);
-    field?.classList.toggle("is-invalid", messages.length > 0);
-    field?.setAttribute("aria-invalid", String(messages.length > 0));
+    field?.classList.toggle("is-invalid", found > 0);
+    field?.setAttribute("aria-invalid", String(found > 0));
   }
   const head = find(`${name}-problems`, HTMLDivElement);
   const count = answer.problems.length;
@@ -58,8 +67,7 @@ function paintProblems(form: HTMLFormElement, answer: PlanAnswer, name: string):
 }
 
 /** The place of a row is the name of its factor. */
-function placeOf(box: HTMLElement): string {
-  const place = box.dataset.problems ?? "";
+function placeOf(box: HTMLElement, place: string): string {
   const select = box.closest(".factor-row")?.querySelector("select");
   if (!select) return place;
   return `${place.slice(0, place.lastIndexOf("."))}.${select.value}`;
@@ -100,6 +108,7 @@ export function startPreviewing(form: HTMLFormElement, name = "plan"): Previewin
   const take = (answer: PlanAnswer): void => {
     showProblem("");
     paintProblems(form, answer, name);
+    paintWarnings(form, answer);
     setText(document.getElementById(`${name}-said`), answer.said);
     panel?.classList.toggle("is-stale", answer.html === "");
     if (!panel || answer.html === "") return;

@@ -13,11 +13,15 @@ export const planJob = struct({
 
 export const planJobs = struct({ chosen: number, jobs: list(planJob) });
 
+const planProblem = struct({ place: string, message: string });
+
 export const planAnswer = struct({
-  problems: list(struct({ place: string, message: string })),
+  problems: list(planProblem),
+  warnings: list(planProblem),
   html: string,
   said: string,
 });
 
 export type PlanJob = Checked<typeof planJob>;
+export type PlanProblem = Checked<typeof planProblem>;
 export type PlanAnswer = Checked<typeof planAnswer>;

@@ -25,6 +25,16 @@ def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operat
     assert viewer("get", "plans/mine/preview?target=a/none")[1]["code"] == "target_unknown"
 
 
+def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host) -> None:
+    a_drive(host, "nvme0", warnings=["nvme0n1 was purged."])
+    parts = [{"name": "a", "factors": {"pattern": "randread", "read_ahead_kb": "0, 128"}}]
+    operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
+    target, factor = operator("get", "plans/w/preview?target=a/nvme0")[1]["warnings"]
+    assert target == "a/nvme0: nvme0n1 was purged."
+    assert factor.startswith("Part a: Read-ahead has no effect here")
+    assert operator("get", "hosts/a")[1]["targets"][0]["warnings"] == ["nvme0n1 was purged."]
+
+
 def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> None:
     a_drive(host, "nvme0", serial="SN1")
     parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]

@@ -40,6 +40,7 @@ class Migration(migrations.Migration):
                 ("settings_allowed", models.JSONField(default=list)),
                 ("present", models.BooleanField(default=False)),
                 ("problem", models.CharField(blank=True, max_length=2000)),
+                ("warnings", models.JSONField(default=list)),
                 ("in_policy", models.BooleanField(default=True)),
             ],
             options={

@@ -13,14 +13,15 @@ SIZE = Factor(
     example="1G",
     help="size of each file, or of the used part of a device; `whole` for a whole device",
 )
-FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory")
+FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory", directories_only=True)
 PREFILL = Factor(
     "prefill",
     "Written first",
     Switch(),
     cost=10,
     default=True,
-    help="files are written completely before the first read",
+    help="files in a directory are written completely before the first read",
+    directories_only=True,
 )
 BUFFERS = Factor(
     "buffers",

@@ -6,13 +6,14 @@ from webapp.results.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
+MEMORY = ("tmpfs", "ramfs", "hugetlbfs")  # file systems, in the fact `file_system`
 PURGED = "purged"  # worker.drives.state.DriveState
 
 
 def doubts(result: ResultRow) -> list[str]:
     """Sentences without a full stop; none if there is no doubt."""
     found = []
-    found += _not_from_drive(result)
+    found += _no_drive(result) or _not_from_drive(result)
     if result.settings_changed:
         found.append("a setting was changed by something else during the measurement")
     if result.steadiness in NOT_STEADY:
@@ -25,11 +26,19 @@ def short_doubts(result: ResultRow) -> list[str]:
     found = [LABELS[Verdict(result.steadiness)]] if result.steadiness in NOT_STEADY else []
     if result.settings_changed:
         found.append("setting changed meanwhile")
-    if _missed(result):
+    if _no_drive(result):
+        found.append("memory, not a drive")
+    elif _missed(result):
         found.append(f"{result.direction}s not {'from' if result.direction == 'read' else 'to'} the drive")
     elif _not_from_drive(result):
         found.append("reads of a purged drive")
     return found
+
+
+def _no_drive(result: ResultRow) -> list[str]:
+    file_system, device = result.facts.get("file_system", ""), result.facts.get("device.kind", "")
+    what = file_system if file_system in MEMORY else "zram" if device == "zram" else ""
+    return [f"measured on {what}, which is memory and not a drive"] if what else []
 
 
 def _missed(result: ResultRow) -> str:

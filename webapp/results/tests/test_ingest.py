@@ -13,7 +13,7 @@ from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.ingest.results import _device_share
 from webapp.results.models import Configuration, Result, Sample, StreamRun
-from webapp.results.reading.doubts import doubts, steadiness_words
+from webapp.results.reading.doubts import doubts, short_doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
@@ -458,6 +458,22 @@ def test_reads_that_never_reached_the_drive_are_a_doubt(
     (row,) = read_rows(Result.objects.all())
     assert row.device_share == device_bytes / 409_600_000
     assert doubts(row) == words
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"stream.0.file_system": "tmpfs"}, ["measured on tmpfs, which is memory and not a drive"]),
+        ({"device.zram0.kind": "zram"}, ["measured on zram, which is memory and not a drive"]),
+        ({"stream.0.file_system": "ext4", "device.sda.kind": "disk"}, []),
+    ],
+)
+def test_a_result_from_memory_is_a_doubt(attempt: Attempt, facts: dict[str, str], words: list[str]) -> None:
+    begun = (ACCEPTED, Observed(at=AT, facts=facts), STARTED)
+    say(attempt.host, attempt, (1, begun), (2, (sample(),)), (3, (RESULT, DONE)))
+    (row,) = read_rows(Result.objects.all())
+    assert doubts(row) == words
+    assert short_doubts(row) == (["memory, not a drive"] if words else [])
 
 
 def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> None:

@@ -9,13 +9,15 @@ from django.db.models import Q
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import group_name
-from webapp.plans.points import at_once
+from webapp.plans.layouts import made_kind
+from webapp.plans.points import Point, at_once, layout_of, on_kind
 from webapp.plans.trial_numbers import index_of, number_of
 from webapp.runs.models.choices import (
     TrialState,
 )
 from webapp.runs.models.run import Run
 from webapp.runs.reasons import sentence
+from worker.contract.workload import TargetKind
 
 
 class Trials(models.QuerySet["Trial"]):
@@ -122,6 +124,11 @@ class Trial(models.Model):
         """Names on its host: nvme0n1, or nvme0n1 + nvme1n1."""
         first, *further = self.all_targets
         return group_name(first.slug, [each.slug for each in further])
+
+    @property
+    def shown_point(self) -> Point:
+        """The point without factors that have no effect on its kind of target."""
+        return on_kind(self.point, made_kind(TargetKind(self.target.kind), layout_of(self.point)))
 
     @property
     def place(self) -> str:

@@ -36,6 +36,7 @@ class Row:
     choices: tuple[tuple[str, str], ...]  # level and label of each option; () if levels are typed
     hint: str
     problems: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Block:
     problems: tuple[str, ...]
     name_problems: tuple[str, ...]
     on_problems: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,26 @@ class EditorForm:
         return sum(len(messages) for messages in self.problems.values())
 
 
-def editor_form(draft: Draft, problems: Iterable[FieldProblem] = ()) -> EditorForm:
+Messages = Mapping[str, tuple[str, ...]]  # by place
+
+
+def editor_form(
+    draft: Draft, problems: Iterable[FieldProblem] = (), warnings: Iterable[FieldProblem] = ()
+) -> EditorForm:
+    said, warned = _by_place(problems), _by_place(warnings)
+    rows = _rows(COMMON, draft.common, said, warned)
+    common = Block(COMMON, COMMON, COMMON, "of all parts", "", (), rows, (), (), (), ())
+    return EditorForm(draft, common, tuple(_part(n, part, said, warned) for n, part in enumerate(draft.parts)), said)
+
+
+def _by_place(found: Iterable[FieldProblem]) -> Messages:
     said: dict[str, tuple[str, ...]] = {}
-    for problem in problems:
-        said[problem.place] = (*said.get(problem.place, ()), problem.message)
-    common = Block(COMMON, COMMON, COMMON, "of all parts", "", (), _rows(COMMON, draft.common, said), (), (), ())
-    return EditorForm(draft, common, tuple(_part(n, part, said) for n, part in enumerate(draft.parts)), said)
+    for one in found:
+        said[one.place] = (*said.get(one.place, ()), one.message)
+    return said
 
 
-def _part(number: int, part: DraftPart, said: Mapping[str, tuple[str, ...]]) -> Block:
+def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Block:
     place = f"parts.{number}"
     return Block(
         key=f"p{number}",
@@ -88,10 +101,11 @@ def _part(number: int, part: DraftPart, said: Mapping[str, tuple[str, ...]]) -> 
         says=f"of part {number + 1}",
         name=part.name,
         kinds=_kinds(part.on),
-        rows=_rows(f"{place}.factors", part.rows, said),
+        rows=_rows(f"{place}.factors", part.rows, said, warned),
         problems=said.get(place, ()),
         name_problems=said.get(f"{place}.name", ()),
         on_problems=said.get(f"{place}.on", ()),
+        warnings=warned.get(place, ()),
     )
 
 
@@ -102,11 +116,11 @@ def _kinds(on: Sequence[str]) -> tuple[tuple[str, str, bool], ...]:
     return (*ticked, *((kind.value, words, False) for kind, words in _KINDS.items() if kind not in on))
 
 
-def _rows(place: str, rows: Sequence[FactorRow], said: Mapping[str, tuple[str, ...]]) -> tuple[Row, ...]:
-    return tuple(_row(f"{place}.{row.factor}", row, said) for row in rows)
+def _rows(place: str, rows: Sequence[FactorRow], said: Messages, warned: Messages) -> tuple[Row, ...]:
+    return tuple(_row(f"{place}.{row.factor}", row, said, warned) for row in rows)
 
 
-def _row(place: str, row: FactorRow, said: Mapping[str, tuple[str, ...]]) -> Row:
+def _row(place: str, row: FactorRow, said: Messages, warned: Messages) -> Row:
     known = FACTORS.get(row.factor)
     return Row(
         place=place,
@@ -117,6 +131,7 @@ def _row(place: str, row: FactorRow, said: Mapping[str, tuple[str, ...]]) -> Row
         choices=choices(known) if known else (),
         hint=hint(known) if known else "",
         problems=said.get(place, ()),
+        warnings=warned.get(place, ()),
     )
 
 

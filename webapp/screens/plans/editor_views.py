@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -16,6 +17,7 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument, read
+from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.models import PlanVersion
 from webapp.plans.problems import FieldProblem, PlanRefused
 from webapp.plans.services import create_plan, save_version
@@ -164,17 +166,19 @@ def _editor(
 ) -> HttpResponse:
     """The page; with `check`, it shows problems before the first save."""
     targets = _targets(data, version)
+    made = _preview(draft, targets, data)
     context = {
         "plan": version.plan if version else None,
         "version": version,
         "base": base or data.get("base") or (version.number if version else ""),
-        "form": editor_form(draft, problems or (document_from(draft)[1] if check else ())),
+        "form": editor_form(draft, problems or (document_from(draft)[1] if check else ()), made.warnings),
         "picker": picker(),
         "targets": usable_targets(),
         "chosen": {target.id for target in targets},
         "wanted": asked(data),
         "unsaved": unsaved,
-        **_preview(draft, targets, data),
+        "understood": made.understood,
+        "shown": made.shown,
     }
     return render(request, "screens/plan_editor.html", context)
 
@@ -190,11 +194,21 @@ def _targets(data: QueryDict, version: PlanVersion | None) -> list[Target]:
     return list(usable_targets().order_by(Case(When(kind=TargetKind.DIRECTORY, then=0), default=1), "host__slug")[:1])
 
 
-def _preview(draft: Draft, targets: Sequence[Target], data: QueryDict) -> dict[str, ShownPreview | bool | None]:
-    """The document for the preview, which needs no title."""
+class _Preview(NamedTuple):
+    understood: bool  # the draft has no problems
+    shown: ShownPreview | None  # None without a target
+    warnings: tuple[FieldProblem, ...]
+
+
+def _preview(draft: Draft, targets: Sequence[Target], data: QueryDict) -> _Preview:
+    """A preview needs no title."""
     document, _ = document_from(draft if draft.title.strip() else replace(draft, title="Plan"))
-    shown = shown_preview(document, targets, asked(data)) if document and targets else None
-    return {"understood": document is not None, "shown": shown}
+    if document is None:
+        return _Preview(understood=False, shown=None, warnings=())
+    if not targets:
+        return _Preview(understood=True, shown=None, warnings=factor_warnings(document))
+    shown = shown_preview(document, targets, asked(data))
+    return _Preview(understood=True, shown=shown, warnings=shown.preview.factor_warnings)
 
 
 @own_action
@@ -204,14 +218,22 @@ def preview_plan(request: HttpRequest) -> HttpResponse:
     _, problems = document_from(draft)
     made = _preview(draft, _targets(request.POST, None), request.POST)
     # msgspec takes plain text only, and a SafeString plus a plain one is plain
-    html = render_to_string("screens/parts/plan_preview.html", made, request) + "" if made["understood"] else ""
-    found = tuple(PlanProblem(place=one.place, message=one.message) for one in problems)
-    answer = PlanAnswer(problems=found, html=html, said=_in_short(made["shown"], len(problems)))
+    html = render_to_string("screens/parts/plan_preview.html", made._asdict(), request) + "" if made.understood else ""
+    answer = PlanAnswer(
+        problems=_payload(problems),
+        warnings=_payload(made.warnings),
+        html=html,
+        said=_in_short(made.shown, len(problems)),
+    )
     return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
 
 
-def _in_short(shown: ShownPreview | bool | None, problems: int) -> str:
-    if isinstance(shown, ShownPreview):
+def _payload(found: Sequence[FieldProblem]) -> tuple[PlanProblem, ...]:
+    return tuple(PlanProblem(place=one.place, message=one.message) for one in found)
+
+
+def _in_short(shown: ShownPreview | None, problems: int) -> str:
+    if shown is not None:
         return f"{shown.preview.estimate.trials} trials"
     to_correct = "Correct 1 field" if problems == 1 else f"Correct {problems} fields"
     return to_correct if problems else "No target is chosen"

@@ -11,6 +11,7 @@ from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import PlannedTrial
 from webapp.plans.expected import Expected
+from webapp.plans.points import on_kind
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of, preview
 from webapp.results.speeds import expected_writes
 from webapp.runs.forecast.experience import experience_of
@@ -81,7 +82,7 @@ def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Ask
     return ShownPreview(
         preview=made,
         factors=[points.label(name) for name in names],
-        trials=[ShownTrial(t, _place(t, by_id), points.levels(t.point, names)) for t in on_page],
+        trials=[ShownTrial(t, _place(t, by_id), points.levels(on_kind(t.point, t.kind), names)) for t in on_page],
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,

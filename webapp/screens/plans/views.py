@@ -13,6 +13,7 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
+from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.factors import FACTORS
 from webapp.plans.jobfile import parts_of_other_engines
 from webapp.plans.models import Plan, PlanVersion
@@ -55,6 +56,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "sentences": sentences(document),
         "fits_job_file": not parts_of_other_engines(document),
         "factor_rows": _factor_rows(document),
+        "factor_warnings": shown.preview.factor_warnings if shown else factor_warnings(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
         "shown": shown,

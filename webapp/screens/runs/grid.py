@@ -77,7 +77,9 @@ def _sort_key(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...
 
 
 def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    point = trials[0].point if trials else {}
+    """Levels that all trials have. Trials on several kinds of target show the factors of each kind."""
+    kinds = {(trial.target.kind, trial.point.get("layout")): trial for trial in trials}
+    point = {name: level for trial in kinds.values() for name, level in trial.shown_point.items()}
     return tuple((points.label(n), points.level(n, point[n])) for n in points.in_order(point) if n not in varying)
 
 

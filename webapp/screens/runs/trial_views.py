@@ -11,6 +11,7 @@ from django.utils.http import content_disposition_header
 
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
+from webapp.plans.values import Value
 from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.facts import without_device_names
@@ -78,6 +79,11 @@ def _skippable(trial: Trial) -> dict[str, object]:
     }
 
 
+def _levels(trial: Trial) -> list[tuple[str, Value]]:
+    point = trial.shown_point
+    return [(name, point[name]) for name in points.in_order(point)]
+
+
 @page
 def trial_attachment(_request: HttpRequest, number: int, trial: int, attachment: int) -> HttpResponse:
     """A file that an engine made, to be saved."""
@@ -114,9 +120,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         **_skippable(trial),
         "title": points.in_words(trial.point),
         "metrics": METRICS_SHOWN,
-        "levels": [
-            (points.label(name), points.level(name, trial.point[name])) for name in points.in_order(trial.point)
-        ],
+        "levels": [(points.label(name), points.level(name, level)) for name, level in _levels(trial)],
         "repeats": repeats,
         "results": results,
         "steadiness": steadiness_words(results[0]) if results else "",

@@ -172,7 +172,7 @@ def preview_schedule(request: HttpRequest) -> HttpResponse:
     html = render_to_string("screens/parts/schedule_preview.html", {"shown": shown}, request) + ""
     found = tuple(PlanProblem(place=place, message=message) for place, message in checked.problems.items())
     said = shown.when or "The trigger cannot be read yet."
-    answer = PlanAnswer(problems=found, html=html, said=said)
+    answer = PlanAnswer(problems=found, warnings=(), html=html, said=said)
     return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
 
 

@@ -100,9 +100,25 @@ def test_a_stale_answer_never_overwrites_a_newer_one(page: Page, target: Target)
     page.wait_for_function("() => document.getElementById('plan-preview').hasAttribute('aria-busy')")
     field.fill("1, 2, 4, 8")
     expect(page.locator("#cost-trials")).to_have_text("24")
-    held[0].fulfill(json={"problems": [], "html": "<p>stale</p>", "said": "stale"})
+    held[0].fulfill(json={"problems": [], "warnings": [], "html": "<p>stale</p>", "said": "stale"})
     expect(page.get_by_text("stale")).to_have_count(0)
     expect(page.locator("#cost-trials")).to_have_text("24")
+
+
+def test_a_factor_that_can_do_nothing_says_so_while_it_is_typed(
+    page: Page, target: Target, problems: list[str]
+) -> None:
+    page.goto("/plans/new/")
+    page.get_by_label("Factor to add of part 1").select_option("read_ahead_kb")
+    page.get_by_role("button", name="Add factor").nth(1).click()
+    levels(page, "Read-ahead").fill("0, 128")
+    warning = page.locator(".field-warning", has_text="Read-ahead has no effect here")
+    expect(warning).to_be_visible()
+    page.get_by_label("Factor to add of part 1").select_option("direct")
+    page.get_by_role("button", name="Add factor").nth(1).click()
+    levels(page, "Direct").fill("off")
+    expect(warning).to_have_count(0)
+    assert problems == []
 
 
 def test_the_job_of_the_trial_under_the_cursor_is_shown(page: Page, target: Target, problems: list[str]) -> None:

@@ -74,6 +74,29 @@ def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> N
     assert not Plan.objects.exists()
 
 
+POINTLESS = msgspec.structs.replace(PLAN, common=PLAN.common | {"read_ahead_kb": "0, 128"})
+WARNING = "Read-ahead has no effect here: only reads through the page cache read ahead"
+
+
+def test_it_warns_at_the_factor_and_saves(operator: Client) -> None:
+    answer = msgspec.json.decode(operator.post("/plans/preview/", form(POINTLESS)).content, type=PlanAnswer)
+    assert answer.problems == ()
+    assert [(one.place, one.message.startswith(WARNING)) for one in answer.warnings] == [("common.read_ahead_kb", True)]
+    page = operator.post("/plans/new/", form(POINTLESS) | {"do": "refresh"}).content.decode()
+    assert re.search(r'data-warnings="common.read_ahead_kb"><span>Read-ahead has no effect here', page)
+    assert "has no effect here" in operator.post("/plans/new/", form(POINTLESS), follow=True).content.decode()
+    assert Plan.objects.count() == 1
+
+
+def test_a_warning_about_one_part_stands_at_that_part(operator: Client) -> None:
+    buffered = Part(name="b", factors={"pattern": "randread", "direct": "off"})
+    both = msgspec.structs.replace(POINTLESS, parts=(*POINTLESS.parts, buffered))
+    page = operator.post("/plans/new/", form(both) | {"do": "refresh"}).content.decode()
+    assert re.search(r'data-warnings="parts.0"><span>Read-ahead has no effect here', page)
+    operator.post("/plans/new/", form(both))
+    assert f"Part a: {WARNING}" in operator.get("/plans/depths/").content.decode()
+
+
 def test_it_saves_changes_as_the_next_version(operator: Client) -> None:
     first_look()
     changed = msgspec.structs.replace(FIRST_LOOK, repeats=9)

@@ -54,6 +54,13 @@ def test_it_asks_for_the_serial_of_a_drive_that_would_be_overwritten(operator: C
     assert "Overwrite storage1/nvme0 and start" in page
 
 
+def test_it_warns_about_targets_whose_reads_may_not_come_from_a_drive(operator: Client, target: Target) -> None:
+    first_look()
+    Target.objects.filter(pk=target.pk).update(warnings=["/mnt/x is on tmpfs, which is memory and not a drive."])
+    page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
+    assert f"{target}: /mnt/x is on tmpfs, which is memory and not a drive." in page
+
+
 def test_it_offers_a_viewer_no_start(viewer: Client, target: Target) -> None:
     page = viewer.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "Starting needs the role operator" in page

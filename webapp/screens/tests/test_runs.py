@@ -5,11 +5,11 @@ from django.test import Client
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import rename_host
-from webapp.runs.models import Run, SettingChange
-from webapp.tests.factories.hosts import a_host, storage1_scratch
-from webapp.tests.factories.plans import first_look
+from webapp.runs.models import Run, SettingChange, Trial
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.plans import a_point, first_look
 from webapp.tests.factories.results import finish_run, finish_trial
-from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
+from webapp.tests.factories.runs import a_run, fail_trial, first_look_run, start_trial
 
 
 def run_on_storage1(**changes: object) -> Run:
@@ -52,6 +52,17 @@ def test_it_shows_a_run_that_has_not_begun(operator: Client) -> None:
     assert "Queued" in page
     assert "0 of 12 trials" in page
     assert "No samples yet" in page
+
+
+def test_only_trials_in_directories_say_that_files_are_written_first(operator: Client) -> None:
+    """Nothing is written first on a block device; the factor stays in the stored point."""
+    host = a_host("storage1")
+    for target in (storage1_scratch(host), storage1_drive(host)):
+        a_run(target)
+    Trial.objects.update(point=a_point(prefill=True))
+    for address, written in (("/runs/1/", True), ("/runs/2/", False)):
+        for page in (address, f"{address}trials/1/"):
+            assert ("Written first" in operator.get(page).content.decode()) is written, page
 
 
 def test_a_finished_run_says_what_was_learned(operator: Client) -> None:

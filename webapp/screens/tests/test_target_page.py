@@ -37,6 +37,12 @@ def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, driv
     assert "No purges from here yet" in page
 
 
+def test_it_shows_the_warnings_of_the_host(operator: Client, drive: Target) -> None:
+    assert "<dt>Warnings</dt>" not in shown(operator)
+    Target.objects.filter(pk=drive.pk).update(warnings=["nvme0n1 was purged and not written since."])
+    assert "nvme0n1 was purged and not written since." in shown(operator)
+
+
 def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> None:
     form = {"method": "discard", "serial": "S64GNE0R80012", "why": "for <b>you</b>"}
     refused = operator.post("/hosts/storage1/targets/nvme0/purge/", form)

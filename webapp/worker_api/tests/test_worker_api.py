@@ -251,6 +251,14 @@ def test_it_keeps_a_drive_apart_from_the_one_that_took_its_place() -> None:
     assert (old.in_policy, old.present, Target.objects.count()) == (True, True, 2)
 
 
+def test_it_stores_the_warnings_about_a_target_and_forgets_them() -> None:
+    _, token = a_host_with_token()
+    register(token)
+    assert Target.objects.get().warnings == list(HELLO.targets[0].warnings) != []
+    register(token, replace(HELLO, targets=(replace(HELLO.targets[0], warnings=()),)))
+    assert Target.objects.get().warnings == []
+
+
 def test_it_needs_a_fixed_number_of_queries_for_any_number_of_targets() -> None:
     _, token = a_host_with_token()
     register(token)

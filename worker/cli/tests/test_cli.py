@@ -2,9 +2,11 @@
 
 import base64
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -112,6 +114,31 @@ def test_it_prints_items_as_json_lines(shell: Shell) -> None:
     assert {"observed", "stream_started", "sample", "stream_result"} <= {item["type"] for item in items}
 
 
+def read_of(target: str, **workload: object) -> dict[str, object]:
+    return {"streams": [{"target": target, "workload": WORKLOAD | workload}]}
+
+
+def test_it_refuses_to_measure_reads_of_holes(shell: Shell) -> None:
+    image = shell.place / "image"
+    image.write_bytes(os.urandom(2 << 20))
+    os.truncate(image, 4 << 20)
+    shell.policy.write_text(FILE_TARGET.format(path=image))
+    assert shell("run", shell.trial_file(**read_of("image"))) != 0
+    assert f"50 % of {image} is unwritten (holes, or space without data): reads of it would not reach" in shell.out
+    assert shell("run", shell.trial_file(**read_of("image", size_bytes=2 << 20))) == 0  # only the written part
+    image.write_bytes(os.urandom(4 << 20))
+    assert shell("run", shell.trial_file(**read_of("image"))) == 0, shell.out
+
+
+def test_it_refuses_reads_of_an_own_file_that_an_unprefilled_trial_left_with_holes(shell: Shell) -> None:
+    written = {"prefill": False, "pattern": "randwrite", "runtime_s": None, "amount_bytes": 8192}
+    assert shell("run", shell.trial_file(**read_of("scratch", **written))) == 0, shell.out
+    assert shell("run", shell.trial_file(**read_of("scratch", prefill=False))) != 0
+    assert "is unwritten" in shell.out
+    assert "Set `prefill` to on." in shell.out
+    assert shell("run", shell.trial_file(**read_of("scratch"))) == 0, shell.out  # prefilled: written completely
+
+
 def test_it_shows_the_job_without_running_it(shell: Shell) -> None:
     assert shell("run", shell.trial_file(), "--dry-run") == 0
     assert "rw=randread" in shell.out
@@ -158,6 +185,24 @@ def test_it_examines_a_host_that_is_not_enrolled(shell: Shell) -> None:
     assert checks["target"]["state"] == "ok"
     assert checks["enrolment"]["state"] == "note"
     assert status == int(any(check["state"] == "broken" for check in checks.values()))
+
+
+FILE_TARGET = '[[target]]\nid = "image"\nkind = "file"\npath = "{path}"\n'
+
+
+def test_it_warns_about_targets_whose_reads_reach_no_drive(shell: Shell) -> None:
+    image = shell.place / "image"
+    image.write_bytes(b"x" * 4096 * 39)
+    os.truncate(image, 4096 * 100)
+    with TemporaryDirectory(dir="/dev/shm") as memory:
+        shell.policy.write_text(POLICY.format(path=memory) + FILE_TARGET.format(path=image))
+        shell("doctor", "--json")
+    found = [
+        check["found"] for check in json.loads(shell.out) if check["name"] == "target" and check["state"] == "note"
+    ]
+    assert found[0].startswith(f"scratch: {memory} is on tmpfs, which is memory")
+    assert found[1].startswith(f"image: 61 % of {image} is unwritten")
+    assert len(found) == 2
 
 
 def test_it_finds_what_is_broken_and_says_what_to_do(shell: Shell, peer: Peer) -> None:

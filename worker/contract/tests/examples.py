@@ -441,6 +441,10 @@ HELLO = Hello(
             device="nvme0n1",
             purges=(PurgeOffer(method=PurgeMethod.DISCARD),),
             opens="/dev/nvme0n1",
+            warnings=(
+                "nvme0n1 was purged and not written since, so it can answer reads without reading its flash. "
+                "Fill it before you measure reads.",
+            ),
         ),
     ),
     trusted_keys=("8f865375a57c2ff2",),

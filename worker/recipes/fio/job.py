@@ -38,7 +38,8 @@ def amount_per_job(work: FioWorkload) -> int:
 def _region(stream: Stream) -> Options:
     """The bytes that each job uses. fio's size is the total of a job's files; ours is the size of each file.
 
-    Each random job uses every file completely. Sequential jobs divide each file into equal parts.
+    Each random job uses every file completely. Sequential jobs divide each file into equal parts;
+    `problems` refuses a size that does not divide exactly.
     If all jobs started at the beginning, the others would read data that the first one has just
     brought into a cache, and write the same blocks at the same time.
     """
@@ -49,8 +50,7 @@ def _region(stream: Stream) -> Options:
     if work.size_bytes is None:
         share = f"{100 // parts}%"
         return [("size", share), ("offset_increment", share)]
-    block_bytes = work.largest_io_bytes
-    part_bytes = work.size_bytes // parts // block_bytes * block_bytes
+    part_bytes = work.size_bytes // parts  # `problems` checks that it is a multiple of a block
     return [("size", size_text(part_bytes * work.files)), ("offset_increment", size_text(part_bytes))]
 
 

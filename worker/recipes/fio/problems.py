@@ -1,8 +1,10 @@
 """Problems of a workload that types cannot express. Each rule yields messages that say what to do."""
 
+import math
 from collections.abc import Iterator
 
 from worker.contract.workload import CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
+from worker.recipes.fio.names import size_words
 
 MAX_JOBS = 1024
 
@@ -70,13 +72,42 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         if kind is TargetKind.DIRECTORY:
             yield "a directory target needs the size of its files"
         elif parts > 100:
-            yield f"{parts} sequential threads would each use less than 1 % of the target: give a size"
+            yield f"{parts} sequential jobs would each use less than 1 % of the target: give a size"
+        elif 100 % parts:
+            yield _uneven_percent(parts)
         return
     block_bytes = work.largest_io_bytes
     if work.size_bytes < block_bytes:
         yield f"size {work.size_bytes} is smaller than a block of {block_bytes} bytes"
     elif work.size_bytes < block_bytes * parts:
-        yield f"size {work.size_bytes} gives {parts} sequential threads less than a block of {block_bytes} bytes each"
+        yield f"size {work.size_bytes} gives {parts} sequential jobs less than a block of {block_bytes} bytes each"
+    elif not work.pattern.random:
+        yield from _uneven_size(work, work.size_bytes)
+
+
+def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
+    """Sequential jobs: fio leaves out the rest of a part that is shorter than a block, without an error.
+
+    Random jobs use the whole file; there the rest is at most one block, and changes nothing.
+    """
+    parts = parts_of(work)
+    block_bytes = math.lcm(*(share.block_bytes for share in work.block_split)) if work.block_split else work.block_bytes
+    step = parts * block_bytes
+    if size_bytes % step == 0:
+        return
+    by = f"{size_words(block_bytes)} blocks" if parts == 1 else f"{parts} jobs × {size_words(block_bytes)}"
+    below = size_bytes // step * step
+    nearest = [size_words(near) for near in (below, below + step) if near]
+    yield f"size {size_words(size_bytes)} does not divide by {by}: use {' or '.join(nearest)}"
+
+
+def _uneven_percent(parts: int) -> str:
+    """fio divides a device of unknown size in whole percent."""
+    used = 100 // parts * parts
+    return (
+        f"{parts} sequential jobs would use only {used} % of the target, because fio divides a whole device in whole "
+        f"percent: give a size, or use a number of jobs that divides 100"
+    )
 
 
 def _files(work: FioWorkload, kind: TargetKind) -> Iterator[str]:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from worker.contract.workload import (
+    KIB,
     MIB,
     BlockShare,
     Buffers,
@@ -103,11 +104,63 @@ def test_it_never_prefills_a_device_or_a_file(kind: TargetKind) -> None:
 
 @pytest.mark.parametrize("pattern", [Pattern.WRITE, Pattern.RANDWRITE])
 def test_it_moves_the_amount_over_all_jobs_rounded_up_to_blocks(tmp_path: Path, pattern: Pattern) -> None:
+    size = 18 * 64 * 1024
     work = stream(pattern=pattern, numjobs=3, files=2, amount_bytes=MIB, runtime_s=None, block_bytes=64 * 1024,
-               ioengine=IoEngine.PSYNC, direct=False)  # fmt: skip
+               ioengine=IoEngine.PSYNC, direct=False, size_bytes=size)  # fmt: skip
     job = run_fio(render(work).job_text, tmp_path)
     assert job["write"]["io_bytes"] == 18 * 64 * 1024  # 16 blocks for 3 jobs: 6 each
-    assert {p.stat().st_size for p in tmp_path.iterdir()} <= {MIB, MIB - MIB % (3 * 64 * 1024)}
+    assert {p.stat().st_size for p in tmp_path.iterdir()} == {size}
+
+
+@pytest.mark.parametrize(("numjobs", "files", "block_kib"), [(1, 1, 48), (3, 4, 4), (3, 1, 48), (5, 2, 12)])
+def test_sequential_jobs_read_every_byte_of_every_file_once(
+    tmp_path: Path, numjobs: int, files: int, block_kib: int
+) -> None:
+    """Truth: the bytes that fio counts until every job is at the end of its part."""
+    size = numjobs * block_kib * KIB * 20
+    given: dict[str, Any] = {"pattern": Pattern.READ, "numjobs": numjobs, "block_bytes": block_kib * KIB}
+    work = stream(**given, files=files, size_bytes=size, ioengine=IoEngine.PSYNC, direct=False)
+    job = run_fio(until_the_end(render(work).job_text), tmp_path)
+    assert job["read"]["io_bytes"] == size * files
+
+
+def until_the_end(text: str) -> str:
+    """The job text without its time limit: fio stops when every job has used its part once."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(("runtime=", "time_based=")))
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ({"size_bytes": 10 * MIB, "numjobs": 3, "files": 4},
+         "size 10 MiB does not divide by 3 jobs × 4 KiB: use 10236 KiB or 10248 KiB"),
+        ({"size_bytes": 1024 * MIB, "numjobs": 3},
+         "size 1 GiB does not divide by 3 jobs × 4 KiB: use 1048572 KiB or 1048584 KiB"),
+        ({"size_bytes": 10 * MIB, "block_bytes": 1000 * KIB},
+         "size 10 MiB does not divide by 1000 KiB blocks: use 10000 KiB or 11000 KiB"),
+        ({"size_bytes": MIB, "block_split": (BlockShare(block_bytes=4 * KIB, percent=50),
+                                             BlockShare(block_bytes=6 * KIB, percent=50))},
+         "size 1 MiB does not divide by 12 KiB blocks: use 1020 KiB or 1032 KiB"),
+    ],
+)  # fmt: skip
+def test_it_refuses_a_size_that_does_not_divide_and_names_the_nearest(workload: dict[str, Any], words: str) -> None:
+    asked = stream(**({"pattern": Pattern.READ} | workload)).workload
+    assert workload_problems(asked, TargetKind.DIRECTORY) == (words,)
+
+
+def test_fio_leaves_out_the_rest_of_a_size_that_does_not_divide(tmp_path: Path) -> None:
+    """The reason for the refusal: fio reports no error, but never reads the last 240 KiB."""
+    (tmp_path / "file").write_bytes(bytes(10 * MIB))
+    text = "[job]\nfilename=file\nrw=read\nbs=1000k\nsize=10m\nioengine=psync\n"
+    assert run_fio(text, tmp_path)["read"]["io_bytes"] == 10 * 1000 * KIB
+
+
+@pytest.mark.parametrize(("numjobs", "words"), [(3, "would use only 99 %"), (8, "96 %"), (101, "less than 1 %")])
+def test_it_refuses_sequential_jobs_that_cannot_share_a_whole_device(numjobs: int, words: str) -> None:
+    work = stream(pattern=Pattern.READ, size_bytes=None, numjobs=numjobs).workload
+    (problem,) = workload_problems(work, TargetKind.BLOCK)
+    assert words in problem
+    assert not workload_problems(msgspec.structs.replace(work, numjobs=4), TargetKind.BLOCK)
 
 
 def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:

@@ -1,0 +1,259 @@
+"""Warnings about factors that cannot do anything where a plan runs, shown at the factor. They refuse nothing.
+
+One table, RULES. A rule holds for a part if it holds at all of its points and on all kinds of target that it runs on.
+The rule about schedulers names the targets that it holds for. Every rule has its source.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.factors import FACTORS, PURGE, FactorKind
+from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import factor_texts, part_grid
+from webapp.plans.layouts import made_kind
+from webapp.plans.points import DIRECTORIES_ONLY, combinations, workload_of
+from webapp.plans.problems import FieldProblem
+from webapp.plans.setting_rows import scheduler_needed
+from webapp.plans.values import LayoutLine, Value
+from worker.contract.workload import IoEngine, TargetKind, Workload
+
+Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
+
+
+@dataclass(frozen=True)
+class Case:
+    """One part: the levels of its factors with all defaults, and what it runs on."""
+
+    levels: Mapping[str, tuple[Value, ...]]
+    kinds: frozenset[TargetKind]  # as the workload uses them: a layout turns a pool into a device or a directory
+    targets: Sequence[TargetFacts] = ()  # the chosen ones
+    schedulers: Schedulers = field(default_factory=dict)
+
+    def of(self, factor: str) -> frozenset[Value]:
+        return frozenset(self.levels.get(factor, ()))
+
+    @cached_property
+    def workloads(self) -> list[Workload]:
+        """Of all its points. Settings do not change a workload; [] if the contract does not allow one."""
+        own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind is FactorKind.WORKLOAD}
+        try:
+            return [workload_of(point, seed=1) for point in combinations(own)]
+        except msgspec.ValidationError:
+            return []
+
+    @property
+    def only_reads(self) -> bool:
+        return bool(self.workloads) and not any(work.writes for work in self.workloads)
+
+    @property
+    def only_direct(self) -> bool:
+        return bool(self.workloads) and all(work.direct for work in self.workloads)
+
+    @property
+    def in_directories(self) -> bool:
+        return TargetKind.DIRECTORY in self.kinds
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`holds` and `why` get the case and the factor. `why` is a clause."""
+
+    factors: tuple[str, ...]
+    holds: Callable[[Case, str], bool]
+    why: Callable[[Case, str], str] | str
+    source: str
+    claim: str = "has no effect here"
+
+    def words(self, case: Case, factor: str) -> str:
+        why = self.why if isinstance(self.why, str) else self.why(case, factor)
+        return f"{FACTORS[factor].label} {self.claim}: {why}."
+
+
+@dataclass(frozen=True)
+class _PartWarnings:
+    part: Part
+    inherited: frozenset[str]  # factors that it takes from all parts
+    varied: frozenset[str]  # factors with several levels
+    by_factor: Mapping[str, str]
+
+
+def factor_warnings(
+    document: PlanDocument, targets: Sequence[TargetFacts] = (), schedulers: Schedulers | None = None
+) -> tuple[FieldProblem, ...]:
+    """Warnings with their places in the document. Parts with problems are left out.
+
+    Without targets, the kinds that a part names count. A common factor is warned about at its own place if it can do
+    nothing in any part; in single parts only if it varies, because then it repeats their trials for nothing.
+    """
+    parts = [_in_part(document, part, targets, schedulers or {}) for part in document.parts]
+    common = {factor: words for factor in document.common if (words := _in_all(factor, parts))}
+    found = [FieldProblem(f"common.{factor}", words) for factor, words in common.items()]
+    for number, one in enumerate(parts):
+        for factor, words in one.by_factor.items():
+            if factor not in one.inherited:
+                found.append(FieldProblem(f"parts.{number}.factors.{factor}", words, one.part.name))
+            elif factor in one.varied and factor not in common:
+                found.append(FieldProblem(f"parts.{number}", words, one.part.name))
+    return tuple(found)
+
+
+def _in_all(factor: str, parts: Sequence[_PartWarnings]) -> str:
+    """The warning about a common factor if every part that uses it has the same one, else ""."""
+    words = {one.by_factor.get(factor, "") for one in parts if factor in one.inherited}
+    return words.pop() if len(words) == 1 else ""
+
+
+def _in_part(
+    document: PlanDocument, part: Part, targets: Sequence[TargetFacts], schedulers: Schedulers
+) -> _PartWarnings:
+    texts, grid = factor_texts(document, part), part_grid(document, part)
+    chosen = [target for target in targets if target.kind in grid.kinds]
+    kinds = {target.kind for target in chosen} or {TargetKind(kind) for kind in grid.kinds if kind in {*TargetKind}}
+    case = Case(grid.levels, frozenset(_made_kinds(kinds, grid.levels)), chosen, schedulers)
+    warnings = {
+        factor: rule.words(case, factor)
+        for factor in texts
+        for rule in RULES
+        if not grid.found and factor in rule.factors and rule.holds(case, factor)
+    }
+    varied = frozenset(name for name, levels in grid.levels.items() if len(levels) > 1)
+    return _PartWarnings(part, frozenset(texts) - frozenset(part.factors), varied, warnings)
+
+
+def _made_kinds(kinds: set[TargetKind], levels: Mapping[str, tuple[Value, ...]]) -> set[TargetKind]:
+    layouts = [LayoutLine().layout(value) for value in levels.get("layout", (None,))]
+    return {made_kind(kind, layout) for kind in kinds for layout in layouts}
+
+
+# ---- conditions that are longer than a line
+
+
+def _no_scheduler(case: Case) -> list[str]:
+    """Names of the chosen targets whose device offers only `none`."""
+    return [target.shown for target in case.targets if case.schedulers.get(target.id) == ("none",)]
+
+
+def _priority_unused(case: Case) -> bool:
+    """Priorities of class rt can also reach SATA drives as NCQ priorities, without a scheduler."""
+    schedulers = case.of("scheduler")
+    real_time = any(str(level).startswith("rt") for level in case.of("ionice"))
+    return bool(schedulers) and schedulers <= {"none", "kyber"} and not real_time
+
+
+def _other_scheduler(case: Case, factor: str) -> bool:
+    return "scheduler" in case.levels and scheduler_needed(factor) not in case.of("scheduler")
+
+
+def _no_depth_to_replace(case: Case) -> bool:
+    engines = {IoEngine(str(level)) for level in case.of("ioengine")}
+    return all(engine.asynchronous for engine in engines) or case.of("iodepth") == {1}
+
+
+def _reads_after_purge(case: Case) -> bool:
+    purges = bool(case.of(PURGE) - {"none"})
+    return purges and not case.in_directories and any(work.write_share < 1 for work in case.workloads)
+
+
+_SYSFS = "Linux, Documentation/ABI/stable/sysfs-block"
+_VM = "Linux, Documentation/admin-guide/sysctl/vm.rst"
+_DIRTY = tuple(name for name in FACTORS if name.startswith("vm.dirty_"))
+_TUNABLES = tuple(name for name in FACTORS if scheduler_needed(name))
+_FSYNC = "fio(1): `fsync` and `end_fsync` sync a file that is written; open(2): O_SYNC and O_DSYNC are for writes"
+
+RULES = (
+    Rule(
+        ("read_ahead_kb", "read_ahead_sectors"),
+        lambda case, _: case.only_direct,
+        "only reads through the page cache read ahead, and all I/O here is direct",
+        "Linux, mm/readahead.c: read-ahead brings content into the page cache; open(2): O_DIRECT does not use it",
+    ),
+    Rule(
+        _DIRTY,
+        lambda case, _: case.only_direct or case.only_reads,
+        "only buffered writes leave dirty pages in memory, and there are none",
+        f"{_VM}: dirty_* say when dirty pages of the page cache are written back",
+    ),
+    Rule(
+        ("wbt_lat_usec",),
+        lambda case, _: case.only_direct or case.only_reads,
+        "the kernel throttles only buffered writes and discards, and there are none",
+        "Linux, block/blk-wbt.c, wbt_should_throttle: direct writes and reads are not throttled",
+    ),
+    Rule(
+        ("write_cache",),
+        lambda case, _: case.only_reads,
+        "it decides whether flushes are sent after writes, and there are only reads",
+        f"{_SYSFS}: write_cache; Documentation/block/writeback_cache_control.rst",
+    ),
+    Rule(
+        ("drive_write_cache", "nvme.write_cache"),
+        lambda case, _: case.only_reads,
+        "it is a cache of writes, and there are only reads",
+        "ACS-4 and SBC-4: volatile write cache (WCE); NVM Express base specification: feature 06h",
+    ),
+    Rule(
+        ("sync", "fsync_every", "end_fsync"),
+        lambda case, _: case.only_reads,
+        "it concerns written data, and there are only reads",
+        _FSYNC,
+    ),
+    Rule(
+        ("buffers",),
+        lambda case, _: case.only_reads and not case.in_directories,
+        "it is the content of written data, and there are only reads",
+        "fio(1), Buffers and memory; worker.recipes.prefill: only files in directories are written before reads",
+    ),
+    Rule(
+        tuple(DIRECTORIES_ONLY),
+        lambda case, _: not case.in_directories,
+        "it concerns only files that Sweetspot creates in a directory",
+        "worker.recipes.prefill: devices and files of other people are never written first",
+    ),
+    Rule(
+        ("drop_caches",),
+        lambda case, _: case.only_direct and case.kinds == {TargetKind.BLOCK},
+        "direct I/O on a block device uses neither the page cache nor the caches of a file system",
+        f"{_VM}: drop_caches frees page cache, dentries and inodes; open(2): O_DIRECT",
+    ),
+    Rule(
+        ("scheduler",),
+        lambda case, _: bool(_no_scheduler(case)),
+        lambda case, _: f"{', '.join(_no_scheduler(case))} has no other scheduler than none",
+        "Linux, Documentation/block/switching-sched.rst: queue/scheduler lists the schedulers that can be set",
+    ),
+    Rule(
+        _TUNABLES,
+        _other_scheduler,
+        lambda _, factor: f"the scheduler {scheduler_needed(factor)} is not among the levels of I/O scheduler",
+        "Linux, Documentation/block/switching-sched.rst: queue/iosched has the files of the active scheduler",
+    ),
+    Rule(
+        ("ionice",),
+        lambda case, _: _priority_unused(case),
+        "only bfq and mq-deadline use priorities, and neither is among the levels of I/O scheduler",
+        "Linux, Documentation/block/ioprio.rst; include/uapi/linux/ioprio.h for class rt",
+    ),
+    Rule(
+        ("sync_depth",),
+        lambda case, _: _no_depth_to_replace(case),
+        "it concerns I/O engines without a queue (psync) at depths above 1, and there is no such point",
+        "docs/decisions/0005-depth-without-a-queue.md",
+    ),
+    Rule(
+        ("io_poll",),
+        lambda case, _: "hipri" in case.levels and case.of("hipri") == {False},
+        "only I/Os with polled completions poll, and `hipri` is off",
+        f"{_SYSFS}: io_poll; fio(1): hipri sets RWF_HIPRI",
+    ),
+    Rule(
+        (PURGE,),
+        lambda case, _: _reads_after_purge(case),
+        "a purged drive can answer reads without reading its flash. Fill the drive before a part that reads it",
+        "NVM Express NVM command set specification, deallocated logical blocks; ACS-4, deterministic read after trim",
+        claim="leaves nothing to read",
+    ),
+)
