@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz truth-statistics faults lab
+.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz truth truth-statistics faults lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -67,9 +67,13 @@ fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesi
 	@.ci/setup --tests
 	@$(DEV) test "$(FUZZ) $(ARGS)"
 
-truth-statistics: ## simulate pages where nothing differs and count false claims (ARGS="--pages N --seed S")
+truth: ## hold measurements and claims against known truths (ARGS="drives events repeats statistics")
 	@.ci/setup --tests
 	@$(DEV).truth $(ARGS)
+
+truth-statistics: ## simulate pages where nothing differs and count false claims (ARGS="--pages N --seed S")
+	@.ci/setup --tests
+	@$(DEV).truth.statistics $(ARGS)
 
 faults: ## inject 200 faults into a private installation and check its invariants (ARGS="--faults N --seed S")
 	@.ci/setup --tests

@@ -1,68 +1,83 @@
-"""`make truth-statistics`: how often the pages claim what is not so.
+"""`make truth`: what the product measures and claims, held against what is known.
 
-Simulates pages where nothing differs (A/A) through the product's own expansion and comparison, under several kinds of
-noise, and counts false claims; then coverage of the intervals, power, and equivalence that is found. Needs no
-database. Writes its table to .build/truth-statistics.md. Status 1 if a limit is exceeded.
+    drives      60 trials on drives of known speed
+    events      steps, ramps and freezes of a drive
+    repeats     10 measured runs in which nothing differs
+    statistics  simulated pages in which nothing differs
+
+Status 1 if a figure misses its bound, 3 if a part is not possible on this machine: then it has not passed.
 """
 
 import argparse
-import os
-import secrets
+import signal
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 
-from dev.console import run_command, say, step
+from dev.bench.figures import Figure, show
+from dev.console import run_command, say
+from dev.truth.drive import NotPossible
 
-RESULT = Path(".build/truth-statistics.md")
-SEED = 20240501
-FIGURE_PAGES = 8  # pages for coverage and power, times those of a scenario
+PAGES = 40  # simulated, for each scenario; `make truth-statistics` takes more
+MISSED, IMPOSSIBLE = 1, 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make truth-statistics", description="False claims, coverage and power.")
-    parser.add_argument("--pages", type=int, default=500, help="for each scenario")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser = argparse.ArgumentParser(prog="make truth", description="Measurements and claims against known truths.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
     options = parser.parse_args(arguments)
-    with ProcessPoolExecutor(options.processes, initializer=set_up) as pool:
-        text, ok = _measure(pool, options.pages, options.seed)
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(text)
-    say(text)
-    say(f"Written to {RESULT}.")
-    return 0 if ok else 1
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, _terminated)
+    statuses = [_part(name) for name in options.parts or PARTS]
+    return MISSED if MISSED in statuses else max(statuses)
 
 
-def set_up() -> None:
-    """Django without a database: the comparison imports models."""
-    import django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
-    given = {
-        "SWEETSPOT_SECRET_KEY": secrets.token_urlsafe(48),
-        "SWEETSPOT_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none",
-        "SWEETSPOT_REDIS_URL": "redis://nobody:nothing@127.0.0.1:1/0",
-        "SWEETSPOT_HTTPS": "0",
-    }
-    for name, value in given.items():
-        os.environ.setdefault(name, value)
-    django.setup()
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    """End as after an error, so that devices and services are removed."""
+    sys.exit(128 + signal.SIGTERM)
 
 
-def _measure(pool: ProcessPoolExecutor, pages: int, seed: int) -> tuple[str, bool]:
-    set_up()
-    from dev.truth.measure import false_claims, figures, scenarios
-    from dev.truth.report import report
+def _part(name: str) -> int:
+    say(f"{name}:")
+    try:
+        return PARTS[name]()
+    except NotPossible as reason:
+        say(f"  ✗ Not possible on this machine, so nothing is known about it: {reason}.")
+        return IMPOSSIBLE
 
-    with step(f"{len(scenarios())} scenarios of {pages} pages"):
-        claims = list(pool.map(partial(false_claims, pages=pages, seed=seed), scenarios()))
-    with step("coverage and power"):
-        found = list(figures(FIGURE_PAGES * pages, seed))
-    return report(claims, found, pages=pages, seed=seed), all(one.ok for one in claims) and all(one.ok for one in found)
 
+def _drives() -> int:
+    from dev.truth import speeds
+
+    return _shown(speeds.figures)
+
+
+def _events() -> int:
+    from dev.truth import events
+
+    return _shown(events.figures)
+
+
+def _repeats() -> int:
+    from dev.truth import repeats
+
+    return _shown(repeats.figures)
+
+
+def _statistics() -> int:
+    from dev.truth import statistics
+
+    return statistics.main(["--pages", str(PAGES)])
+
+
+def _shown(figures: Callable[[], Sequence[Figure]]) -> int:
+    return show(figures(), as_json=False)
+
+
+PARTS: Mapping[str, Callable[[], int]] = {
+    "drives": _drives, "events": _events, "repeats": _repeats, "statistics": _statistics,
+}  # fmt: skip
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    run_command(main)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.results.metrics import Metric
 from webapp.results.reading.rows import ResultRow
+from worker.contract.histogram import LAST_BUCKET_NS
 
 Block = tuple[int, int]  # run and repeat
 
@@ -54,9 +55,10 @@ def _is_balanced(blocks: Sequence[Sequence[ResultRow]]) -> bool:
 
 
 def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
-    """A percentile is a bucket, other latencies are in whole nanoseconds. Rates count I/Os in whole milliseconds."""
+    """A percentile is a bucket, and above 17 s only a bound. Other latencies are in whole nanoseconds. Rates count I/Os
+    in whole milliseconds."""
     if metric.column in PERCENTILES:
-        return BUCKET_WIDTH
+        return 1.0 if any(metric.of(row) == LAST_BUCKET_NS for row in rows) else BUCKET_WIDTH
     if metric.adds_up:
         least: float = min([min(row.ios, row.runtime_ms) for row in rows])
     elif metric.shown_as == "latency":

@@ -1,7 +1,8 @@
 """Latency distributions at one chart point: all I/Os of a series' repeats, from their stored histograms.
 
 Merging is exact: fio uses the same buckets for every repeat, so counts add up. A bucket is at most 1/64 wide, so a
-percentile is off by at most that much (worker.contract.histogram).
+percentile is off by at most that much (worker.contract.histogram). The last bucket holds everything above 17 s: the
+curve rises there at the largest latency.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level, Struct
 from webapp.results.reading.rows import ResultRow, read_histograms
-from worker.contract.histogram import Histogram, merge, supported_percentile
+from worker.contract.histogram import LAST_BUCKET_NS, Histogram, merge, supported_percentile
 from worker.contract.packing import unpack
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
@@ -40,6 +41,8 @@ def _distribution(
 ) -> Distribution:
     whole = merge(unpack(stored[row.id]) for row in rows if row.id in stored)
     latencies, shares = _cumulative(whole)
+    if latencies[-1:] == (LAST_BUCKET_NS,):
+        latencies = (*latencies[:-1], round(max(row.latency_max_ns for row in rows)))
     return Distribution(
         name=series.text,
         is_baseline=series.key == baseline,

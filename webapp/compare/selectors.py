@@ -18,6 +18,7 @@ from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.doubts import short_doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
+from worker.contract.histogram import LAST_BUCKET_NS
 
 MAX_SERIES = 50
 MAX_RESULTS = 20_000
@@ -174,6 +175,8 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Co
             f"{selected.metric.label} is the mean of the repeats' percentiles. The latency distribution shows the "
             "percentile of all their I/Os, which may differ."
         )
+        if any(selected.metric.of(row) == LAST_BUCKET_NS for row in selected.rows):
+            yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
 
 
 def grouped_for(query: CompareQuery, rows: Sequence[ResultRow]) -> Grouped:

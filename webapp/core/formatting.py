@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
+
 NOTHING = "–"
 _COUNTS = ((1, ""), (10**3, "k"), (10**6, "M"), (10**9, "G"))
 _BYTES = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
@@ -60,6 +62,9 @@ def bytes_binary(value: float | None) -> str:
 
 
 def latency(value_ns: float | None) -> str:
+    """fio's last bucket holds everything above 17 s."""
+    if value_ns is not None and round(value_ns) == LAST_BUCKET_NS:
+        return BEYOND
     return _with_unit(value_ns, _NANOSECONDS)
 
 

@@ -1,8 +1,8 @@
 """Whether a trial measured one speed: a verdict from the series of its own seconds. Pure.
 
     too short   fewer than 10 s, or fewer than 20 I/Os a second: the series says nothing
-    stalled     2 s or more in a row below 5 % of the usual speed (the 0.9 quantile of seconds with I/O), or one sample
-                of 4 s or more: the engine reported nothing for so long
+    stalled     samples of 2 s or more in a row below 5 % of the usual speed (the 0.9 quantile of seconds with I/O), or
+                one sample of 4 s or more: the engine reported nothing for so long
     stepped     two levels that differ by 20 % or more explain half of the variance, more than a line does, and the
                 difference is five standard errors, as the best of many splits is chosen
     drifting    a line explains a change of 10 % or more from start to end, and is significant
@@ -18,7 +18,9 @@ split of least squares (as in binary segmentation: A. Scott and M. Knott, 1974).
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from itertools import groupby
 from math import sqrt
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -29,6 +31,7 @@ from scipy.special import stdtrit
 MIN_SECONDS, MIN_IOS_PER_S = 10, 20
 MAX_SECONDS = 1_000_000  # of a series that is judged
 NEAR_ZERO, STALL_S = 0.05, 2
+SHORT_S = 0.1  # by which two samples may be shorter than 2 s
 STEP, STEP_EXPLAINS, STEP_ERRORS, MIN_LEVEL_S = 0.20, 0.5, 5.0, 3
 DRIFT, SIGNIFICANT = 0.10, 0.003
 BURSTS = 0.20
@@ -95,11 +98,12 @@ def steadiness(samples: Iterable[Timed]) -> Steadiness:
     rates = per_second(timed)
     working = rates[rates > 0]
     usual = float(np.quantile(working, 0.9)) if len(working) else 0.0
-    near_zero = rates < NEAR_ZERO * usual
+    stalls_s = _stalls(timed, NEAR_ZERO * usual)
+    longest_s = max(stalls_s, default=0.0)
     silent_s = max((length_ms for _, length_ms, _ in timed), default=0) // 1000 - 1
-    stall_s, stalled_s = _longest_run(near_zero), int(near_zero.sum())
+    stall_s, stalled_s = round(longest_s), round(sum(stalls_s))
     if silent_s > max(stall_s, STALL_S):  # one long sample: the engine reported nothing, a stall of unknown shape
-        stall_s, stalled_s = silent_s, max(stalled_s, silent_s)
+        longest_s, stall_s, stalled_s = silent_s, silent_s, max(stalled_s, silent_s)
     found = Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
     if len(rates) < MIN_SECONDS or usual < MIN_IOS_PER_S:
         return found
@@ -115,7 +119,7 @@ def steadiness(samples: Iterable[Timed]) -> Steadiness:
     )  # fmt: skip
     least = STEP_ERRORS**2 / (STEP_ERRORS**2 + len(rates) - 2)
     verdicts = {
-        Verdict.STALLED: stall_s >= STALL_S,
+        Verdict.STALLED: longest_s >= STALL_S - SHORT_S,
         Verdict.STEPPED: abs(step) >= STEP * mean and step_explains >= max(STEP_EXPLAINS, line_explains, least),
         Verdict.DRIFTING: abs(change) >= DRIFT * mean and _is_significant(change, residuals, autocorrelation),
         Verdict.BURSTY: variation >= BURSTS,
@@ -140,12 +144,17 @@ def per_second(samples: Iterable[Timed]) -> Series:
     return np.diff(np.interp(seconds * 1000, offsets, totals))
 
 
-def _longest_run(flags: NDArray[np.bool_]) -> int:
-    longest = run = 0
-    for flag in flags:
-        run = run + 1 if flag else 0
-        longest = max(longest, run)
-    return longest
+def _stalls(samples: Iterable[Timed], limit: float) -> list[float]:
+    """The lengths in s of runs of samples below `limit` I/Os per second."""
+    counted: dict[tuple[int, int], float] = {}
+    for offset_ms, length_ms, count in samples:
+        counted[offset_ms, length_ms] = counted.get((offset_ms, length_ms), 0.0) + count
+    slow = [
+        (length_ms, 1000 * counted[offset_ms, length_ms] < limit * length_ms)
+        for offset_ms, length_ms in sorted(counted)
+    ]
+    runs = groupby(slow, key=itemgetter(1))
+    return [sum(length_ms for length_ms, _ in run) / 1000 for is_slow, run in runs if is_slow]
 
 
 def _step(rates: Series) -> tuple[int, float, float]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
+
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -18,6 +20,8 @@ def latency(nanoseconds: float | None) -> str:
     """1 500 ns -> 1.5 µs; a dash if unknown."""
     if nanoseconds is None:
         return "–"
+    if nanoseconds == LAST_BUCKET_NS:
+        return BEYOND
     for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if nanoseconds >= factor:
             return f"{_three_digits(nanoseconds / factor)} {unit}"

@@ -2,6 +2,9 @@
 
 fio's buckets are at most 1/64 wide relative to their value, so any quantile read
 from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
+
+fio's last bucket has no upper bound: it holds everything above 17.05 s. A percentile there is known to be more than
+17 s, and not more than the largest latency, which fio tells exactly. It is shown as "> 17 s".
 """
 
 import math
@@ -11,6 +14,9 @@ from itertools import accumulate
 from operator import lt
 
 import msgspec
+
+LAST_BUCKET_NS = 17_112_760_320  # (fio, stat.c: plat_idx_to_val of FIO_IO_U_PLAT_NR - 1)
+BEYOND = "> 17 s"  # a latency in the last bucket
 
 
 class Histogram(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from worker.text_limits import MAX_LABEL
 
 SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
 SYS_BLOCK = Path("/sys/class/block")
+FROZEN_IOS_PER_S = 1.0
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -59,9 +60,23 @@ def has_counted_nothing(before: Counted, after: Counted) -> bool:
     return bool(counted) and all(ios == 0 for ios in counted)
 
 
-def is_busy(counted: Counted) -> bool:
-    """Whether any of the devices has I/O in flight."""
-    return any(each is not None and each.in_flight > 0 for each in counted)
+def is_frozen(before: Counted, after: Counted) -> bool:
+    """Whether the devices completed less than an I/O per second in between, though I/O is in flight at the end.
+
+    Not exactly nothing: the kernel and other programs may read elsewhere on a drive that does not answer the engine.
+    """
+    is_busy = any(each is not None and each.in_flight > 0 for each in after)
+    return is_busy and all(_completes_little(*each) for each in zip(before, after, strict=True))
+
+
+def _completes_little(before: Counters | None, after: Counters | None) -> bool:
+    ios = _completed(before, after)
+    return (
+        ios is not None
+        and before is not None
+        and after is not None
+        and ios <= FROZEN_IOS_PER_S * (after.at_s - before.at_s)
+    )
 
 
 def _completed(before: Counters | None, after: Counters | None) -> int | None:

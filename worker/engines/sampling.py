@@ -94,12 +94,14 @@ class Sampler:
         """Send the interval from the last sample to `moment`, as the engine reported it."""
         self._send(directions, moment, self.counters(), estimated=False)
 
-    def estimate(self, counted: Callable[[DeviceSample], tuple[DirectionSample, ...]]) -> None:
-        """Send the interval from the last sample to now, as `counted` at the device. Nothing if it does not count."""
-        after = self.counters()
+    def estimate(
+        self, counted: Callable[[DeviceSample], tuple[DirectionSample, ...]], moment: float, after: Counted
+    ) -> None:
+        """Send the interval from the last sample to `moment`, as `counted` at the device, whose counters were then
+        `after`. Nothing if it does not count."""
         device = sample_of_all(self._devices, self._before, after)
         if device is not None:
-            self._send(counted(device), time.monotonic(), after, estimated=True)
+            self._send(counted(device), moment, after, estimated=True)
 
     def _send(
         self, directions: tuple[DirectionSample, ...], moment: float, after: Counted, *,
@@ -123,6 +125,11 @@ class Sampler:
     def whole(self) -> DeviceSample | None:
         """The devices over the measured part."""
         return sample_of_all(self._devices, self._first, self._before)
+
+    @property
+    def counted(self) -> Counted:
+        """The devices' counters at the end of the last sample."""
+        return self._before
 
     def counters(self) -> Counted:
         """Of the devices under the stream, now."""

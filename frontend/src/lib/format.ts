@@ -65,7 +65,11 @@ export const iops = (value: number | null): string => withUnit(value, COUNTS).re
 /** Rates and drive capacities, decimal: 45.6 kB, 1.92 TB. */
 export const bytes = (value: number | null): string => withUnit(value, BYTES);
 export const bytesPerSecond = (value: number | null): string => (value === null ? NOTHING : `${bytes(value)}/s`);
-export const latency = (valueNs: number | null): string => withUnit(valueNs, NANOSECONDS);
+
+/** fio's last bucket, which holds everything above 17 s (worker/contract/histogram.py). */
+const LAST_BUCKET_NS = 17_112_760_320;
+export const latency = (valueNs: number | null): string =>
+  valueNs !== null && Math.round(valueNs) === LAST_BUCKET_NS ? "> 17 s" : withUnit(valueNs, NANOSECONDS);
 
 /** Block and memory sizes, binary: 512 B, 4 KiB, 1.5 MiB. */
 export const binaryBytes = (value: number | null): string =>

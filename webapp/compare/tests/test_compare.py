@@ -13,6 +13,7 @@ from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import FACTS, Lab
+from worker.contract.histogram import LAST_BUCKET_NS
 
 pytestmark = pytest.mark.django_db
 
@@ -70,6 +71,16 @@ def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> N
     made = compare(CompareQuery("iodepth", metric="latency_p999"))
     assert made.results == 0
     assert "2 results are left out: too few I/Os for p99.9 latency." in made.notes
+
+
+def test_percentiles_above_17_s_are_not_said_to_be_equal(lab: Lab) -> None:
+    """fio's histogram ends there: one may be 18 s and the other 60 s."""
+    for ioengine in ("io_uring", "psync"):
+        for result in lab.measure(10.0, 10.0, 10.0, 10.0, ioengine=ioengine):
+            Result.objects.filter(pk=result.pk).update(p99_ns=LAST_BUCKET_NS)
+    made = compare(CompareQuery("iodepth", ("ioengine",), metric="latency_p99"))
+    assert not any("no difference" in series.sentence for series in made.panels[0].series)
+    assert "A percentile above 17 s counts as 17 s, because the histogram ends there." in made.notes
 
 
 def test_no_results_are_no_error() -> None:

@@ -15,7 +15,7 @@ from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
-from worker.contract.histogram import Histogram, least_count, merge
+from worker.contract.histogram import LAST_BUCKET_NS, Histogram, least_count, merge
 from worker.contract.packing import pack
 
 ENGINES = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
@@ -179,3 +179,13 @@ def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) ->
     assert worst == (5000, 5000)
     median = time_lines(chart_point(selected), "latency_p50").series[1].mean
     assert median == (1000, 1000)
+
+
+def test_the_curve_of_ios_above_17_s_rises_at_the_largest_latency(lab: Lab) -> None:
+    """fio's last bucket says only that 40 I/Os took more than 17 s."""
+    for result, largest_ns in zip(lab.measure(10.0, 11.0), (22_000_000_000, 30_000_000_000), strict=True):
+        store(result, {1000: 600, LAST_BUCKET_NS: 20})
+        Result.objects.filter(pk=result.pk).update(latency_max_ns=largest_ns)
+    (series,) = distributions(chart_point(select(ENGINES)))
+    assert series.percentiles_ns[PERCENTS.index(99.0)] == LAST_BUCKET_NS
+    assert (series.cdf_ns, series.cdf_shares[-1]) == ((1000, 30_000_000_000), 1.0)

@@ -57,6 +57,16 @@ def test_a_freeze_is_a_stall_even_as_one_long_sample() -> None:
     assert steadiness(long_one).verdict is Verdict.STALLED
 
 
+@pytest.mark.parametrize("at_ms", [10_100, 10_500, 10_900])
+def test_a_freeze_of_three_seconds_is_a_stall_wherever_it_begins(at_ms: int) -> None:
+    """It may lie so that only one whole second is empty."""
+    before = [*samples([1000.0] * 10), (at_ms, at_ms - 10_000, float(at_ms - 10_000))]
+    frozen = [(at_ms + 1000 * n, 1000, 0.0) for n in (1, 2)] + [(at_ms + 2900, 900, 0.0)]
+    after = [(at_ms + 2900 + 1000 * n, 1000, 1000.0) for n in range(1, 11)]
+    found = steadiness([*before, *frozen, *after])
+    assert (found.verdict, found.stall_s, found.stalled_s) == (Verdict.STALLED, 3, 3)
+
+
 def test_a_fast_start_a_slow_middle_and_a_freeze_is_a_stall() -> None:
     found = steadiness(samples([1000.0] * 30 + [200.0] * 20 + [0.0] * 10))
     assert (found.verdict, found.stall_s, found.step_at_s) == (Verdict.STALLED, 10, 30)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.sentences import form_of, shown
 from webapp.core.formatting import latency
-from worker.contract.histogram import least_count
+from worker.contract.histogram import LAST_BUCKET_NS, least_count
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ def ladder_of(series: Sequence[Distribution], form: str) -> tuple[LadderRow, ...
 
 def _ratio(one: Distribution, baseline: Distribution | None, n: int) -> float | None:
     own, theirs = one.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
+    if LAST_BUCKET_NS in (own, theirs):
+        return None  # more than 17 s
     return own / theirs if own is not None and theirs and one is not baseline else None
 
 

@@ -11,7 +11,7 @@ from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
-from worker.contract.histogram import Histogram
+from worker.contract.histogram import LAST_BUCKET_NS, Histogram
 from worker.contract.packing import pack
 
 ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
@@ -126,6 +126,17 @@ def test_it_shows_the_ladder_of_percentiles_that_there_are_enough_ios_for(operat
     assert "single-factor" in page
     write = operator.get(f"{ADDRESS}&view=latency&chart_point=randwrite|1").content.decode()
     assert "Latency at randwrite · Queue depth 1" in write
+
+
+def test_percentiles_above_17_s_have_no_ratio(operator: Client, run: Run) -> None:
+    with_histograms(run)
+    histogram = Histogram(latency_ns=(1_000_000, LAST_BUCKET_NS), counts=(10_000, 10_000))
+    Result.objects.filter(run=run).update(latency=pack(histogram), latency_max_ns=22e9)
+    page = operator.get(f"{ADDRESS}&view=latency").content.decode()
+    assert "&gt; 17 s" in page
+    ladder = page[page.index("p99<") : page.index("</tr>", page.index("p99<"))]
+    assert "×" not in ladder
+    assert "%" not in ladder
 
 
 def test_it_says_so_where_no_histogram_is_stored(operator: Client, run: Run) -> None:

@@ -64,8 +64,10 @@ class Differ:
         return tuple(self._estimated(each, *moved[each], limits.get(each, 0.0)) for each in self._told)
 
     def results(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
-        """What a dump that was not the final one says, over another time than its own."""
-        return _results(dump, self._totals(dump), self._kind, runtime_ms)
+        """What a dump before the final one says, over another time than its own, with the I/Os estimated since."""
+        latencies = self._totals(dump)
+        totals = {each: msgspec.structs.replace(told, bins=latencies[each].bins) for each, told in self._told.items()}
+        return _results(dump, totals, self._kind, runtime_ms)
 
     def _estimated(
         self, direction: Direction, device_bytes: int, device_bytes_before: int, limit: float

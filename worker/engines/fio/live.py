@@ -3,16 +3,20 @@
     dump ─► in the ramp? ─► shorter than 0.5 s, or the run's last half second? wait for the next ─► sample
     no dump for 1.5 s ─► sample estimated from the device's counters, then one each second until the next dump
 
+While fio is silent, the device's counters are read four times a second, and a sample also ends where the device stopped
+or continued. So the samples of a freeze of 3 s are 3 s of 0, wherever it lies between two dumps.
+
 fio does not print a dump that is due before every job has completed an I/O. So while a drive is frozen there is none,
 then comes the one that was due, with the runtime of that time, and the next one at once.
 """
 
 import math
 import time
+from itertools import pairwise
 
-from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
-from worker.engines.device import Counted, has_counted_nothing, is_busy
+from worker.engines.device import Counted, has_counted_nothing, is_frozen
 from worker.engines.fio.difference import Differ, results_of, runtime_ms
 from worker.engines.fio.output import Dump
 from worker.engines.sampling import Sampler
@@ -20,7 +24,8 @@ from worker.engines.sampling import Sampler
 DUMP_S = 1.0  # fio's status interval
 SILENT_S = 1.5  # without a dump
 START_S = 1.0  # that fio may take to start its jobs
-MIN_SAMPLE_S = 0.5  # of a sample, but for the last one of a fixed amount
+POLL_S = 0.2  # at least, between two readings of the devices' counters
+MIN_SAMPLE_S = 0.5  # of a sample that fio reported, but for the last one of a fixed amount
 
 
 class DumpSampler:
@@ -37,14 +42,18 @@ class DumpSampler:
         self._heard = time.monotonic() + START_S  # the last dump
         self._look_at = self._heard + SILENT_S  # when the devices are looked at
         self._began: float | None = None  # None in the ramp, and before the first dump
+        self._polled: list[tuple[float, Counted]] = []  # readings since the last sample or dump
         self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
-        self._looked: Counted = ()  # the same at the last look
-        self._frozen = False  # since then they have completed nothing, though I/O is in flight
+        self._looked: Counted = ()  # the same when it was last looked at
+        self._frozen = False  # since then they have completed nothing of fio's, though I/O is in flight
         self._fastest: dict[Direction, float] = {}  # I/Os per second of any sample that fio reported
 
     def take(self, dump: Dump) -> None:
         moment = _moment(dump)
         late = moment - self._heard > SILENT_S
+        if self._looked:
+            self._end_freeze()
+        self._polled.clear()
         self._heard, self._look_at = moment, moment + SILENT_S
         self._silent_from, self._looked, self._frozen = (), (), False
         if self._in_ramp(dump):
@@ -69,34 +78,62 @@ class DumpSampler:
         return results_of(dump, self.kind)
 
     def finish_stalled(self, dump: Dump) -> tuple[DirectionResult, ...]:
-        """The result of a stream whose device froze and never came back: the stall is part of its time."""
+        """The result of a stream whose device froze and never came back: the stall is part of its time.
+
+        fio never told about its last I/Os before the freeze. They are those that the device counted; their latencies
+        are unknown.
+        """
         self._sampler.emit(self._differ.advance(dump), time.monotonic())
         return self._differ.results(dump, round((self._sampler.ended - self._sampler.began) * 1000))
 
     def is_frozen(self) -> bool:
-        """The devices have completed nothing since shortly after fio's last dump, though I/O is in flight.
+        """The devices have completed nothing of fio's since shortly after its last dump, though I/O is in flight.
 
         False if nothing was measured before.
         """
         return self._frozen and self._sampler.count > 0
 
     def poll(self) -> None:
-        """Estimate a sample if fio has said nothing for too long. Without O_DIRECT the device tells too little."""
-        if time.monotonic() < self._look_at:
+        """Estimate samples if fio has said nothing for too long. Without O_DIRECT the device tells too little."""
+        now = time.monotonic()
+        if now < (self._polled[-1][0] if self._polled else self._sampler.ended) + POLL_S:
             return
-        self._look_at = time.monotonic() + DUMP_S
         counters = self._sampler.counters()
+        self._polled.append((now, counters))
+        if now < self._look_at:
+            return
+        self._look_at = now + DUMP_S
         idle = bool(self._looked) and has_counted_nothing(self._looked, counters)
         self._looked, self._silent_from = counters, self._silent_from or counters
-        self._frozen = idle and is_busy(counters) and has_counted_nothing(self._silent_from, counters)
-        if self._work.direct and self._sampler.count and (self._alone or idle):
-            self._sampler.estimate(self._estimated)
+        self._frozen = is_frozen(self._silent_from, counters)
+        if self._estimates and (self._alone or idle):
+            quiet = self._quiet()
+            for last in (*(n for n in range(1, len(quiet)) if quiet[n] != quiet[n - 1]), len(quiet)):
+                self._estimate(*self._polled[last - 1])
+        self._polled.clear()
 
-    def _estimated(self, device: DeviceSample) -> tuple[DirectionSample, ...]:
+    @property
+    def _estimates(self) -> bool:
+        return self._work.direct and self._sampler.count > 0
+
+    def _quiet(self) -> list[bool]:
+        """Whether the devices completed nothing between two readings, the first of which is at the last sample."""
+        counted = [self._sampler.counted, *(each for _, each in self._polled)]
+        return [has_counted_nothing(*each) for each in pairwise(counted)]
+
+    def _end_freeze(self) -> None:
+        """A dump comes after silence, with the I/Os after a freeze: the freeze itself is a sample of its own."""
+        quiet = self._quiet()
+        if self._estimates and quiet and quiet[0]:
+            frozen = next((n for n, is_quiet in enumerate(quiet) if not is_quiet), len(quiet))
+            self._estimate(*self._polled[frozen - 1])
+
+    def _estimate(self, moment: float, counters: Counted) -> None:
         """Never faster than fio has reported so far: another program may use the device."""
-        seconds = time.monotonic() - self._sampler.ended
+        seconds = moment - self._sampler.ended
         limits = {direction: fastest * seconds for direction, fastest in self._fastest.items()}
-        return self._differ.estimate(device, self._sampler.whole(), limits)
+        whole = self._sampler.whole()
+        self._sampler.estimate(lambda device: self._differ.estimate(device, whole, limits), moment, counters)
 
     def _in_ramp(self, dump: Dump) -> bool:
         return bool(self._work.ramp_s) and self._began is None and not self._differ.measured(dump)

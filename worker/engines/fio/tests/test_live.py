@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from worker.contract.items import Sample
+from worker.contract.packing import unpack
 from worker.contract.workload import FioWorkload, Pattern
 from worker.engines.device import Counters
 from worker.engines.fio import live
@@ -79,16 +80,35 @@ def test_a_freeze_is_zero_while_it_lasts(simulated: Simulated) -> None:
     simulated.wait(0.5, reads_per_s=1000)
     simulated.wait(11, reads_per_s=0)
     assert simulated.offsets[-1] == 14_500, "live"
-    assert simulated.rates[4:] == [0] * 10
+    assert simulated.rates[4:] == [0] * 11
     simulated.wait(1, reads_per_s=1000)
     simulated.dump(4000)
     simulated.dump(15_500)
     simulated.second(16_500)
     simulated.second(17_500)
-    assert simulated.rates[3] == 333  # half a second of I/O, then none until 4.5 s
+    assert (simulated.offsets[3], simulated.rates[3]) == (3500, 1000)  # half a second of I/O, then none
+    assert simulated.offsets[14] == 14_500, "the end of the freeze"
     assert set(simulated.rates[-2:]) == {1000}
     assert simulated.offsets == list(accumulate(s.length_ms for s in simulated.samples))
     assert simulated.offsets[-1] == 17_500
+    assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
+@pytest.mark.parametrize("after_s", [0.25, 0.5, 0.75, 1.0])
+def test_a_freeze_of_three_seconds_is_three_seconds_of_zero(simulated: Simulated, after_s: float) -> None:
+    """Wherever it lies between two dumps. The first dump after it has the I/Os after it."""
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(after_s, reads_per_s=1000)
+    simulated.wait(3, reads_per_s=0)
+    simulated.fio_ios, simulated.device_ios = simulated.fio_ios + 100, simulated.device_ios + 100
+    simulated.dump(4000)
+    simulated.wait(1, reads_per_s=1000)
+    simulated.dump(round(1000 * (3 + after_s + 3 + 1)))
+    zero = [sample for sample in simulated.samples if not sample.directions[0].ios]
+    assert zero[0].offset_ms - zero[0].length_ms == 3000 + 1000 * after_s
+    assert zero[-1].offset_ms == 6000 + 1000 * after_s
+    assert sum(sample.length_ms for sample in zero) == 3000
     assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
 
 
@@ -119,11 +139,33 @@ def test_a_freeze_without_end_is_part_of_the_result(simulated: Simulated) -> Non
     assert sum(s.directions[0].ios for s in simulated.samples) == 5000
 
 
+def test_the_last_reads_before_a_freeze_without_end_are_part_of_the_result(simulated: Simulated) -> None:
+    """fio told about 5 s of the 5.5 s before the freeze. The device counted the rest; its latencies are unknown."""
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    printed = simulated.printed(5000)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(60, reads_per_s=0)
+    (result,) = simulated.dumps.finish_stalled(printed)
+    assert (result.ios, result.bytes) == (5500, 5500 * 4096)
+    assert sum(s.directions[0].ios for s in simulated.samples) == 5500
+    assert unpack(result.latency).total == 5000
+
+
 def test_a_fio_that_hangs_beside_a_working_device_is_not_a_frozen_device(simulated: Simulated) -> None:
     for n in range(1, 6):
         simulated.second(1000 * n)
     simulated.wait(60, reads_per_s=1000)
     assert not simulated.dumps.is_frozen()
+
+
+def test_a_few_reads_of_another_program_do_not_hide_a_freeze(simulated: Simulated) -> None:
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    simulated.wait(30, reads_per_s=0)
+    simulated.device_ios += 5
+    simulated.wait(30, reads_per_s=0)
+    assert simulated.dumps.is_frozen()
 
 
 def test_a_stopped_fio_on_an_idle_device_is_not_a_frozen_device(simulated: Simulated) -> None:

@@ -1,0 +1,52 @@
+"""Runs in which nothing differs, measured for real: server, worker, fio and an unlimited loop device.
+
+The compared factor is fio's I/O priority: `be/4` is what the kernel gives to a process without one. So the two series
+are the same job, and whatever Compare claims about them is false. All noise is that of this machine.
+"""
+
+from dev.bench.figures import Figure, figure
+from dev.console import say, step
+from dev.demo import start
+from dev.stack import lifecycle
+from dev.stack.state import default_state
+from dev.truth.drive import NotPossible
+
+RUNS, REPEATS = 10, 4
+FACTORS = {"pattern": "randread", "block_size": "4k", "iodepth": "1, 8", "ionice": "none, be/4", "runtime": "1s"}
+TARGET = "loop0"
+
+
+def figures() -> list[Figure]:
+    """Raises NotPossible."""
+    state = default_state("truth")
+    try:
+        if TARGET not in {target.id for target in start.bring_up(state)}:
+            raise NotPossible("there is no loop device")
+        claims = [claim for number in range(1, RUNS + 1) for claim in _claims(number)]
+    finally:
+        with step("removing the services and their data"):
+            lifecycle.remove(state)
+    for text in claims:
+        say(f"    {text}")
+    name = f"claims on {RUNS} measured runs in which nothing differs"
+    return [figure(name, "", [len(claims)], "0", met=not claims)]
+
+
+def _claims(number: int) -> list[str]:
+    """False claims of one run's pages, one for each metric."""
+    from dev.bench import runs
+    from dev.truth.claims import claims_of
+    from webapp.compare.query import CompareQuery
+    from webapp.compare.selectors import compare
+    from webapp.results.reading.filter import ResultFilter
+
+    with step(f"run {number} of {RUNS}"):
+        run = runs.run_to_end(f"nothing differs {number}", FACTORS, target=TARGET, repeats=REPEATS)
+    found = []
+    for metric in ("iops", "latency_p99"):
+        made = compare(CompareQuery("iodepth", ("ionice",), metric=metric, results=ResultFilter(runs=(run.number,))))
+        claims = claims_of(made)
+        if claims.page or claims.headline:
+            sentences = [series.sentence for panel in made.panels for series in panel.series if series.sentence]
+            found.append(f"run {number}, {metric}: {'; '.join(sentences)}")
+    return found

@@ -1,0 +1,124 @@
+"""One trial of the product's fio engine on a drive of known speed, and whether its numbers are fio's own."""
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dev.truth.drive import Drive
+from webapp.results.steadiness import Steadiness, steadiness
+from worker.contract.histogram import Histogram, merge, supported_percentile
+from worker.contract.items import DirectionResult, Sample, StreamResult, StreamStarted
+from worker.contract.packing import unpack
+from worker.contract.workload import FioWorkload, Stream, TargetKind, TargetRef
+from worker.engines import engine_of
+from worker.open_target import OpenTarget
+from worker.process import open_scope
+
+SILENCE_S, END_S = 60.0, 150.0  # the silence limit of an order; the longest that a trial of 20 s may take
+PERCENTS = (50.0, 95.0, 99.0, 99.9)  # which both fio and the product give
+
+
+@dataclass(frozen=True)
+class Trial:
+    result: StreamResult
+    samples: tuple[Sample, ...]
+
+    @property
+    def began(self) -> float:
+        """Start of the measured part, in Unix seconds."""
+        return self.samples[0].at - self.samples[0].offset_ms / 1000
+
+    @property
+    def verdict(self) -> Steadiness:
+        return steadiness((s.offset_ms, s.length_ms, float(d.ios)) for s in self.samples for d in s.directions)
+
+
+def run(drive: Drive, work: FioWorkload) -> Trial:
+    """Raises worker.engines.StreamFailed."""
+    stream = Stream(
+        number=0, target=TargetRef(id="t", kind=TargetKind.BLOCK, path=drive.path, stable_id="s"), workload=work
+    )
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory() as state, open_scope(Path(state), f"truth-{drive.name}") as scope:
+        result = engine_of(stream).run_stream(
+            stream,
+            OpenTarget(path=drive.path, device=drive.name),
+            scope=scope,
+            cancelled=threading.Event(),
+            silence_limit_s=SILENCE_S,
+            total_limit_s=END_S,
+            on_started=_ignore,
+            on_sample=samples.append,
+        )
+    return Trial(result, tuple(samples))
+
+
+def _ignore(_started: StreamStarted) -> None:
+    pass
+
+
+def differences(trial: Trial) -> list[str]:
+    """What differs from fio's own JSON, and between the samples and the result. Nothing may."""
+    (attachment,) = trial.result.attachments
+    (job,) = json.loads(attachment.text)["jobs"]
+    found: list[str] = []
+    if not trial.result.stalled_s:  # fio was killed before its last report
+        found = [text for each in trial.result.directions for text in _from_fio(each, job[each.direction.value])]
+    return found + [text for each in trial.result.directions for text in _from_samples(each, trial.samples)]
+
+
+def _from_fio(ours: DirectionResult, flow: dict[str, Any]) -> Iterator[str]:
+    latency, histogram = flow[f"{ours.latency_kind.value}_ns"], unpack(ours.latency)
+    seconds = flow["runtime"] / 1000
+    pairs: dict[str, tuple[object, object]] = {
+        "I/Os": (ours.ios, latency["N"]),
+        "bytes": (ours.bytes, flow["io_bytes"]),
+        "runtime": (ours.runtime_ms, flow["runtime"]),
+        "IOPS": (ours.iops, latency["N"] / seconds),
+        "bytes/s": (ours.bytes_per_s, flow["io_bytes"] / seconds),
+        "minimum": (ours.latency_min_ns, latency["min"]),
+        "mean": (ours.latency_mean_ns, latency["mean"]),
+        "maximum": (ours.latency_max_ns, latency["max"]),
+        "standard deviation": (ours.latency_stddev_ns, latency["stddev"]),
+        "histogram": (_plain(histogram), {int(ns): count for ns, count in latency["bins"].items() if count}),
+    }
+    for percent in PERCENTS:
+        if (shown := supported_percentile(histogram, percent)) is not None:
+            pairs[f"p{percent:g}"] = (shown, latency["percentile"][f"{percent:.6f}"])
+    yield from (f"{name}: {one} is not fio's {other}" for name, (one, other) in pairs.items() if one != other)
+
+
+def _plain(histogram: Histogram) -> dict[int, int]:
+    return dict(zip(histogram.latency_ns, histogram.counts, strict=True))
+
+
+def _from_samples(ours: DirectionResult, samples: Sequence[Sample]) -> Iterator[str]:
+    parts = [part for sample in samples for part in sample.directions if part.direction is ours.direction]
+    pairs: dict[str, tuple[object, object]] = {
+        "I/Os": (sum(part.ios for part in parts), ours.ios),
+        "bytes": (sum(part.bytes for part in parts), ours.bytes),
+        "histogram": (merge(unpack(part.latency) for part in parts), unpack(ours.latency)),
+    }
+    yield from (f"samples' {name}: {one}, the result's {other}" for name, (one, other) in pairs.items() if one != other)
+
+
+class Script(threading.Thread):
+    """Change a drive while a trial runs: each action at its time after the start of the script, in s."""
+
+    def __init__(self, actions: Sequence[tuple[float, Callable[[], None]]]) -> None:
+        super().__init__(daemon=True)
+        self._actions = actions
+        self.done_at: list[float] = []  # in Unix seconds
+        self.start()
+
+    def run(self) -> None:
+        began = time.monotonic()
+        for after_s, act in self._actions:
+            time.sleep(max(0.0, began + after_s - time.monotonic()))
+            act()
+            self.done_at.append(time.time())
