@@ -174,6 +174,7 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     problem: Text = ""  # why it could not be read, or reported nothing
 
 
+QUARANTINED = "Quarantined: "  # start of `PolicyTarget.problem` while a program on the drive cannot be killed
 MAX_WARNINGS = 20
 
 

@@ -14,14 +14,16 @@ from django.utils import timezone
 from webapp.core import tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
+from webapp.hosts.models import Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.tasks import tick as tick_runs
 from webapp.schedules.tasks import tick as tick_schedules
-from webapp.tests.factories.hosts import a_host, a_host_with_token, a_target
+from webapp.tests.factories.hosts import a_drive, a_host, a_host_with_token, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
+from worker.contract.inventory import QUARANTINED
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -181,6 +183,14 @@ def test_it_tells_how_long_a_host_is_silent_and_what_waits_on_its_disk() -> None
     found = metrics()
     assert found[f'sweetspot_host_silent_seconds{{host="{host.slug}"}}'] == pytest.approx(100, abs=5)
     assert found[f'sweetspot_host_spool_bytes{{host="{host.slug}"}}'] == 12345
+
+
+def test_it_counts_quarantined_targets() -> None:
+    drive = a_drive()
+    name = f'sweetspot_host_quarantined_targets{{host="{drive.host.slug}"}}'
+    assert metrics()[name] == 0
+    Target.objects.filter(pk=drive.pk).update(present=False, problem=f"{QUARANTINED}a program cannot be killed")
+    assert metrics()[name] == 1
 
 
 def test_it_leaves_out_what_needs_the_broker_while_there_is_none() -> None:
