@@ -104,7 +104,7 @@ def test_the_chosen_targets_decide_where_a_part_runs() -> None:
     ("factor", "levels"), [("drop_caches", "on, off"), ("read_ahead_kb", "0, 128"), ("vm.dirty_ratio", "10, 20")]
 )
 def test_direct_io_on_a_loop_device_uses_the_page_cache_of_its_file(factor: str, levels: str) -> None:
-    plan = document(part(pattern="randrw", **{factor: levels}))
+    plan = document(part("main", {"pattern": "randrw", factor: levels}))
     drive, loop = device(), replace(device(), stable_id="loop:/srv/image")
     assert [one.place for one in factor_warnings(plan, [drive])] == [f"parts.0.factors.{factor}"]
     assert factor_warnings(plan, [loop]) == factor_warnings(plan, [drive, loop]) == ()
@@ -121,7 +121,7 @@ def test_some_file_systems_buffer_direct_io(layout: str, warned: int) -> None:
 @pytest.mark.parametrize("factor", ["vm.dirty_writeback_centisecs", "wbt_lat_usec"])
 def test_direct_writes_to_files_leave_dirty_metadata(factor: str) -> None:
     def found(pattern: str) -> int:
-        return len(factor_warnings(document(part(on=DIRECTORY, pattern=pattern, **{factor: "0, 100"}))))
+        return len(factor_warnings(document(part("main", {"pattern": pattern, factor: "0, 100"}, on=DIRECTORY))))
 
     assert (found("randread"), found("randwrite")) == (1, 0)
 
