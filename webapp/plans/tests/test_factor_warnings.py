@@ -1,4 +1,4 @@
-"""Every row of the table of factor warnings, and the places where its sentences stand."""
+"""Each rule about factors without effect, and the places at which its warnings are shown."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ BUFFERED = {"direct": "off"}
 WRITES = {"pattern": "randwrite"}
 READS_AND_WRITES = {"pattern": "randread, randwrite"}
 
-# factor, its levels, further factors that make it pointless, and factors that make it matter; kinds of target
+# factor, its levels, other factors with which it has no effect, factors with which it has one, kinds of target
 ROWS: list[tuple[str, str, Mapping[str, str], Mapping[str, str], tuple[str, ...]]] = [
     ("read_ahead_kb", "0, 128", {}, BUFFERED, BLOCK),
     ("read_ahead_kb", "0, 128", {}, {"direct": "on, off"}, DIRECTORY),
@@ -88,7 +88,7 @@ def only(*targets: TargetFacts, schedulers: Mapping[str, tuple[str, ...]], level
 
 def test_it_names_devices_without_another_scheduler() -> None:
     first, second = device(), replace(device(), id="other", name="a/nvme0")
-    words = "I/O scheduler has no effect here: a/loop has no other scheduler than none."
+    words = "I/O scheduler has no effect here: a/loop offers only the scheduler none."
     assert only(first, second, schedulers={"loop": ("none",), "other": ("none", "bfq")}) == [words]
     assert only(second, schedulers={"loop": ("none",), "other": ("none", "bfq")}) == []
     assert only(first, schedulers={}) == []  # not known

@@ -75,7 +75,7 @@ def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> N
 
 
 POINTLESS = msgspec.structs.replace(PLAN, common=PLAN.common | {"read_ahead_kb": "0, 128"})
-WARNING = "Read-ahead has no effect here: only reads through the page cache read ahead"
+WARNING = "Read-ahead has no effect here: it applies only to reads through the page cache"
 
 
 def test_it_warns_at_the_factor_and_saves(operator: Client) -> None:

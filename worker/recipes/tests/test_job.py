@@ -133,14 +133,14 @@ def until_the_end(text: str) -> str:
     ("workload", "words"),
     [
         ({"size_bytes": 10 * MIB, "numjobs": 3, "files": 4},
-         "size 10 MiB does not divide by 3 jobs × 4 KiB: use 10236 KiB or 10248 KiB"),
+         "size 10 MiB is not a multiple of 3 jobs × 4 KiB: use 10236 KiB or 10248 KiB"),
         ({"size_bytes": 1024 * MIB, "numjobs": 3},
-         "size 1 GiB does not divide by 3 jobs × 4 KiB: use 1048572 KiB or 1048584 KiB"),
+         "size 1 GiB is not a multiple of 3 jobs × 4 KiB: use 1048572 KiB or 1048584 KiB"),
         ({"size_bytes": 10 * MIB, "block_bytes": 1000 * KIB},
-         "size 10 MiB does not divide by 1000 KiB blocks: use 10000 KiB or 11000 KiB"),
+         "size 10 MiB is not a multiple of 1000 KiB blocks: use 10000 KiB or 11000 KiB"),
         ({"size_bytes": MIB, "block_split": (BlockShare(block_bytes=4 * KIB, percent=50),
                                              BlockShare(block_bytes=6 * KIB, percent=50))},
-         "size 1 MiB does not divide by 12 KiB blocks: use 1020 KiB or 1032 KiB"),
+         "size 1 MiB is not a multiple of 12 KiB blocks: use 1020 KiB or 1032 KiB"),
     ],
 )  # fmt: skip
 def test_it_refuses_a_size_that_does_not_divide_and_names_the_nearest(workload: dict[str, Any], words: str) -> None:
