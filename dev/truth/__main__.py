@@ -5,7 +5,7 @@
     repeats     10 measured runs in which nothing differs
     statistics  simulated pages in which nothing differs
 
-Exit status 1 if a figure is outside its bound; 3 if a part cannot run on this machine, which then has not passed.
+Exit status 1 if a figure is outside its bound; 3 if a part cannot run on this machine and so has not passed.
 """
 
 import argparse

@@ -74,8 +74,8 @@ def figures() -> list[Figure]:
     for text in (*wrong, *slower):
         say(f"    {text}")
     return [
-        figure(f"numbers of {len(found)} trials that differ from fio's, or from the sum of the samples", "", [len(wrong)],
-               "0", met=not wrong),
+        figure(f"numbers of {len(found)} trials that differ from fio's, or from the sum of the samples", "",
+               [len(wrong)], "0", met=not wrong),
         figure(slow, "%", errors, f"<= ±{WITHIN_PERCENT:g}", met=not slower),
     ]  # fmt: skip
 

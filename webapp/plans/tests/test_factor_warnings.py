@@ -63,7 +63,7 @@ def warnings(factor: str, text: str, others: Mapping[str, str], on: tuple[str, .
 
 
 @pytest.mark.parametrize(("factor", "text", "pointless", "useful", "on"), ROWS)
-def test_it_warns_only_where_the_factor_can_do_nothing(
+def test_it_warns_only_if_the_factor_has_no_effect(
     factor: str, text: str, pointless: Mapping[str, str], useful: Mapping[str, str], on: tuple[str, ...]
 ) -> None:
     place = f"parts.0.factors.{factor}"
@@ -94,13 +94,13 @@ def test_it_names_devices_without_another_scheduler() -> None:
     assert only(first, schedulers={}) == []  # not known
 
 
-def test_the_chosen_targets_decide_where_a_part_runs() -> None:
+def test_a_part_uses_only_the_chosen_targets() -> None:
     both = document(part(prefill="on"))
     assert factor_warnings(both) == factor_warnings(both, [directory(), device()]) == ()
     assert [one.place for one in factor_warnings(both, [device()])] == ["parts.0.factors.prefill"]
 
 
-def test_a_common_factor_is_named_once_if_it_can_do_nothing_in_any_part() -> None:
+def test_a_common_factor_without_effect_in_all_parts_has_one_warning() -> None:
     common = {"size": "64M", "runtime": "3s", "read_ahead_kb": "0, 128"}
     everywhere = document(part("one"), part("two"), common=common)
     assert [(one.place, one.part) for one in factor_warnings(everywhere)] == [("common.read_ahead_kb", "")]
