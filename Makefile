@@ -67,11 +67,11 @@ fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesi
 	@.ci/setup --tests
 	@$(DEV) test "$(FUZZ) $(ARGS)"
 
-truth: ## hold measurements and claims against known truths (ARGS="drives events repeats statistics")
+truth: ## compare measurements and claims with known values (ARGS="drives events repeats statistics")
 	@.ci/setup --tests
 	@$(DEV).truth $(ARGS)
 
-truth-statistics: ## simulate pages where nothing differs and count false claims (ARGS="--pages N --seed S")
+truth-statistics: ## simulate pages without real differences and count false claims (ARGS="--pages N --seed S")
 	@.ci/setup --tests
 	@$(DEV).truth.statistics $(ARGS)
 

@@ -1,4 +1,4 @@
-"""How gunicorn serves: its settings, wherever it is started (`--config python:webapp.serving`).
+"""Settings of gunicorn (`--config python:webapp.serving`).
 
 https://docs.gunicorn.org/en/stable/settings.html
 """
@@ -8,25 +8,25 @@ import socket
 from typing import Any
 
 worker_class = "gthread"
-# Measured on two cores: of two processes, one or the other waits for a commit or for more reports so often that a
-# seventh of the cores' time is idle, and with four more is spent on the same.
+# Measured on two cores: with two processes, the cores are idle for a seventh of the time, because the processes wait
+# for commits and reports. With four processes, the same work takes more CPU time.
 workers = 3
-# `worker_api.report_interval` takes half of them being busy for too much load. A thread costs a connection to the
-# database once it was used.
+# `worker_api.report_interval` treats half of them being busy as overload. Each used thread keeps a connection to the
+# database.
 threads = 16
-# An idle connection waits in a selector and takes no thread. Our clients ask again within a minute at most: a worker
-# without orders says hello each minute, open pages ask every 1 to 15 seconds.
+# An idle connection waits in a selector and does not occupy a thread. All clients send requests at least once a minute:
+# an idle worker sends a Hello every minute, and open pages send a request every 1 to 15 seconds.
 keepalive = 75
 control_socket_disable = True
 
 FIRST_BYTE_S = 30
-OBJECTS_BETWEEN_COLLECTIONS = 10_000  # a report of a minute has as many; Python's own is 700
+OBJECTS_BETWEEN_COLLECTIONS = 10_000  # as many as a report of one minute creates; Python's default is 700
 
 
 def when_ready(server: Any) -> None:
-    """Connections are accepted when something was said on them: a thread would wait for that, for five seconds.
+    """Accept a connection only when data has arrived on it. Otherwise a thread would wait up to five seconds for data.
 
-    Browsers open some that they may want later; sixteen of those in each process, and nobody else would be served.
+    Browsers open spare connections. Sixteen of them in each process would block all other clients.
     https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_DEFER_ACCEPT)
     """
     for listener in server.LISTENERS:
@@ -35,8 +35,8 @@ def when_ready(server: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn gives it
-    """What was loaded stays, so that no search for garbage goes through it, and they are seldom: reports make many
-    objects and no cycles. https://docs.python.org/3/library/gc.html
+    """Exclude all loaded objects from garbage collection, and collect less often: reports create many objects and no
+    reference cycles. https://docs.python.org/3/library/gc.html
     """
     gc.collect()
     gc.freeze()

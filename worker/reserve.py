@@ -1,4 +1,4 @@
-"""Space that the worker keeps on the disk of its state directory, for what a full disk must not prevent.
+"""Reserved space on the disk of the state directory, so that journal, restoring and final reports work on a full disk.
 
     held ─► the disk is full ─► freed for journal, restoring and final reports ─► held again when there is space
 

@@ -1,11 +1,11 @@
-"""`make truth`: what the product measures and claims, held against what is known.
+"""`make truth`: compares measurements and claims of the product with known values.
 
     drives      60 trials on drives of known speed
     events      steps, ramps and freezes of a drive
     repeats     10 measured runs in which nothing differs
     statistics  simulated pages in which nothing differs
 
-Status 1 if a figure misses its bound, 3 if a part is not possible on this machine: then it has not passed.
+Exit status 1 if a figure is outside its bound; 3 if a part cannot run on this machine and so has not passed.
 """
 
 import argparse
@@ -18,13 +18,15 @@ from dev.bench.figures import Figure, show
 from dev.console import run_command, say
 from dev.truth.drive import NotPossible
 
-PAGES = 40  # simulated, for each scenario; `make truth-statistics` takes more
+PAGES = 40  # simulated pages for each scenario; `make truth-statistics` simulates more
 MISSED, IMPOSSIBLE = 1, 3
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make truth", description="Measurements and claims against known truths.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them if none is named")
+    parser = argparse.ArgumentParser(
+        prog="make truth", description="Compare measurements and claims with known values."
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
@@ -43,7 +45,7 @@ def _part(name: str) -> int:
     try:
         return PARTS[name]()
     except NotPossible as reason:
-        say(f"  ✗ Not possible on this machine, so nothing is known about it: {reason}.")
+        say(f"  ✗ This part cannot run on this machine, so it has not passed: {reason}.")
         return IMPOSSIBLE
 
 

@@ -1,9 +1,9 @@
-"""Drives whose speed is known and can be changed while they work: two loop devices, the lower one throttled.
+"""Drives of known speed, which can be changed during I/O: two loop devices, of which the lower one is throttled.
 
     fio ─► upper loop device ─► lower loop device, throttled for the cgroup of this process ─► file in memory
 
-The throttle holds back an I/O before the lower device counts it. For the upper device the I/O is in flight, as it is
-for a real drive that does not answer. Needs root, loop devices, and cgroup v1 (blkio) or v2 (io).
+The throttle delays an I/O before the lower device counts it. For the upper device, the I/O is in flight, as on a real
+drive that does not answer. Needs root, loop devices, and cgroup v1 (blkio) or v2 (io).
 """
 
 import os
@@ -50,18 +50,18 @@ class Drive:
         return Path(self.path).name
 
     def limit(self, limit: Limit) -> None:
-        """Replace all limits, also a freeze."""
+        """Replace all limits, including a freeze."""
         self.throttle.limit(self.lower, ways=[way for way in WAYS if way not in limit.ways])
         self.throttle.limit(self.lower, iops=limit.iops, bytes_per_s=limit.bytes_per_s, ways=limit.ways)
 
     def freeze(self) -> None:
-        """Complete nothing from now on: an I/O would take longer than any trial."""
+        """Complete no more I/Os: each would take longer than any trial."""
         self.throttle.limit(self.lower, bytes_per_s=FROZEN_BYTES_PER_S)
 
 
 @contextmanager
 def drives(count: int) -> Iterator[list[Drive]]:
-    """New drives without limits. This process is inside their cgroup meanwhile; all is removed at the end.
+    """New drives without limits. Meanwhile this process is in their cgroup. Everything is removed at the end.
 
     What an earlier, killed call left is removed first. Raises NotPossible.
     """

@@ -1,6 +1,6 @@
-"""Steps, ramps and freezes of a drive during a trial: when they happen is known, and what the product makes of them.
+"""Steps, ramps and freezes of a drive at known times during a trial, compared with the trial's samples and verdict.
 
-A freeze stops the drive, not fio. One of 75 s is longer than the silence limit, so fio is killed meanwhile.
+A freeze stops the drive, not fio. A freeze of 75 s is longer than the silence limit, so fio is killed during it.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from worker.contract.packing import unpack
 from worker.contract.workload import FioWorkload, IoEngine, Pattern
 
 AT_ONCE, TRIES = 5, 3
-SHORT_MS = 400  # of a sample between two readings of the device's counters
+SHORT_MS = 400  # a shorter sample lies between two readings of the device's counters
 FAST, SLOW = Limit(iops=1000), Limit(iops=500)
 FREEZE_AT_S, CHANGE_AT_S = 5.0, 10.0
 OFFSET_S, STALL_S, SILENT_S, LATENCY_S = 1.0, 1.0, 2.0, 0.5  # the bounds
@@ -55,9 +55,9 @@ class Found:
 
     @property
     def frozen(self) -> tuple[float, float]:
-        """Start and end of the freeze by the samples: the longest run of those without I/O.
+        """Start and end of the freeze in the samples: their longest sequence without I/O.
 
-        A read of another program is in a short sample of its own, which does not end the run.
+        A read by another program is in a separate short sample, which does not end the sequence.
         """
         runs = [list(run) for is_frozen, run in groupby(self.trial.samples, key=_is_frozen) if is_frozen]
         zeros = [[sample for sample in run if not _ios(sample)] for run in runs]
@@ -66,7 +66,7 @@ class Found:
 
     @property
     def ended_s(self) -> float:
-        """When the trial ended: in a freeze without end, when fio was killed."""
+        """The end of the trial; in a freeze without end, the time at which fio was killed."""
         return self.trial.result.ended_at - self.trial.began
 
     @property
@@ -82,7 +82,7 @@ class Found:
 
     @property
     def invented(self) -> int:
-        """Those whose I/O no device completed. In the others another program read the drive."""
+        """The number of samples with I/O that no device completed. In the others, another program read the drive."""
         return sum(1 for s in self.with_ios if s.device is None or not s.device.read_ios + s.device.write_ios)
 
 
@@ -140,10 +140,10 @@ def figures() -> list[Figure]:
     for text in (*wrong, *verdicts):
         say(f"    {text}")
     return [
-        _count(f"verdicts on {len(found)} steps, ramps and freezes that are wrong", verdicts),
-        _count(f"numbers of {len(found)} trials unlike fio's, or unlike their samples'", wrong),
+        _count(f"wrong verdicts on {len(found)} steps, ramps and freezes", verdicts),
+        _count(f"numbers of {len(found)} trials that differ from fio's, or from the sum of the samples", wrong),
         *_freezes([each for each in found if each.case.freeze_s]),
-        _within("second of a step, from the truth", "s", [
+        _within("error of the time of a step", "s", [
             each.trial.verdict.step_at_s - each.acted_at[0] for each in found if each.case.verdict is Verdict.STEPPED
         ], OFFSET_S),
     ]  # fmt: skip
@@ -163,11 +163,11 @@ def _freezes(found: Sequence[Found]) -> list[Figure]:
     shown = [_p99(each.trial) for each in ended if each.case.limit.iops < FAST.iops]
     return [
         _count(f"freezes with I/O that no drive completed ({disturbed} disturbed, {repeated} repeated)", invented),
-        _within("start of a freeze, from the truth", "s", starts, OFFSET_S),
-        _within("end of a freeze, from the truth", "s", ends, OFFSET_S),
-        _within("length of the stall in the verdict, from the truth", "s", stalls, STALL_S),
-        _within("largest latency, from the length of the freeze", "s", largest, LATENCY_S),
-        _within("stalled_s of a freeze of 75 s, from the truth at its end", "s", silent, SILENT_S),
+        _within("error of the start of a freeze", "s", starts, OFFSET_S),
+        _within("error of the end of a freeze", "s", ends, OFFSET_S),
+        _within("error of the stall's length in the verdict", "s", stalls, STALL_S),
+        _within("largest latency minus the length of the freeze", "s", largest, LATENCY_S),
+        _within("error of stalled_s in a freeze of 75 s", "s", silent, SILENT_S),
         _count(f"p99 of a freeze of 22 s not shown as “{BEYOND}”", [text for text in shown if text != BEYOND]),
     ]
 
@@ -196,7 +196,7 @@ def _measured() -> list[Found]:
 
 
 def _tried(case: Case, free: "SimpleQueue[Drive]") -> Found:
-    """Only another program that reads the drive completes anything in a freeze. Such a trial is repeated, unless it
+    """In a freeze, only another program can complete an I/O by reading the drive. Such a trial is repeated, unless it
     takes too long."""
     drive = free.get()
     try:

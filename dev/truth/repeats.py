@@ -1,4 +1,4 @@
-"""Runs in which nothing differs, measured for real: server, worker, fio and an unlimited loop device.
+"""Measured runs without a real difference: server, worker, fio and an unlimited loop device.
 
 The compared factor is fio's I/O priority: `be/4` is what the kernel gives to a process without one. So the two series
 are the same job, and whatever Compare claims about them is false. All noise is that of this machine.

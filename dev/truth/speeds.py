@@ -14,7 +14,7 @@ from worker.contract.items import Direction, DirectionResult
 from worker.contract.workload import KIB, FioWorkload, IoEngine, Pattern
 
 AT_ONCE, TRIES = 3, 3
-SECONDS = 5  # the throttle gives out I/Os in slices of 0.1 s: over 5 s, one slice more or less is 2 %
+SECONDS = 5  # the throttle permits I/Os in slices of 0.1 s, so one slice more or less is 2 % of 5 s
 WITHIN_PERCENT = 2.5
 PATTERNS = (Pattern.READ, Pattern.WRITE, Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW)
 ENGINES = ((IoEngine.IO_URING, 1), (IoEngine.IO_URING, 16), (IoEngine.LIBAIO, 8), (IoEngine.PSYNC, 1))
@@ -40,12 +40,12 @@ class Case:
 class Found:
     case: Case
     differences: Sequence[str]
-    error_percent: float  # of the speed, from the drive's limit
+    error_percent: float  # of the measured speed, relative to the drive's limit
     tries: int
 
 
 def cases() -> list[Case]:
-    """A mix is limited by its reads alone, so that its known speed is that of the reads."""
+    """For a mix, only reads are limited, so its known speed is that of the reads."""
     return [
         Case(
             FioWorkload(
@@ -68,14 +68,14 @@ def figures() -> list[Figure]:
     errors = [each.error_percent for each in found]
     wrong = [f"{each.case.name}: {text}" for each in found for text in each.differences]
     repeated = sum(each.tries > 1 for each in found)
-    slow = f"speed of {len(found)} drives, from their limit ({repeated} disturbed and repeated)"
+    slow = f"error of the speed of {len(found)} drives ({repeated} disturbed and repeated)"
     slower = [f"{each.case.name}: {each.error_percent:+.1f} %, tried {each.tries} times" for each in found
               if abs(each.error_percent) > WITHIN_PERCENT]  # fmt: skip
     for text in (*wrong, *slower):
         say(f"    {text}")
     return [
-        figure(f"numbers of {len(found)} trials unlike fio's, or unlike their samples'", "", [len(wrong)], "0",
-               met=not wrong),
+        figure(f"numbers of {len(found)} trials that differ from fio's, or from the sum of the samples", "",
+               [len(wrong)], "0", met=not wrong),
         figure(slow, "%", errors, f"<= ±{WITHIN_PERCENT:g}", met=not slower),
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`make truth-statistics`: how often the pages claim what is not so.
+"""`make truth-statistics`: how often the pages claim a difference that does not exist.
 
 Simulates pages where nothing differs (A/A) through the product's own expansion and comparison, under several kinds of
 noise, and counts false claims; then coverage of the intervals, power, and equivalence that is found. Needs no

@@ -1,4 +1,4 @@
-"""One trial of the product's fio engine on a drive of known speed, and whether its numbers are fio's own."""
+"""One trial of the worker's fio engine on a drive of known speed, and a comparison of its numbers with fio's JSON."""
 
 import json
 import tempfile
@@ -63,7 +63,7 @@ def _ignore(_started: StreamStarted) -> None:
 
 
 def differences(trial: Trial) -> list[str]:
-    """What differs from fio's own JSON, and between the samples and the result. Nothing may."""
+    """Differences from fio's own JSON, and between the samples and the result. Any difference is an error."""
     (attachment,) = trial.result.attachments
     (job,) = json.loads(attachment.text)["jobs"]
     found: list[str] = []

@@ -27,7 +27,7 @@ class AmplificationOut(Schema):
 
 
 class DriveWearOut(Schema):
-    """Bytes by four counters.
+    """Bytes written to a drive, by four counters.
 
     `engine_bytes` (of `engines`, by label) is the sum for all `together` drives that the trials wrote to at once.
     """

@@ -55,8 +55,8 @@ def _is_balanced(blocks: Sequence[Sequence[ResultRow]]) -> bool:
 
 
 def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
-    """A percentile is a bucket, and above 17 s only a bound. Other latencies are in whole nanoseconds. Rates count I/Os
-    in whole milliseconds."""
+    """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates.
+    Above 17 s, a percentile is only a lower bound."""
     if metric.column in PERCENTILES:
         return 1.0 if any(metric.of(row) == LAST_BUCKET_NS for row in rows) else BUCKET_WIDTH
     if metric.adds_up:

@@ -51,7 +51,7 @@ def public_keys() -> dict[str, str]:
 
 
 def endorsements() -> tuple[Endorsement, ...]:
-    """The endorsements of the newest keys, also of retired ones: a host that was away follows one after the other."""
+    """The endorsements of the newest keys, including retired ones: a host that was offline follows them in order."""
     rows = ServerKey.objects.exclude(endorsement=None).order_by("-created_at")[:MAX_ENDORSEMENTS]
     return tuple(msgspec.convert(row.endorsement, Endorsement) for row in rows)
 

@@ -142,7 +142,7 @@ class Target(models.Model):
     settings_allowed = models.JSONField(default=list)  # names, "*" for all
     present = models.BooleanField(default=False)
     problem = models.CharField(max_length=2000, blank=True)
-    warnings = models.JSONField(default=list)  # sentences: why its reads may not come from a drive
+    warnings = models.JSONField(default=list)  # sentences: reasons why reads may not come from a drive
     in_policy = models.BooleanField(default=True)  # false once the policy file no longer lists it
 
     class Meta:

@@ -27,7 +27,7 @@ class Factor:
     cost: int = 0
     default: Value = None
     help: str = ""
-    directories_only: bool = False  # without effect on block devices and on files that people named
+    directories_only: bool = False  # affects only directories, not block devices or file targets
     example: str = ""  # levels of a new row in the editor, if there is no default
 
     @property

@@ -1,7 +1,7 @@
-"""Warnings about factors that cannot do anything where a plan runs, shown at the factor. They refuse nothing.
+"""Warnings about factors that have no effect in a plan, shown at the factor. They do not prevent a run.
 
-One table, RULES. A rule holds for a part if it holds at all of its points and on all kinds of target that it runs on.
-The rule about schedulers names the targets that it holds for. Every rule has its source.
+RULES is the table. A rule applies to a part if it applies to all points and all kinds of target of the part. The rule
+about schedulers names the targets concerned. Every rule has its source.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its d
 
 @dataclass(frozen=True)
 class Case:
-    """One part: the levels of its factors with all defaults, and what it runs on."""
+    """One part: the levels of its factors, including defaults, and its targets."""
 
     levels: Mapping[str, tuple[Value, ...]]
     kinds: frozenset[TargetKind]  # as the workload uses them: a layout turns a pool into a device or a directory
@@ -39,7 +39,7 @@ class Case:
 
     @cached_property
     def workloads(self) -> list[Workload]:
-        """Of all its points. Settings do not change a workload; [] if the contract does not allow one."""
+        """The workloads of all points, without settings; [] if the contract does not allow one of them."""
         own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind is FactorKind.WORKLOAD}
         try:
             return [workload_of(point, seed=1) for point in combinations(own)]
@@ -98,7 +98,7 @@ class Rule:
 @dataclass(frozen=True)
 class _PartWarnings:
     part: Part
-    inherited: frozenset[str]  # factors that it takes from all parts
+    inherited: frozenset[str]  # common factors that the part does not override
     varied: frozenset[str]  # factors with several levels
     by_factor: Mapping[str, str]
 
@@ -108,8 +108,9 @@ def factor_warnings(
 ) -> tuple[FieldProblem, ...]:
     """Warnings with their places in the document. Parts with problems are left out.
 
-    Without targets, the kinds that a part names count. A common factor is warned about at its own place if it can do
-    nothing in any part; in single parts only if it varies, because then it repeats their trials for nothing.
+    Without targets, the kinds of target in the part count. A warning about a common factor is shown at that factor if
+    it applies to all parts that use the factor. Otherwise it is shown at the parts concerned, and only if the factor
+    varies: their trials are then repeated without a reason.
     """
     parts = [_in_part(document, part, targets, schedulers or {}) for part in document.parts]
     common = {factor: words for factor in document.common if (words := _in_all(factor, parts))}
@@ -194,50 +195,50 @@ RULES = (
     Rule(
         ("read_ahead_kb", "read_ahead_sectors"),
         lambda case, _: case.only_direct,
-        "only reads through the page cache read ahead, and all I/O here is direct",
+        "it applies only to reads through the page cache, and all I/O here is direct",
         "Linux, mm/readahead.c: read-ahead brings content into the page cache; open(2): O_DIRECT does not use it",
     ),
     Rule(
         _DIRTY,
         lambda case, _: case.writes_no_dirty_pages,
-        "only buffered writes leave dirty pages in memory, and there are none",
-        f"{_VM}: dirty_* say when dirty pages of the page cache are written back",
+        "only buffered writes leave dirty pages in memory, and there are no buffered writes",
+        f"{_VM}: dirty_* define when dirty pages of the page cache are written back",
     ),
     Rule(
         ("wbt_lat_usec",),
         lambda case, _: case.writes_no_dirty_pages,
-        "the kernel throttles only buffered writes and discards, and there are none",
+        "the kernel throttles only buffered writes and discards, and there are no such requests",
         "Linux, block/blk-wbt.c, wbt_should_throttle: direct writes and reads are not throttled",
     ),
     Rule(
         ("write_cache",),
         lambda case, _: case.only_reads,
-        "it decides whether flushes are sent after writes, and there are only reads",
+        "it controls whether the kernel sends flushes after writes, and there are only reads",
         f"{_SYSFS}: write_cache; Documentation/block/writeback_cache_control.rst",
     ),
     Rule(
         ("drive_write_cache", "nvme.write_cache"),
         lambda case, _: case.only_reads,
-        "it is a cache of writes, and there are only reads",
+        "it caches only writes, and there are only reads",
         "ACS-4 and SBC-4: volatile write cache (WCE); NVM Express base specification: feature 06h",
     ),
     Rule(
         ("sync", "fsync_every", "end_fsync"),
         lambda case, _: case.only_reads,
-        "it concerns written data, and there are only reads",
+        "it applies only to written data, and there are only reads",
         _FSYNC,
     ),
     Rule(
         ("buffers",),
         lambda case, _: case.only_reads and not case.in_directories,
         "it is the content of written data, and there are only reads",
-        "fio(1), Buffers and memory; worker.recipes.prefill: only files in directories are written before reads",
+        "fio(1), Buffers and memory; worker.recipes.prefill: only files in directories are prefilled",
     ),
     Rule(
         tuple(DIRECTORIES_ONLY),
         lambda case, _: not case.in_directories,
-        "it concerns only files that Sweetspot creates in a directory",
-        "worker.recipes.prefill: devices and files of other people are never written first",
+        "it applies only to files that Sweetspot creates in a directory",
+        "worker.recipes.prefill: devices and files of other owners are never prefilled",
     ),
     Rule(
         ("drop_caches",),
@@ -248,7 +249,7 @@ RULES = (
     Rule(
         ("scheduler",),
         lambda case, _: bool(_no_scheduler(case)),
-        lambda case, _: f"{', '.join(_no_scheduler(case))} has no other scheduler than none",
+        lambda case, _: f"{', '.join(_no_scheduler(case))} offers only the scheduler none",
         "Linux, Documentation/block/switching-sched.rst: queue/scheduler lists the schedulers that can be set",
     ),
     Rule(
@@ -266,13 +267,13 @@ RULES = (
     Rule(
         ("sync_depth",),
         lambda case, _: _no_depth_to_replace(case),
-        "it concerns I/O engines without a queue (psync) at depths above 1, and there is no such point",
+        "it applies only to I/O engines without a queue (psync) at depths above 1, and there is no such point",
         "docs/decisions/0005-depth-without-a-queue.md",
     ),
     Rule(
         ("io_poll",),
         lambda case, _: "hipri" in case.levels and case.of("hipri") == {False},
-        "only I/Os with polled completions poll, and `hipri` is off",
+        "it applies only to I/O with `hipri`, which is off",
         f"{_SYSFS}: io_poll; fio(1): hipri sets RWF_HIPRI",
     ),
     Rule(

@@ -65,7 +65,7 @@ def applicable(point: Point) -> Point:
 
 
 def on_kind(point: Mapping[str, Value], kind: TargetKind) -> Point:
-    """The point as people see it at a target of this kind: without factors that concern only directories elsewhere.
+    """The point as pages show it for a kind of target: factors that affect only directories are left out for others.
 
     Stored points keep them, so that results of one point on several kinds of target stay comparable.
     """

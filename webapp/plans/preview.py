@@ -31,7 +31,7 @@ class Preview:
     endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
-    factor_warnings: tuple[FieldProblem, ...] = ()  # factors that cannot do anything here
+    factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect
     target_warnings: tuple[str, ...] = ()  # targets whose reads may not come from a drive
 
 

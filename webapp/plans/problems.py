@@ -58,7 +58,7 @@ def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
 
 
 def _unused(document: PlanDocument) -> list[FieldProblem]:
-    """Common factors that belong to engines, but to the engine of no part."""
+    """Common factors that belong to an engine that no part uses."""
     used = {engine_name(document.common | part.factors) for part in document.parts}
     by_engine = {name: {factor.name for factor in engine.FACTORS} for name, engine in ENGINES.items()}
     silent = set[str]().union(*by_engine.values()).difference(*(by_engine[name] for name in used))

@@ -31,7 +31,7 @@ from scipy.special import stdtrit
 MIN_SECONDS, MIN_IOS_PER_S = 10, 20
 MAX_SECONDS = 1_000_000  # of a series that is judged
 NEAR_ZERO, STALL_S = 0.05, 2
-SHORT_S = 0.1  # by which two samples may be shorter than 2 s
+SHORT_S = 0.1  # two samples may be shorter than 2 s by this much
 STEP, STEP_EXPLAINS, STEP_ERRORS, MIN_LEVEL_S = 0.20, 0.5, 5.0, 3
 DRIFT, SIGNIFICANT = 0.10, 0.003
 BURSTS = 0.20

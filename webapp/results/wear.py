@@ -64,7 +64,7 @@ class Amplification:
 
 @dataclass(frozen=True)
 class DriveWear:
-    """Of one drive. `engine_bytes` are of all `together` drives that the trials wrote to at once."""
+    """Bytes written to one drive. `engine_bytes` is the sum for all `together` drives written to at once."""
 
     host: str
     device: str

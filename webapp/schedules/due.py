@@ -90,7 +90,7 @@ def _was_down(schedule: Schedule, since: datetime, now: datetime, **more: bool) 
 
 @transaction.atomic
 def realign(now: datetime) -> None:
-    """Compute the next due times again: the clock was ahead, so due times may be too far in the future."""
+    """Compute the next due times again after the clock was set back: they may be too far in the future."""
     lock_schedules()
     for schedule in Schedule.objects.filter(enabled=True, next_due_at__isnull=False):
         upcoming = next(due_after(schedule, now), None)
@@ -143,7 +143,7 @@ def make_occurrences_due(schedule: Schedule, now: datetime) -> None:
 
 
 def turn_off(schedule: Schedule, reason: Reason, *, now: datetime) -> None:
-    """Stop being due; waiting occurrences become missed. The caller saves `enabled` and `next_due_at`."""
+    """Clear the next due time and mark waiting occurrences as missed. The caller saves `enabled` and `next_due_at`."""
     make_occurrences_due(schedule, now)
     schedule.enabled, schedule.next_due_at = False, None
     miss_waiting(schedule, reason, now=now)

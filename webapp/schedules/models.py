@@ -170,7 +170,7 @@ class Occurrence(models.Model):
     host = models.ForeignKey(Host, on_delete=models.PROTECT, null=True, related_name="+")  # of a group
     # The person who made it due by hand; this person also starts the run.
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    # When it became startable; null while it waits for the previous host of the group.
+    # When it could first start; null while it waits for the previous host of the group.
     ready_at = models.DateTimeField(null=True)
     state = models.CharField(max_length=7, choices=OccurrenceState.choices, default=OccurrenceState.WAITING)
     tried_at = models.DateTimeField(

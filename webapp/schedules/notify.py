@@ -47,7 +47,7 @@ def notify_late(occurrence: Occurrence, deadline: datetime) -> None:
 
 
 def notify_switched_off(schedule: Schedule, reason: str, *, now: datetime) -> None:
-    """Tell subscribers of missed starts that no more due times follow although nobody switched it off."""
+    """Notify subscribers of missed starts that the schedule has no more due times although nobody switched it off."""
     announce(
         event=Event.MISSED,
         plan=schedule.version.plan,

@@ -27,7 +27,7 @@ def levels(point: Point, names: Iterable[str]) -> list[str]:
 
 
 def in_words(point: Point, names: Iterable[str] = ()) -> str:
-    """The named factors of a point in one line; by default those that its engine names it by (`NAMED_BY`)."""
+    """The given factors of a point in one line; by default the factors in `NAMED_BY` of its engine."""
     texts = engine_of(point).NAMED_BY
     main = [name for name, text in texts.items() if not _is_one(text, point.get(name))]
     named = [name for name in names or main if name in point]
@@ -35,14 +35,14 @@ def in_words(point: Point, names: Iterable[str] = ()) -> str:
 
 
 def _short(factor: str, value: object, text: str | None) -> str:
-    """Without a text of the engine, with the label: `none` or `128 KiB` alone would be ambiguous."""
+    """If the engine has no text, the label is shown too: `none` or `128 KiB` alone would be ambiguous."""
     if text is None:
         return f"{label(factor)} {level(factor, value)}"
     return (text.removesuffix("s") if _is_one(text, value) else text).format(level(factor, value))
 
 
 def _is_one(text: str, value: object) -> bool:
-    """Whether the text counts something, and there is one."""
+    """Whether the text is a count and its level is 1."""
     return text.endswith("s") and value == 1
 
 

@@ -176,7 +176,7 @@ def test_pages_of_a_run_open_whatever_its_host_reports(admin: Client, item: Item
             end_attempt(attempt)
 
 
-def test_a_trial_shows_sensors_of_which_no_two_cores_have_the_same(admin: Client) -> None:
+def test_a_trial_shows_cores_with_different_sensors(admin: Client) -> None:
     host, _ = a_host_with_token("storage1")
     run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1)
     attempt = start_trial(run.trials.get(index=0))

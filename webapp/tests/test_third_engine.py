@@ -148,4 +148,4 @@ def test_it_is_ordered_measured_and_shown(target: Target) -> None:
     assert "metric=latency_p99" in client.get(f"/compare/?run={run.number}")["Location"]
     hosts = client.get("/hosts/").content.decode()
     assert "Nap 9.1" in hosts
-    assert "fio is not installed there" in hosts
+    assert "fio is not installed on this host" in hosts

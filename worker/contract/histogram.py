@@ -3,8 +3,8 @@
 fio's buckets are at most 1/64 wide relative to their value, so any quantile read
 from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
 
-fio's last bucket has no upper bound: it holds everything above 17.05 s. A percentile there is known to be more than
-17 s, and not more than the largest latency, which fio tells exactly. It is shown as "> 17 s".
+fio's last bucket has no upper bound: it contains all latencies above 17.05 s. A percentile in it is between 17 s and
+the largest latency, which fio reports exactly. It is shown as "> 17 s".
 """
 
 import math

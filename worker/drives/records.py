@@ -28,7 +28,7 @@ class Drives:
         return state_now(record, self._count_again(name, record))
 
     def is_purged(self, name: str) -> bool:
-        """Whether a whole device is known to be purged. The drive is not asked, so not after a restart of the host."""
+        """Whether a whole device is known to be purged. Unknown after a restart of the host: the drive is not asked."""
         record = self._read(name)
         return state_now(record, read_drive_counters(name, ask_drive=False)) is DriveState.PURGED
 

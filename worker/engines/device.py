@@ -27,14 +27,14 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
-    """None where there is no such device, its name is unknown, or it does not count (its iostats are off)."""
+    """None if the device does not exist, its name is unknown, or it does not count (its iostats are off)."""
     if not device:
         return None
     try:
         if (sys_block / device / "queue" / "iostats").read_text().strip() == "0":
-            return None  # the counters stand still, which would read as a device without any work
+            return None  # the counters do not change, which would look like an idle device
     except OSError:
-        pass  # no queue of its own: a partition
+        pass  # a partition has no queue
     try:
         return counters_in((sys_block / device / "stat").read_bytes())
     except OSError:
@@ -42,7 +42,7 @@ def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
 
 
 def counters_in(stat: bytes) -> Counters | None:
-    """From the content of a `stat` that was read now; None where there is none: the device is gone."""
+    """From the content of a `stat` that was read now; None if it is empty, because the device was removed."""
     fields = [int(word) for word in stat.split()]
     if len(fields) < 11:
         return None
@@ -55,15 +55,16 @@ Counted = tuple[Counters | None, ...]  # of several devices
 
 
 def has_counted_nothing(before: Counted, after: Counted) -> bool:
-    """Whether no I/O was completed in between; False where a device does not count."""
+    """Whether no I/O was completed in between; False if a device does not count."""
     counted = [_completed(*each) for each in zip(before, after, strict=True)]
     return bool(counted) and all(ios == 0 for ios in counted)
 
 
 def is_frozen(before: Counted, after: Counted) -> bool:
-    """Whether the devices completed less than an I/O per second in between, though I/O is in flight at the end.
+    """Whether I/O is in flight at the end, but the devices completed at most one I/O per second in between.
 
-    Not exactly nothing: the kernel and other programs may read elsewhere on a drive that does not answer the engine.
+    The limit is not zero, because the kernel and other programs may read other parts of a drive that does not answer
+    the engine.
     """
     is_busy = any(each is not None and each.in_flight > 0 for each in after)
     return is_busy and all(_completes_little(*each) for each in zip(before, after, strict=True))

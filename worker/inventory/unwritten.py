@@ -1,8 +1,8 @@
 """Unwritten parts of a file: holes, and extents that are allocated but were never written.
 
-The file system answers reads of such parts with zeros from memory and never asks the drive. Not found here: extents
-that are compressed, shared with other files, or stored inside the inode; the device's counters show those after a
-trial.
+The file system answers reads of such parts with zeros from memory and does not read the drive. This module does not
+find extents that are compressed, shared with other files, or stored inside the inode. After a trial, the device's
+counters show reads of such extents.
 
 Sources: Documentation/filesystems/fiemap.rst and include/uapi/linux/fiemap.h of the Linux kernel; lseek(2).
 """
@@ -55,7 +55,7 @@ def _extents(fd: int, start: int, length: int) -> list[tuple[int, int, int]]:
 
 
 def _written_by_seeking(fd: int, length: int) -> int:
-    """For file systems without FIEMAP (tmpfs, NFS, ZFS). One that knows no holes reports the whole file as data."""
+    """For file systems without FIEMAP (tmpfs, NFS, ZFS). Those without holes report the whole file as data."""
     written = start = 0
     while start < length:
         try:

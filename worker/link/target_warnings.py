@@ -1,4 +1,4 @@
-"""Warnings about a target that can be known before a trial: its reads would not come from a drive, or not only."""
+"""Warnings about a target before a trial: some or all of its reads would not come from a drive."""
 
 import os
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lus
 
 
 def target_warnings(entry: PolicyEntry, device: str, drives: Drives | None = None) -> tuple[str, ...]:
-    """Sentences about a target that is present; () if there is no doubt.
+    """Sentences about a target that is present; () without warnings.
 
-    `device`: kernel name of the block device that it is or lies on. Without `drives`, its state is unknown.
+    `device`: kernel name of its block device. `drives` has the state of drives; without it, the state is unknown.
     """
     found = [*_devices(device), *_unwritten_loops(device)]
     with suppress(OSError, ValueError):
@@ -61,13 +61,13 @@ def _devices(name: str) -> Iterator[str]:
 def _no_drive(name: str) -> str:
     kind = sysfs.kind(name)
     if kind == "zram":
-        return "zram, compressed memory and not a drive"
+        return "zram, which is compressed memory and not a drive"
     if kind == "ram":
         return "a RAM disk, which is memory and not a drive"
     if name.startswith("nullb"):
         return "a null_blk device, which stores nothing"
     if sysfs.model(name).endswith("scsi_debug"):
-        return "emulated by scsi_debug in memory and not a drive"
+        return "a scsi_debug device, which is memory and not a drive"
     return ""
 
 

@@ -9,7 +9,7 @@ from worker.inventory.unwritten import unwritten_bytes, unwritten_words
 from worker.open_target import OpenTarget
 from worker.recipes.names import target_names
 
-MAX_SHARE = 0.01  # of a file: fewer unwritten bytes change a result by less than its repeats differ
+MAX_SHARE = 0.01  # of a file; the effect of fewer unwritten bytes is smaller than the difference between repeats
 _AFTER_PREFILL = (
     "It was written completely, so another program emptied it, or its file system does not store zeroes. Remove it."
 )

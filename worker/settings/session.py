@@ -144,7 +144,7 @@ def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: li
 
 
 def _is_own(kept: Baseline | None, request: WantedSetting) -> bool:
-    """True if the host's own value is requested again: it is restored with all that its change disturbed."""
+    """True if the host's original value is requested: it is restored, with all values that its change affected."""
     return kept is not None and request.setting.shown(kept.before) == request.value
 
 

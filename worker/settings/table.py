@@ -45,7 +45,7 @@ The settings `controller.…` belong to a virtual drive of a RAID controller. Th
 controller's tool ([controllers.md](controllers.md)). storcli and perccli set all four; MegaCli also sets adaptive
 read-ahead; ssacli and areca-cli set only the write cache. A controller with a bad, charging or learning battery writes
 through although write back is configured. A trial that requested write back then fails with `setting_clamped`, and its
-settings show both values: asked `write back`, observed `write through (set to write back)`. The worker restores the
+settings show both values: requested `write back`, observed `write through (set to write back)`. The worker restores the
 configured value, including MegaCli's separate mode for a bad battery. It does not change a value that the tool could
 not restore.
 

@@ -108,7 +108,7 @@ def test_it_says_hello_with_its_targets(shared: Bench) -> None:
     assert "psync" in fio.features
 
 
-def test_it_runs_a_trial_and_tells_its_story_in_order(shared: Bench) -> None:
+def test_it_runs_a_trial_and_reports_its_items_in_order(shared: Bench) -> None:
     attempt = shared.send(trial(shared, runtime_s=2))
     assert shared.peer.wait_end(attempt).outcome is Outcome.DONE, shared.log_text()
     items = shared.peer.items(attempt)
@@ -307,7 +307,7 @@ def test_it_stops_an_attempt_that_the_server_gave_up(shared: Bench, folder: Path
     assert shared.peer.wait_end(shared.send(trial(shared))).outcome is Outcome.DONE
 
 
-def test_it_looks_again_on_request_and_closes_a_run_without_changes(shared: Bench) -> None:
+def test_it_repeats_the_inventory_on_request_and_closes_a_run_without_changes(shared: Bench) -> None:
     seen = len(shared.peer.hellos)
     assert shared.peer.wait_end(shared.send(InventoryOrder(**shared.head()))).outcome is Outcome.DONE
     assert len(shared.peer.hellos) > seen
@@ -315,7 +315,7 @@ def test_it_looks_again_on_request_and_closes_a_run_without_changes(shared: Benc
     assert shared.peer.wait_end(closed).outcome is Outcome.DONE
 
 
-def test_it_tells_of_a_changed_policy(shared: Bench, tmp_path: Path) -> None:
+def test_it_reports_a_changed_policy(shared: Bench, tmp_path: Path) -> None:
     seen = len(shared.peer.hellos)
     before = shared.paths.policy.read_text()
     shared.paths.policy.write_text(before + POLICY.format(path=tmp_path).replace("scratch", "second"))
@@ -369,7 +369,7 @@ def test_it_reports_a_trial_during_which_it_was_killed_once(own: Bench, folder: 
     assert len(of(own.peer.items(order.attempt), Finished)) == 1
 
 
-def test_it_ends_its_trial_in_words_when_it_is_stopped(own: Bench, folder: Path) -> None:
+def test_a_stopped_worker_ends_its_trial_with_a_reason(own: Bench, folder: Path) -> None:
     order = trial(own, runtime_s=60)
     own.send(order)
     await_sample(own, order.attempt)
@@ -401,7 +401,7 @@ def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, fold
         bench.redis.execute_command("ACL", "DELUSER", user)  # type: ignore[no-untyped-call]
 
 
-def test_an_order_whose_row_is_damaged_is_set_aside_and_never_carried_out(own: Bench) -> None:
+def test_an_order_with_a_damaged_row_is_never_executed(own: Bench) -> None:
     """Its row could not be found again under the attempt of the order, so the order would never be finished."""
     order = trial(own)
     assert own.stop() == 0

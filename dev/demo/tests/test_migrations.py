@@ -7,7 +7,7 @@ from dev.demo.migrations import FILE, refuse_other_tables
 from dev.stack.state import State
 
 
-def test_data_of_changed_migrations_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_data_of_changed_migrations_are_refused_with_instructions(tmp_path: Path) -> None:
     state = State(tmp_path)
     refuse_other_tables(state)
     refuse_other_tables(state)

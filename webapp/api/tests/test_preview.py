@@ -35,7 +35,7 @@ def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host)
     assert operator("get", "hosts/a")[1]["targets"][0]["warnings"] == ["nvme0n1 was purged."]
 
 
-def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> None:
+def test_a_preview_lists_the_drives_that_must_be_armed(operator: Caller, host: Host) -> None:
     a_drive(host, "nvme0", serial="SN1")
     parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]
     operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
@@ -45,7 +45,7 @@ def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> No
     assert operator("post", "runs", {"plan": "w", "targets": ["a/nvme0"], "armed_serials": ["SN1"]})[0] == 201
 
 
-def test_a_preview_says_what_is_expected_by_earlier_results(operator: Caller, lab: Lab) -> None:
+def test_a_preview_shows_the_bytes_expected_from_earlier_results(operator: Caller, lab: Lab) -> None:
     lab.measure(1000.0, 2000.0, direction="write", pattern="randwrite")
     plan = DOCUMENT | {"repeats": 1, "parts": [{"name": "a", "factors": {"pattern": "randwrite"}}]}
     operator("post", "plans", {"document": plan, "slug": "w"})

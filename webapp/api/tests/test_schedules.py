@@ -62,7 +62,9 @@ def send(client: Client, method: str, path: str, content: object = None) -> tupl
     return answer.status_code, answer.json() if answer.content else None
 
 
-def test_a_schedule_is_made_read_changed_and_deleted(client: Client, version: PlanVersion, target: Target) -> None:
+def test_a_schedule_can_be_created_read_changed_and_deleted(
+    client: Client, version: PlanVersion, target: Target
+) -> None:
     window = {"days": [0, 1, 2, 3, 4], "opens": "22:00:00", "closes": "06:00:00"}
     status, made = send(client, "POST", "", body(version, target, window=window, priority="high", deadline_s=28800))
     assert status == 201
@@ -96,7 +98,7 @@ def test_a_schedule_is_made_read_changed_and_deleted(client: Client, version: Pl
         ({"deadline_s": 10**30}, "limit_refused"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_made(
+def test_an_invalid_schedule_is_refused_and_not_created(
     client: Client, version: PlanVersion, target: Target, changes: dict[str, Any], code: str
 ) -> None:
     status, said = send(client, "POST", "", body(version, target, **changes))
@@ -119,7 +121,7 @@ def test_a_preview_is_refused_as_saving_is(client: Client, version: PlanVersion,
     assert send(client, "POST", "/preview", wrong)[1]["code"] == "targets_refused"
 
 
-def test_what_became_of_each_due_time_can_be_read(client: Client, at_noon: Clock, target: Target, person: User) -> None:
+def test_the_outcome_of_each_due_time_can_be_read(client: Client, at_noon: Clock, target: Target, person: User) -> None:
     schedule = a_schedule(person, targets=[target])
     at_noon.to(NOON + timedelta(hours=9))
     at_noon.away = {target.host.slug}

@@ -18,7 +18,7 @@ from worker.contract.histogram import LAST_BUCKET_NS
 pytestmark = pytest.mark.django_db
 
 
-def test_it_summarises_repeats_and_holds_them_against_the_baseline(lab: Lab) -> None:
+def test_it_summarises_repeats_and_compares_them_with_the_baseline(lab: Lab) -> None:
     measure_engines(lab)
     made = compare(ENGINES)
     assert [(level.text, level.number) for level in made.levels] == [("1", 1.0), ("32", 32.0)]
@@ -50,7 +50,7 @@ def test_any_series_can_be_the_baseline(lab: Lab) -> None:
     assert "Use io_uring, psync." in caught.value.message
 
 
-def test_a_panel_factor_makes_charts_that_have_levels_and_baseline_in_common(lab: Lab) -> None:
+def test_all_charts_of_a_factor_share_levels_and_baseline(lab: Lab) -> None:
     measure_engines(lab)
     lab.measure(50.0, 51.0, pattern="randwrite", direction="write", iodepth=1)
     made = compare(CompareQuery("iodepth", ("ioengine",), panel="pattern"))
@@ -73,7 +73,7 @@ def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> N
     assert "2 results are left out: too few I/Os for p99.9 latency." in made.notes
 
 
-def test_percentiles_above_17_s_are_not_said_to_be_equal(lab: Lab) -> None:
+def test_percentiles_above_17_s_are_not_called_equal(lab: Lab) -> None:
     """fio's histogram ends there: one may be 18 s and the other 60 s."""
     for ioengine in ("io_uring", "psync"):
         for result in lab.measure(10.0, 10.0, 10.0, 10.0, ioengine=ioengine):
@@ -123,7 +123,7 @@ def test_a_query_is_read_from_an_address() -> None:
         ([("x", "iodepth"), ("series", "ioengine,numjobs,direct,sync")], "compare_too_many"),
     ],
 )
-def test_a_query_that_makes_no_sense_is_refused_in_words(pairs: list[tuple[str, str]], code: str) -> None:
+def test_an_invalid_query_is_refused_with_a_message(pairs: list[tuple[str, str]], code: str) -> None:
     with pytest.raises(CompareRefused) as caught:
         read_query(pairs)
     assert caught.value.code == code
@@ -131,7 +131,7 @@ def test_a_query_that_makes_no_sense_is_refused_in_words(pairs: list[tuple[str, 
         read_query([("x", "iodepth"), ("colour", "red")])
 
 
-def test_drives_models_and_repeats_can_be_told_apart(lab: Lab) -> None:
+def test_drives_models_and_repeats_can_be_series(lab: Lab) -> None:
     other = a_target(a_host("b"), "scratch", model="FAST", serial="S2")
     lab.measure(10.0, 11.0)
     lab.measure(20.0, 21.0, target=other)
@@ -163,7 +163,7 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     ]
 
 
-def test_a_factor_that_is_to_be_in_two_places_is_refused_in_words() -> None:
+def test_a_factor_in_two_dimensions_is_refused_with_a_message() -> None:
     with pytest.raises(CompareRefused, match="Queue depth is chosen for both the x axis and charts"):
         read_query([("x", "iodepth"), ("panel", "iodepth")])
 

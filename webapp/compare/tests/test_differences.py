@@ -10,7 +10,7 @@ from webapp.tests.factories.results import FACTS, Lab
 pytestmark = pytest.mark.django_db
 
 
-def test_what_varies_inside_a_point_is_pooled_and_said(lab: Lab) -> None:
+def test_a_factor_that_varies_inside_a_point_is_pooled_and_reported(lab: Lab) -> None:
     for engine in ("io_uring", "psync"):
         lab.measure(10.0, 11.0, ioengine=engine, numjobs=1)
         lab.measure(40.0, 41.0, ioengine=engine, numjobs=4)
@@ -40,7 +40,7 @@ def test_that_one_pattern_reads_and_the_other_writes_follows_from_comparing_patt
     assert (DifferenceKind.CONFOUNDED, "direction") in {(d.kind, d.name) for d in compare(patterns).differs}
 
 
-def test_what_differs_between_series_confounds_them(lab: Lab) -> None:
+def test_a_fact_that_differs_between_series_is_a_confounder(lab: Lab) -> None:
     lab.measure(10.0, 11.0, numjobs=1)
     lab.measure(40.0, 41.0, ioengine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
     made = compare(ENGINES)
@@ -59,7 +59,7 @@ def test_the_compared_setting_as_observed_does_not_confound(lab: Lab) -> None:
     assert made.single_factor
 
 
-def test_what_the_kernel_sets_along_with_the_compared_setting_is_said_and_does_not_confound(lab: Lab) -> None:
+def test_a_setting_that_the_kernel_changes_with_the_compared_one_is_reported_but_no_confounder(lab: Lab) -> None:
     lab.measure(10.0, 11.0, scheduler="none", facts=FACTS | {"device.loop0.nr_requests": "128"})
     lab.measure(20.0, 21.0, scheduler="bfq", facts=FACTS | {"device.loop0.nr_requests": "256"})
     made = compare(CompareQuery("iodepth", ("scheduler",)))
@@ -72,7 +72,7 @@ def test_what_the_kernel_sets_along_with_the_compared_setting_is_said_and_does_n
     assert made.differs[0].kind is DifferenceKind.ALONG_X
 
 
-def test_layouts_are_compared_like_any_factor_and_what_they_make_of_the_drives_follows(lab: Lab) -> None:
+def test_facts_that_follow_from_a_compared_layout_are_no_confounders(lab: Lab) -> None:
     made = {"xfs": ("single / xfs", "xfs", "128"), "btrfs": ("2 drives / btrfs", "btrfs", "4096")}
     for line, kind, ahead in made.values():
         facts = FACTS | {"stream.0.file_system": kind, "device.loop0.read_ahead_kb": ahead, "layout": line}
@@ -93,7 +93,7 @@ def test_firmware_that_changed_between_runs_confounds(lab: Lab) -> None:
     assert [d.name for d in compare(ENGINES).differs] == ["run", "device.firmware"]
 
 
-def test_what_follows_x_in_every_series_is_said_and_does_not_confound(lab: Lab) -> None:
+def test_a_fact_that_follows_x_in_every_series_is_reported_but_no_confounder(lab: Lab) -> None:
     for engine in ("io_uring", "psync"):
         lab.measure(10.0, 11.0, ioengine=engine, iodepth=1, numjobs=1)
         lab.measure(40.0, 41.0, ioengine=engine, iodepth=2, numjobs=2)
@@ -102,7 +102,7 @@ def test_what_follows_x_in_every_series_is_said_and_does_not_confound(lab: Lab) 
     assert made.single_factor
 
 
-def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_not_alike(lab: Lab) -> None:
+def test_repeats_may_be_in_several_runs_but_different_runs_of_series_are_a_difference(lab: Lab) -> None:
     second = Lab(lab.target, number=2)
     lab.measure(10.0)
     second.measure(11.0)
@@ -130,7 +130,7 @@ def test_two_factors_together_are_no_single_factor(lab: Lab) -> None:
     assert made.verdict == "Series differ in I/O engine and I/O scheduler together."
 
 
-def test_a_fact_of_the_configuration_can_be_what_is_compared(lab: Lab) -> None:
+def test_facts_of_the_configuration_can_be_compared(lab: Lab) -> None:
     lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})
     lab.measure(20.0, 21.0, facts=FACTS | {"device.nvme0n1.firmware": "B"})
     made = compare(CompareQuery("iodepth", ("fact.device.firmware",)))

@@ -75,12 +75,12 @@ def test_of_very_many_buckets_each_that_is_kept_is_exact(lab: Lab) -> None:
     assert all(share == pytest.approx(ns / 1000) for ns, share in zip(made.cdf_ns, made.cdf_shares, strict=True))
 
 
-def test_what_has_no_histogram_is_left_out(lab: Lab) -> None:
+def test_results_without_a_histogram_are_left_out(lab: Lab) -> None:
     lab.measure(10.0)
     assert distributions(chart_point(select(ENGINES))) == ()
 
 
-def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: Lab) -> None:
+def test_the_default_point_is_the_last_one_with_the_most_series(lab: Lab) -> None:
     for depth in (1, 8, 32):
         lab.measure(10.0, iodepth=depth)
     for depth in (1, 8):
@@ -104,7 +104,7 @@ def samples(result: Result, ios: dict[int, int], length_ms: int = 1000, directio
     )  # fmt: skip
 
 
-def test_trials_begin_together_and_their_mean_is_of_what_there_is(
+def test_trials_are_aligned_at_their_start_and_the_mean_uses_existing_values(
     lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     first, second = lab.measure(10.0, 11.0)
@@ -134,7 +134,7 @@ def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
     }  # fmt: skip
 
 
-def test_what_a_second_does_not_hold_is_stood_in_for_by_name(lab: Lab) -> None:
+def test_a_metric_without_samples_is_replaced_and_the_replacement_is_named(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
     samples(result, {1: 7})
     made = time_lines(chart_point(select(ENGINES)), "latency_p95")
@@ -152,7 +152,7 @@ def test_of_long_trials_rates_are_averaged_and_of_percentiles_the_worst_is_kept(
     assert worst.series[0].mean[:2] == (20.0, 40.0)
 
 
-def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_seconds_are_refused_with_a_message(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     (result,) = lab.measure(10.0)
     samples(result, dict.fromkeys(range(1, 6), 1))
     monkeypatch.setattr("webapp.compare.timeline.MAX_SAMPLES", 4)

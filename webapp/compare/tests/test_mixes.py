@@ -31,7 +31,7 @@ def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: La
     )
 
 
-def test_one_direction_of_a_mix_can_be_chosen_and_all_can_be_told_apart(lab: Lab) -> None:
+def test_one_direction_of_a_mix_can_be_chosen_and_directions_can_be_series(lab: Lab) -> None:
     measure_mix(lab, 700.0, 300.0)
     writes = compare(read_query([("x", "iodepth"), ("direction", "write")]))
     assert [panel.series[0].cells[0].summary.values for panel in writes.panels] == [(300.0,)]

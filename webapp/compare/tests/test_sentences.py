@@ -11,7 +11,7 @@ from webapp.tests.factories.results import Lab
 pytestmark = pytest.mark.django_db
 
 
-def test_it_says_what_the_numbers_say(lab: Lab) -> None:
+def test_its_sentences_agree_with_the_numbers(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(62.0, 62.0, 62.0, ioengine="psync")
     alternate(lab.run)
@@ -20,7 +20,7 @@ def test_it_says_what_the_numbers_say(lab: Lab) -> None:
     assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in I/O engine alone.")
 
 
-def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None:
+def test_several_points_are_summarised_by_average_and_range(lab: Lab) -> None:
     measure_engines(lab)
     said = sentence(compare(ENGINES))
     assert said == (
@@ -28,7 +28,7 @@ def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None
     )
 
 
-def test_no_difference_is_said_only_if_the_whole_interval_is_inside_the_margin(lab: Lab) -> None:
+def test_no_difference_is_claimed_only_if_the_whole_interval_is_inside_the_margin(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(101.0, 100.0, 100.0, ioengine="psync")
     alternate(lab.run)
@@ -46,14 +46,14 @@ def test_no_difference_is_said_only_if_the_whole_interval_is_inside_the_margin(l
     )
 
 
-def test_a_difference_inside_the_margin_says_so(lab: Lab) -> None:
+def test_a_difference_inside_the_margin_is_reported_as_such(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(101.0, 102.1, 103.0, ioengine="psync")
     alternate(lab.run)
     assert sentence(compare(ENGINES)).endswith(", n = 3), within ±5 %.")
 
 
-def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: Lab) -> None:
+def test_repeats_with_a_wide_interval_do_not_show_no_difference(lab: Lab) -> None:
     lab.measure(40.0, 100.0, 160.0)
     lab.measure(101.0, 50.0, 152.0, ioengine="psync")
     said = sentence(compare(ENGINES))
@@ -61,7 +61,7 @@ def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: L
     assert "no difference" not in said
 
 
-def test_a_series_that_always_ran_after_the_other_may_have_drifted(lab: Lab) -> None:
+def test_a_series_that_always_ran_last_may_have_drifted(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(62.0, 62.0, 62.0, ioengine="psync")
     made = compare(ENGINES)
@@ -136,7 +136,7 @@ def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
 
 
-def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range(lab: Lab) -> None:
+def test_several_points_measured_once_are_summarised_by_mean_and_range(lab: Lab) -> None:
     for depth, psync in ((1, 200.0), (2, 400.0), (4, 800.0)):
         lab.measure(100.0, iodepth=depth)
         lab.measure(psync, iodepth=depth, ioengine="psync")
@@ -144,7 +144,7 @@ def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range
     assert said == "psync against io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points."
 
 
-def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
+def test_one_repeat_gives_no_interval(lab: Lab) -> None:
     lab.measure(100.0)
     lab.measure(150.0, ioengine="psync")
     made = compare(ENGINES)

@@ -1,4 +1,4 @@
-"""Finds the drives under block devices, in time linear in the inventory, whatever a host reports."""
+"""Finds the drives under block devices. The time is linear in the size of any inventory."""
 
 from worker.contract.inventory import BlockDevice, Inventory
 
@@ -19,7 +19,7 @@ class DrivesUnder:
         self._steps_left = MAX_STEPS
 
     def of(self, name: str) -> list[BlockDevice]:
-        """Each once; the device itself if it lies on nothing; [] if the host has none of this name. Raises TooLarge."""
+        """Each drive once; the device itself if no device is below it; [] if the device is unknown. Raises TooLarge."""
         if name not in self._known:
             self._known[name] = self._walk(name)
         self._step(len(self._known[name]))

@@ -1,4 +1,4 @@
-"""Thins old inventories: of each host the first of a day is kept, all of the last KEPT_DAYS, and the newest."""
+"""Thins old inventories: keeps the first of each day, all of the last KEPT_DAYS, and the newest, for each host."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ KEPT_DAYS = 30
 
 
 def thin_inventories() -> int:
-    """The number of inventories deleted. Contents that no inventory has any more are deleted too."""
+    """Return the number of deleted inventories. Contents without an inventory are deleted too."""
     old = HostInventory.objects.filter(taken_at__lt=timezone.now() - timedelta(days=KEPT_DAYS))
     by_day = old.order_by("host_id", "taken_at__date", "taken_at", "pk").distinct("host_id", "taken_at__date")
     newer = HostInventory.objects.filter(host=OuterRef("host"), taken_at__gt=OuterRef("taken_at"))

@@ -49,7 +49,7 @@ def an_admitted_host() -> tuple[Host, redis.Redis]:
 # ---- what a host may do
 
 
-def test_it_takes_what_lies_in_its_own_queue() -> None:
+def test_a_host_reads_its_own_queue() -> None:
     host, own = an_admitted_host()
     queue = queue_name(str(host.pk))
     with redis_client() as server:
@@ -288,7 +288,7 @@ def test_it_finds_nothing_open_in_the_private_stack() -> None:
     assert broker.problems() == []
 
 
-def test_it_says_what_is_open_in_redis(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_reports_insecure_settings_of_redis(capsys: pytest.CaptureFixture[str]) -> None:
     with redis_client() as server:
         server.acl_setuser("default", enabled=True)
         try:

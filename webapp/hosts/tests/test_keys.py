@@ -25,7 +25,7 @@ def trusted() -> dict[str, bytes]:
 
 
 @pytest.mark.django_db
-def test_it_signs_what_workers_that_trust_it_accept() -> None:
+def test_workers_that_trust_the_key_accept_its_signature() -> None:
     name, private = signing_key()
     assert set(trusted()) == {name}
     assert unseal(seal(ORDER, private), host="h", public_keys=trusted(), now=1.0) == ORDER
@@ -60,7 +60,7 @@ def test_it_signs_with_the_newest_and_trusts_all_that_are_not_retired() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_makes_one_key_when_several_processes_need_the_first() -> None:
+def test_several_processes_create_only_one_first_key() -> None:
     found = at_once(*[signing_key] * 4)
     assert len(set(map(str, found))) == 1
     assert ServerKey.objects.count() == 1

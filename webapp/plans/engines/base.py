@@ -1,4 +1,4 @@
-"""The interface of an engine in plans: its factors, what they do to points and workloads, and their texts."""
+"""The interface of an engine in plans: its factors, their effect on points and workloads, and their texts."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -25,7 +25,7 @@ class PlanEngine(Protocol):
 
     @property
     def DEFAULT_METRIC(self) -> str:  # noqa: N802
-        """That of its recipe."""
+        """The default metric of its recipe."""
         ...
 
     @property
@@ -35,22 +35,22 @@ class PlanEngine(Protocol):
 
     @property
     def REQUIRED(self) -> str:  # noqa: N802
-        """The factor that a part must name; it has an example."""
+        """The factor that every part must have; it has an example."""
         ...
 
     @property
     def ALTERNATIVES(self) -> tuple[tuple[str, str], ...]:  # noqa: N802
-        """Pairs of factors: if a part names one, the other does not apply. The first one may have a default."""
+        """Pairs of factors that exclude each other. The first of a pair may have a default."""
         ...
 
     @property
     def SILENT_BY(self) -> str:  # noqa: N802
-        """The factor whose level decides which others have no effect; "" if all always have one."""
+        """The factor whose level decides which other factors have no effect; "" if there is no such factor."""
         ...
 
     @property
     def CHART_BY(self) -> str:  # noqa: N802
-        """The factor with one chart per level in a comparison; "" for one chart."""
+        """The factor that has one chart per level in a comparison; "" for a single chart."""
         ...
 
     @property
@@ -60,13 +60,13 @@ class PlanEngine(Protocol):
 
     @property
     def NAMED_BY(self) -> Mapping[str, str]:  # noqa: N802
-        """Factors in the name of a point, with their text; {} is the level. A text in the plural is a count: 1 is
-        singular, and left out of the name."""
+        """The factors in the name of a point, with their text; {} is the level. A text in the plural is a count: the
+        name does not contain a count of 1."""
         ...
 
     @property
     def PHRASES(self) -> Mapping[str, str]:  # noqa: N802
-        """Factors in the sentence about a part, with their text; {} is replaced by the levels."""
+        """The factors in the sentence about a part, with their text; {} is replaced by the levels."""
         ...
 
     def silent(self, point: Mapping[str, Value]) -> tuple[str, ...]:
@@ -74,11 +74,11 @@ class PlanEngine(Protocol):
         ...
 
     def workload(self, point: Mapping[str, Value], *, seed: int) -> AnyWorkload:
-        """Raises msgspec.ValidationError if the contract does not allow it. `seed` is of random offsets and data."""
+        """Raises msgspec.ValidationError if the contract does not allow it. `seed` is for random offsets and data."""
         ...
 
     def kind(self, point: Mapping[str, Value]) -> tuple[Value, ...]:
-        """What decides how fast it writes, besides the block size and the layout."""
+        """The levels that decide how fast it writes, besides the block size and the layout."""
         ...
 
     def time_s(self, levels: Levels) -> float | None:

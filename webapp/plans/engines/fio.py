@@ -143,7 +143,7 @@ def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
-    """Random or sequential, the share of reads (only in points of mixes), direct or not."""
+    """The access order, the share of reads (only in points of mixes), and whether I/O is direct."""
     pattern = point.get("pattern")
     random = pattern is not None and Pattern(str(pattern)).random
     return random, point.get("read_percent"), point.get("direct")

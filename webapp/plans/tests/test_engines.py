@@ -51,7 +51,7 @@ def test_common_factors_of_fio_do_not_reach_it() -> None:
         ({"engine": "bonnie"}, "not one of fio, file_copy"),
     ],
 )
-def test_it_refuses_what_no_engine_can_do(factors: dict[str, str], words: str) -> None:
+def test_it_refuses_combinations_that_no_engine_supports(factors: dict[str, str], words: str) -> None:
     problems = part_grid(document(copying()), copying(**factors)).problems
     assert any(words in problem for problem in problems), problems
 

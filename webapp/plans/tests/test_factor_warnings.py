@@ -1,4 +1,4 @@
-"""Every row of the table of factor warnings, and the places where its sentences stand."""
+"""Each rule about factors without effect, and the places at which its warnings are shown."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ BUFFERED = {"direct": "off"}
 WRITES = {"pattern": "randwrite"}
 READS_AND_WRITES = {"pattern": "randread, randwrite"}
 
-# factor, its levels, further factors that make it pointless, and factors that make it matter; kinds of target
+# factor, its levels, other factors with which it has no effect, factors with which it has one, kinds of target
 ROWS: list[tuple[str, str, Mapping[str, str], Mapping[str, str], tuple[str, ...]]] = [
     ("read_ahead_kb", "0, 128", {}, BUFFERED, BLOCK),
     ("read_ahead_kb", "0, 128", {}, {"direct": "on, off"}, DIRECTORY),
@@ -63,7 +63,7 @@ def warnings(factor: str, text: str, others: Mapping[str, str], on: tuple[str, .
 
 
 @pytest.mark.parametrize(("factor", "text", "pointless", "useful", "on"), ROWS)
-def test_it_warns_only_where_the_factor_can_do_nothing(
+def test_it_warns_only_if_the_factor_has_no_effect(
     factor: str, text: str, pointless: Mapping[str, str], useful: Mapping[str, str], on: tuple[str, ...]
 ) -> None:
     place = f"parts.0.factors.{factor}"
@@ -88,13 +88,13 @@ def only(*targets: TargetFacts, schedulers: Mapping[str, tuple[str, ...]], level
 
 def test_it_names_devices_without_another_scheduler() -> None:
     first, second = device(), replace(device(), id="other", name="a/nvme0")
-    words = "I/O scheduler has no effect here: a/loop has no other scheduler than none."
+    words = "I/O scheduler has no effect here: a/loop offers only the scheduler none."
     assert only(first, second, schedulers={"loop": ("none",), "other": ("none", "bfq")}) == [words]
     assert only(second, schedulers={"loop": ("none",), "other": ("none", "bfq")}) == []
     assert only(first, schedulers={}) == []  # not known
 
 
-def test_the_chosen_targets_decide_where_a_part_runs() -> None:
+def test_a_part_uses_only_the_chosen_targets() -> None:
     both = document(part(prefill="on"))
     assert factor_warnings(both) == factor_warnings(both, [directory(), device()]) == ()
     assert [one.place for one in factor_warnings(both, [device()])] == ["parts.0.factors.prefill"]
@@ -126,7 +126,7 @@ def test_direct_writes_to_files_leave_dirty_metadata(factor: str) -> None:
     assert (found("randread"), found("randwrite")) == (1, 0)
 
 
-def test_a_common_factor_is_named_once_if_it_can_do_nothing_in_any_part() -> None:
+def test_a_common_factor_without_effect_in_all_parts_has_one_warning() -> None:
     common = {"size": "64M", "runtime": "3s", "read_ahead_kb": "0, 128"}
     everywhere = document(part("one"), part("two"), common=common)
     assert [(one.place, one.part) for one in factor_warnings(everywhere)] == [("common.read_ahead_kb", "")]

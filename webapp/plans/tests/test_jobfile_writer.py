@@ -39,7 +39,7 @@ def test_built_in_plans_come_back_as_they_are(file: Path) -> None:
     assert (back.title, back.repeats, back.order, back.retries) == (plan.title, plan.repeats, plan.order, plan.retries)
 
 
-def test_what_fio_cannot_say_is_in_comments() -> None:
+def test_factors_that_fio_does_not_have_are_comments() -> None:
     text = write_job_file(document(part(scheduler="none", ioengine="psync", iodepth="8", sync_depth="threads")))
     for line in (
         "; sweetspot: scheduler = none",
@@ -129,7 +129,7 @@ def test_a_comment_of_ours_that_is_wrong_is_named_with_its_line(comment: str, wo
     assert words in caught.value.message
 
 
-def test_fio_reads_what_is_written(tmp_path: Path) -> None:
+def test_fio_accepts_the_written_file(tmp_path: Path) -> None:
     plan = document(
         part(pattern="randrw", block_split="4k/60:8k/40", size="1M", runtime="1s", scheduler="none"), repeats=1
     )

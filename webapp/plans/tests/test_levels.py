@@ -72,7 +72,7 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
         ("numjobs", "１", "not a whole number"),
     ],
 )
-def test_it_says_what_is_wrong_with_levels(factor: str, text: str, words: str) -> None:
+def test_it_explains_invalid_levels(factor: str, text: str, words: str) -> None:
     with pytest.raises(LevelError) as caught:
         levels(factor, text)
     assert words in str(caught.value)
@@ -101,7 +101,7 @@ def test_it_shows_values_with_their_unit(factor: str, value: object, shown: str)
 
 
 @given(st.sampled_from(sorted(FACTORS)), st.text(max_size=60))
-def test_it_never_fails_otherwise_than_in_words(factor: str, text: str) -> None:
+def test_every_error_has_a_message(factor: str, text: str) -> None:
     try:
         found = levels(factor, text)
     except LevelError:

@@ -26,7 +26,7 @@ Points = list[dict[str, Value]]
         ([{"size": None, "zeta": 1, "beta": 1}, {"size": 1, "zeta": 2, "beta": 2}], ("size", "beta", "zeta")),
     ],
 )
-def test_it_names_what_takes_more_than_one_level(points: Points, names: tuple[str, ...]) -> None:
+def test_it_lists_the_factors_with_several_levels(points: Points, names: tuple[str, ...]) -> None:
     assert varying(points) == names
 
 

@@ -1,4 +1,4 @@
-"""How many rows one attempt may add, so that a stolen token of a host cannot fill the database."""
+"""Limits on the rows of one attempt, so that a stolen token of a host cannot fill the database."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,11 @@ SLACK_S = 60
 
 
 def check_samples(attempt: Attempt, samples: Sequence[SampleItem]) -> None:
-    """No samples of seconds that the trial cannot have lasted, and not many of them in a second. Raises BadItem."""
+    """Refuse samples after the possible end of the trial, and too many samples per second. Raises BadItem."""
     last_s = max(sample.offset_ms for sample in samples) / 1000
     elapsed_s = (timezone.now() - attempt.created_at).total_seconds()
     if last_s > elapsed_s + SLACK_S and last_s > _limit_s(attempt):
-        raise BadItem(f"A sample ends {last_s:.0f} s after the beginning; the trial cannot have lasted so long.")
+        raise BadItem(f"A sample ends {last_s:.0f} s after the start, but the trial cannot have lasted so long.")
     if min(sample.length_ms for sample in samples) < SHORT_MS:
         _check_short(attempt, samples, last_s)
 

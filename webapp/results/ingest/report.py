@@ -68,7 +68,7 @@ def take_report(*, host: Host, parsed: ParsedReport) -> ReportReply:
 
 
 def _known(host: Host, names: Collection[str]) -> Collection[UUID]:
-    """Which of many attempts are the host's, in one query; for few they are found one by one."""
+    """The attempts of the host among many, in one query; a few attempts are looked up one by one."""
     ids = [attempt_id for attempt_id in map(parse_id, names) if attempt_id is not None]
     if len(ids) <= _FEW_ATTEMPTS:
         return ids

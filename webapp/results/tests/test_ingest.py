@@ -107,14 +107,14 @@ def test_it_links_a_configuration_observed_in_an_earlier_report(attempt: Attempt
     assert StreamRun.objects.get().configuration
 
 
-def test_it_ignores_a_batch_that_it_has(attempt: Attempt) -> None:
+def test_it_ignores_a_known_batch(attempt: Attempt) -> None:
     for _ in range(2):
         reply = say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)))
         assert (reply.confirmed_seq, reply.refusal) == (2, None)
     assert Sample.objects.count() == 1
 
 
-def test_it_answers_a_gap_with_what_it_has(attempt: Attempt) -> None:
+def test_the_reply_to_a_gap_has_the_last_committed_number(attempt: Attempt) -> None:
     reply = say(attempt.host, attempt, (1, BEGUN), (3, (sample(1),)))
     assert (reply.confirmed_seq, reply.refusal) == (1, None)
     assert not Sample.objects.exists()
@@ -122,7 +122,7 @@ def test_it_answers_a_gap_with_what_it_has(attempt: Attempt) -> None:
     assert reply.confirmed_seq == 3
 
 
-def test_it_takes_nothing_out_of_order(attempt: Attempt) -> None:
+def test_it_accepts_no_batch_out_of_order(attempt: Attempt) -> None:
     assert say(attempt.host, attempt, (2, (sample(),)), (1, BEGUN)).confirmed_seq == 1
     assert not Sample.objects.exists()
 
@@ -144,7 +144,7 @@ NO_HISTOGRAM = msgspec.structs.replace(
 NO_RESULT = msgspec.structs.replace(RESULT.directions[0], latency=b"packed by nobody")
 
 
-def test_it_takes_nothing_after_the_end_but_confirms_what_it_has(attempt: Attempt) -> None:
+def test_after_the_end_it_accepts_nothing_but_confirms_known_batches(attempt: Attempt) -> None:
     run_to_the_end(attempt.host, attempt)
     again = run_to_the_end(attempt.host, attempt)
     assert (again.confirmed_seq, again.refusal, again.cancel) == (3, None, True)
@@ -163,7 +163,7 @@ def test_it_keeps_samples_but_no_results_of_a_failed_attempt(attempt: Attempt) -
     assert not Result.objects.exists()
 
 
-def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> None:
+def test_the_next_trial_starts_after_a_failure(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN), (2, (failed(),)))
     following = Attempt.objects.latest("created_at")
     assert following.trial
@@ -191,7 +191,7 @@ def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> Non
         ((*BEGUN, failed(code="")), "without a code"),
     ],
 )
-def test_it_fails_an_attempt_by_name_whose_items_cannot_be_true(
+def test_an_implausible_item_fails_its_attempt_with_a_code(
     attempt: Attempt, items: tuple[Item, ...], words: str
 ) -> None:
     reply = say(attempt.host, attempt, (1, items))
@@ -204,7 +204,7 @@ def test_it_fails_an_attempt_by_name_whose_items_cannot_be_true(
     assert not Sample.objects.exists()
 
 
-def test_it_takes_the_other_attempts_of_a_report_with_a_bad_one(attempt: Attempt) -> None:
+def test_a_bad_attempt_does_not_affect_the_others_in_its_report(attempt: Attempt) -> None:
     run_to_the_end(attempt.host, attempt)
     second = Attempt.objects.latest("created_at")
     bad = Batch(attempt=str(attempt.pk), seq=4, items=(sample(5),))
@@ -247,7 +247,7 @@ def test_it_revives_a_trial_that_had_no_tries_left(attempt: Attempt) -> None:
     assert attempt.trial.reason_code == ""
 
 
-def test_it_takes_nothing_of_a_lost_attempt_with_a_newer_one(attempt: Attempt) -> None:
+def test_it_accepts_nothing_from_a_lost_attempt_that_has_a_successor(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN))
     lose(attempt)
     newer = dispatch_host(attempt.host_id)
@@ -259,7 +259,7 @@ def test_it_takes_nothing_of_a_lost_attempt_with_a_newer_one(attempt: Attempt) -
     assert not Sample.objects.exists()
 
 
-def test_it_tries_again_what_a_killed_worker_left(attempt: Attempt) -> None:
+def test_a_trial_of_a_killed_worker_is_tried_again(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN), (2, (failed("worker_died", "The worker was killed."),)))
     again = Attempt.objects.latest("created_at")
     assert (again.trial, again.number) == (attempt.trial, 2)
@@ -283,7 +283,7 @@ def test_it_passes_on_a_cancellation(attempt: Attempt) -> None:
     assert Run.objects.get().state == RunState.CANCELLED
 
 
-def test_it_fails_the_run_whose_settings_were_not_put_back(attempt: Attempt) -> None:
+def test_a_run_fails_if_its_settings_were_not_restored(attempt: Attempt) -> None:
     for _ in range(3):
         run_to_the_end(attempt.host, Attempt.objects.latest("created_at"))
     stuck = SettingRestored(at=AT, name="scheduler", device="sda", value="none", observed="bfq", restored=False)
@@ -309,7 +309,7 @@ def test_it_leaves_a_lease_that_is_nearly_whole(attempt: Attempt) -> None:
     assert attempt.lease_until > timezone.now() + timedelta(minutes=14)
 
 
-def test_it_takes_an_ordinary_second_after_the_database_was_restarted(attempt: Attempt) -> None:
+def test_it_accepts_a_plain_sample_after_the_database_was_restarted(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(0),)))
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
         other.execute("select pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
@@ -318,7 +318,7 @@ def test_it_takes_an_ordinary_second_after_the_database_was_restarted(attempt: A
     assert Sample.objects.count() == 2
 
 
-def test_it_stops_what_streams_in_ordinary_seconds(attempt: Attempt) -> None:
+def test_a_cancelled_attempt_is_stopped_by_the_reply_to_a_plain_sample(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(0),)))
     assert attempt.run
     cancel_run(run=attempt.run, by=None)
@@ -326,7 +326,7 @@ def test_it_stops_what_streams_in_ordinary_seconds(attempt: Attempt) -> None:
     assert (reply.cancel, reply.confirmed_seq) == (True, 3)
 
 
-def test_it_takes_an_ordinary_second_only_from_its_own_host(attempt: Attempt) -> None:
+def test_it_accepts_a_plain_sample_only_from_the_attempts_host(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN))
     reply = say(a_host(), attempt, (2, (sample(0),)))
     assert reply.refusal
@@ -334,7 +334,7 @@ def test_it_takes_an_ordinary_second_only_from_its_own_host(attempt: Attempt) ->
     assert not Sample.objects.exists()
 
 
-def test_it_takes_an_ordinary_second_once_of_two_at_the_same_time(attempt: Attempt) -> None:
+def test_it_accepts_only_one_of_two_simultaneous_plain_samples(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN))
     replies = at_once(*[lambda: say(attempt.host, attempt, (2, (sample(0),)))] * 4)
     assert [reply.confirmed_seq for reply in replies] == [2] * 4  # type: ignore[attr-defined]
@@ -365,7 +365,7 @@ def with_sensors(*names: str) -> StreamStarted:
     return replace(STARTED, sensors=tuple(Sensor(kind=SensorKind.TEMPERATURE, name=name) for name in names))
 
 
-def test_it_keeps_what_the_host_did_beside_the_io(attempt: Attempt) -> None:
+def test_it_stores_telemetry(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, (ACCEPTED, with_sensors("sda", "sdb"))))
     both = (*SAMPLE.directions, replace(SAMPLE.directions[0], direction=Direction.WRITE))
     said = (replace(sample(0), directions=both, telemetry=(31.5, None)), replace(sample(1), telemetry=()))
@@ -400,7 +400,7 @@ def test_a_line_of_a_failed_attempt_is_kept(attempt: Attempt) -> None:
     assert attempt.kernel_lines.get().text == line.text
 
 
-def test_readings_of_a_drive_are_kept_once_with_what_the_drive_told(attempt: Attempt) -> None:
+def test_a_drive_reading_is_stored_once_with_the_drives_values(attempt: Attempt) -> None:
     reading = next(item for item in ITEMS if isinstance(item, DriveReading))
     after = replace(reading, moment=ReadingMoment.AFTER, told=None)
     say(attempt.host, attempt, (1, (*BEGUN, reading, reading, after, RESULT, DONE)))

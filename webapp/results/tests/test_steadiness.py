@@ -58,7 +58,7 @@ def test_a_freeze_is_a_stall_even_as_one_long_sample() -> None:
 
 
 @pytest.mark.parametrize("at_ms", [10_100, 10_500, 10_900])
-def test_a_freeze_of_three_seconds_is_a_stall_wherever_it_begins(at_ms: int) -> None:
+def test_a_freeze_of_three_seconds_is_a_stall_at_any_start(at_ms: int) -> None:
     """It may lie so that only one whole second is empty."""
     before = [*samples([1000.0] * 10), (at_ms, at_ms - 10_000, float(at_ms - 10_000))]
     frozen = [(at_ms + 1000 * n, 1000, 0.0) for n in (1, 2)] + [(at_ms + 2900, 900, 0.0)]
@@ -79,7 +79,7 @@ def test_bursts_are_found() -> None:
     assert found.autocorrelation < -0.9
 
 
-def test_what_is_too_short_or_too_slow_gets_no_verdict() -> None:
+def test_a_trial_that_is_too_short_or_too_slow_gets_no_verdict() -> None:
     assert steadiness(samples([1000.0] * 9)).verdict is Verdict.TOO_SHORT
     assert steadiness(samples([3.0] * 60)).verdict is Verdict.TOO_SHORT
     assert steadiness([]).verdict is Verdict.TOO_SHORT

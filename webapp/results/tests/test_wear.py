@@ -72,7 +72,7 @@ def test_it_divides_media_bytes_by_host_bytes_within_the_bounds_of_their_steps(l
         (100, 0, True, TOO_COARSE),
     ],
 )
-def test_it_tells_no_number_that_the_counters_steps_do_not_carry(
+def test_it_shows_no_number_smaller_than_the_counters_step(
     lab: Lab, units: int, media: int, host_known: bool, why: str
 ) -> None:
     at = attempt(lab)
@@ -85,7 +85,7 @@ def test_it_tells_no_number_that_the_counters_steps_do_not_carry(
     assert found.percent_used.why == TOO_COARSE  # from 3 to 4 % may be a hair
 
 
-def test_it_takes_the_ratio_of_pages_where_their_size_is_not_told(lab: Lab) -> None:
+def test_it_uses_the_ratio_of_pages_if_their_size_is_unknown(lab: Lab) -> None:
     at = attempt(lab)
     read(at, "before", 0, host_pages=10_000, media_pages=20_000)
     read(at, "after", 1, host_pages=11_000, media_pages=23_000)
@@ -95,7 +95,7 @@ def test_it_takes_the_ratio_of_pages_where_their_size_is_not_told(lab: Lab) -> N
     assert (found.host_bytes.why, found.media_bytes.why) == (SILENT, SILENT)
 
 
-def test_a_drive_that_does_not_tell_is_said_to_be_silent(lab: Lab) -> None:
+def test_a_drive_without_counters_is_reported(lab: Lab) -> None:
     at = attempt(lab)
     read(at, "before", 4096)
     read(at, "after", 12288)
@@ -110,7 +110,7 @@ def test_it_was_read_once_so_far(lab: Lab) -> None:
     assert (found.kernel_bytes, found.host_bytes.why, found.engine_bytes) == (None, ONCE, 0)
 
 
-def test_a_counter_that_went_back_or_changed_its_unit_tells_nothing(lab: Lab) -> None:
+def test_a_counter_that_decreased_or_changed_its_unit_is_not_used(lab: Lab) -> None:
     at, other = attempt(lab), attempt(lab)
     read(at, "before", 0, **counts(50, 100, 7))
     read(at, "after", 0, **counts(40, 200, 5))
@@ -122,7 +122,7 @@ def test_a_counter_that_went_back_or_changed_its_unit_tells_nothing(lab: Lab) ->
     assert "different units" in changed.host_bytes.why
 
 
-def test_the_kernels_count_goes_on_after_a_restart_and_says_that_it_missed_some(lab: Lab) -> None:
+def test_the_kernels_count_is_a_lower_bound_after_a_restart(lab: Lab) -> None:
     at, later = attempt(lab), attempt(lab)
     read(at, "before", 1000)
     read(at, "after", 5000)
@@ -143,7 +143,9 @@ def test_fios_bytes_are_of_all_drives_that_a_trial_wrote_to(lab: Lab) -> None:
     assert (first.together, second.together) == (2, 2)
 
 
-def test_it_tells_one_trial_from_the_reading_before_it(lab: Lab, client: Client, django_user_model: Any) -> None:
+def test_a_trials_bytes_are_counted_from_the_reading_before_it(
+    lab: Lab, client: Client, django_user_model: Any
+) -> None:
     """The second trial was not preceded by a reading of its own: nothing was written in between."""
     first, second = attempt(lab), attempt(lab)
     read(first, "before", 0, **counts(1000, 10**12, 3))
@@ -195,7 +197,7 @@ def test_the_page_and_the_api_say_so(lab: Lab, client: Client, django_user_model
     assert told["percent_used"] == {"count": None, "step": 1, "why": TOO_COARSE}
 
 
-def test_a_drive_is_told_with_those_targets_at_once_that_lie_on_it(lab: Lab) -> None:
+def test_a_drive_is_listed_with_the_targets_on_it(lab: Lab) -> None:
     lab.target.lock_keys = ["eui.1"]
     lab.target.save()
     second = a_drive(lab.target.host, "nvme1", lock_keys=["eui.2"])

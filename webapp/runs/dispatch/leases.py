@@ -123,7 +123,7 @@ def new_lease() -> datetime:
 def renewed(lease_until: datetime, *, stop_requested_at: datetime | None = None) -> datetime:
     """The lease after an exchange: a new one, or the existing one if it is almost new.
 
-    After a person asked for the stop of an attempt it ends STOP_LIMIT later, whatever the host claims.
+    If a person requested the stop of an attempt, its lease ends at most STOP_LIMIT later, regardless of reports.
     """
     lease = new_lease()
     if stop_requested_at is not None:

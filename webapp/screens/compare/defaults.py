@@ -38,7 +38,7 @@ def choose_for(measured: Sequence[TargetPoint]) -> Chosen:
 
 
 def _choose_axes(measured: Sequence[TargetPoint]) -> Chosen:
-    """Several labels take precedence over other choices."""
+    """If there are several labels, they are the series."""
     if len({each.label for each in measured if each.label}) > 1:
         return _choose_labels(measured)
     by_target: dict[str, list[Point]] = {}
@@ -78,14 +78,14 @@ def choose_targets(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
 
 
 def _as_series(chosen: Chosen, all_points: Sequence[Point]) -> Chosen:
-    """If names are all that varies, they are compared as series: on x, there would be one series and no ratio."""
+    """If only names vary, they are the series: with the names as x, there would be one series and no ratio."""
     if chosen.series or chosen.x not in points.varying(all_points) or FACTORS[chosen.x].numeric:
         return chosen
     return replace(chosen, x=_constant(all_points), series=chosen.x)
 
 
 def _constant(all_points: Sequence[Point]) -> str:
-    """A number that all points have, preferably the block size."""
+    """A numeric factor that all points have, preferably the block size."""
     same = [name for name, factor in FACTORS.items() if factor.numeric and all(name in point for point in all_points)]
     return "block_size" if "block_size" in same or not same else same[0]
 

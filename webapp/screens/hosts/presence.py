@@ -90,10 +90,10 @@ def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> li
 
 
 def _missing_engines(host: Host) -> list[str]:
-    """Engines that are not part of the worker and not installed."""
+    """Warnings about engines that are not installed on the host."""
     offered = host.capabilities.get("engines", {})
     return [
-        f"{recipe.LABEL} is not installed there: plans that use it cannot run. {recipe.INSTALLATION}"
+        f"{recipe.LABEL} is not installed on this host: plans that use it cannot run. {recipe.INSTALLATION}"
         for workload, recipe in ENGINES.items()
         if recipe.INSTALLATION and workload.engine_name() not in offered
     ]

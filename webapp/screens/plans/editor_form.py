@@ -136,7 +136,7 @@ def _row(place: str, row: FactorRow, said: Messages, warned: Messages) -> Row:
 
 
 def choices(factor: Factor) -> tuple[tuple[str, str], ...]:
-    """The level as typed, and its label, which only engines have: other labels would hide what is typed."""
+    """Each level in its typed form, with a label. Only labels of engines differ from it."""
     if factor.name == ENGINE:
         return tuple((name, engine.LABEL) for name, engine in ENGINES.items())
     if isinstance(factor.values, Choice):

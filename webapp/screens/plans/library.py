@@ -15,7 +15,7 @@ from webapp.plans.outline import Outline, outline
 from webapp.runs.models import Run, RunState
 from webapp.screens.plans.sentence import part_in_words
 
-MAX_CHARACTERS = 10_000  # of levels that a row of a list reads: many times those of a large plan
+MAX_CHARACTERS = 10_000  # of levels that a row of the list reads; far more than a large plan has
 TOO_MANY = "too many levels to list"
 
 

@@ -32,6 +32,6 @@ class PlanAnswer(Payload, frozen=True, kw_only=True):
     """The preview of the input: `html` replaces the displayed preview; "" keeps it, because the input is invalid."""
 
     problems: tuple[PlanProblem, ...]
-    warnings: tuple[PlanProblem, ...]  # factors that cannot do anything
+    warnings: tuple[PlanProblem, ...]  # factors without effect
     html: str
     said: str  # for screen readers, one short line

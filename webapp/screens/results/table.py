@@ -21,7 +21,7 @@ class TableRow:
 
 
 def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Iterator[TableRow]:
-    """One row for each result. The time is the last of `columns`, if it is shown."""
+    """One row for each result. If the time is shown, it is the last of `columns`."""
     address_of = trial_addresses()
     plain = [column for column in columns if column.key != WHEN]
     for result in results:

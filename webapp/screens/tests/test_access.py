@@ -26,7 +26,7 @@ def test_it_logs_in_and_out(client: Client) -> None:
     assert client.get(reverse("overview")).status_code == 302
 
 
-def test_it_says_in_words_that_an_address_leads_nowhere(operator: Client) -> None:
+def test_an_unknown_address_shows_a_message(operator: Client) -> None:
     response = operator.get("/runs/99/")
     assert response.status_code == 404
     assert "Page not found" in response.content.decode()
@@ -34,7 +34,7 @@ def test_it_says_in_words_that_an_address_leads_nowhere(operator: Client) -> Non
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["olga", "nobody"])
-def test_it_makes_wait_in_the_same_words_whether_there_is_such_a_person(client: Client, name: str) -> None:
+def test_the_wait_message_does_not_reveal_whether_the_person_exists(client: Client, name: str) -> None:
     a_user("olga")
     for _ in range(MAX_FOR_ACCOUNT):
         assert client.post(reverse("login"), {"username": name, "password": "wrong"}).status_code == 200
@@ -55,7 +55,7 @@ def test_it_forgets_wrong_tries_after_a_right_one(client: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_it_says_the_same_to_who_is_switched_off_as_to_who_guesses(client: Client) -> None:
+def test_disabled_accounts_and_wrong_passwords_get_the_same_message(client: Client) -> None:
     User.objects.filter(pk=a_user("olga").pk).update(is_active=False)
     refused = client.post(reverse("login"), {"username": "olga", "password": PASSWORD})
     assert "name or the password is wrong" in refused.content.decode()

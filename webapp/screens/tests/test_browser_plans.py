@@ -28,7 +28,7 @@ def levels(page: Page, factor: str, of: str = "of part 1") -> Locator:
     return page.get_by_label(f"Levels of {factor} {of}")
 
 
-def test_a_plan_is_made_from_nothing(page: Page, target: Target, problems: list[str]) -> None:
+def test_a_plan_is_created_from_scratch(page: Page, target: Target, problems: list[str]) -> None:
     page.goto("/plans/")
     page.get_by_role("link", name="New plan").click()
     page.wait_for_url("**/plans/new/")
@@ -53,7 +53,7 @@ def test_a_plan_is_made_from_nothing(page: Page, target: Target, problems: list[
     assert problems == []
 
 
-def test_what_was_typed_before_the_script_came_is_previewed_too(page: Page, target: Target) -> None:
+def test_input_typed_before_the_script_loaded_is_previewed(page: Page, target: Target) -> None:
     held: list[Route] = []
     page.route(re.compile(r"/planEditor.*\.js"), lambda route: held.append(route))
     with page.expect_request(re.compile(r"/planEditor.*\.js")):
@@ -63,7 +63,7 @@ def test_what_was_typed_before_the_script_came_is_previewed_too(page: Page, targ
     expect(page.locator("#cost-trials")).to_have_text("24")
 
 
-def test_an_error_stands_at_its_field_while_typing_and_after_saving(page: Page, target: Target) -> None:
+def test_an_error_is_shown_at_its_field_while_typing_and_after_saving(page: Page, target: Target) -> None:
     asked: list[str] = []
     page.on("request", lambda sent: asked.append(sent.url) if sent.url.endswith("/plans/preview/") else None)
     page.goto("/plans/new/")
@@ -105,7 +105,7 @@ def test_a_stale_answer_never_overwrites_a_newer_one(page: Page, target: Target)
     expect(page.locator("#cost-trials")).to_have_text("24")
 
 
-def test_a_factor_that_can_do_nothing_says_so_while_it_is_typed(
+def test_a_warning_about_a_factor_without_effect_appears_while_typing(
     page: Page, target: Target, problems: list[str]
 ) -> None:
     page.goto("/plans/new/")
@@ -154,7 +154,7 @@ def test_rows_are_moved_by_keyboard_and_by_pointer(page: Page, target: Target) -
     assert read(PlanVersion.objects.get(number=2).document).sequence[-3:] == ("block_size", "pattern", "iodepth")
 
 
-def test_a_row_that_was_put_in_anew_under_the_pointer_is_not_moved(page: Page, target: Target) -> None:
+def test_a_row_that_was_replaced_under_the_pointer_is_not_moved(page: Page, target: Target) -> None:
     first_look()
     page.goto("/plans/first-look/edit/")
     names = page.locator("[data-block='0'] .factor-name")
@@ -170,7 +170,7 @@ def test_a_row_that_was_put_in_anew_under_the_pointer_is_not_moved(page: Page, t
     assert names.evaluate_all("all => all.map(each => each.value)") == ["pattern", "block_size", "iodepth"]
 
 
-def test_it_warns_before_what_was_typed_is_left(page: Page, target: Target) -> None:
+def test_it_warns_before_unsaved_input_is_lost(page: Page, target: Target) -> None:
     asked: list[str] = []
 
     def leave(dialog: Dialog) -> None:
@@ -187,7 +187,7 @@ def test_it_warns_before_what_was_typed_is_left(page: Page, target: Target) -> N
     assert asked == ["beforeunload"]
 
 
-def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[str]) -> None:
+def test_an_expired_session_loses_no_input(page: Page, target: Target, problems: list[str]) -> None:
     page.goto("/plans/new/")
     page.get_by_label("Title", exact=True).fill("Typed for an hour")
     cookies = [cookie for cookie in page.context.cookies() if cookie["name"] != "sessionid"]

@@ -29,7 +29,7 @@ def test_it_says_what_to_do_while_there_is_nothing_to_compare(operator: Client) 
     assert "No results yet" in page
 
 
-def test_it_says_so_when_a_choice_leaves_nothing(operator: Client, run: Run) -> None:
+def test_it_shows_a_message_if_no_results_match(operator: Client, run: Run) -> None:
     assert "No results match" in operator.get("/compare/?run=99").content.decode()
     assert "No results match" in operator.get("/compare/?run=99&x=iodepth").content.decode()
 
@@ -49,7 +49,7 @@ def test_it_shows_charts_sentences_and_all_numbers(operator: Client, run: Run) -
     assert "single-factor" in page
 
 
-def test_it_holds_the_others_against_the_chosen_baseline(operator: Client, run: Run) -> None:
+def test_it_compares_the_others_with_the_chosen_baseline(operator: Client, run: Run) -> None:
     page = operator.get(f"{ADDRESS}&baseline=psync&metric=latency_p99").content.decode()
     assert '<option value="psync" selected>' in page
     assert "baseline" in page[page.index("psync</td>") :]
@@ -69,7 +69,7 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
         "x=iodepth&baseline=posix", "x=iodepth&factor.size=huge",
     ],
 )  # fmt: skip
-def test_it_says_in_words_what_it_cannot_compare(operator: Client, run: Run, query: str) -> None:
+def test_it_explains_why_results_cannot_be_compared(operator: Client, run: Run, query: str) -> None:
     response = operator.get(f"/compare/?{query}")
     assert response.status_code == 400
     assert "Reset" in response.content.decode()
@@ -82,14 +82,14 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
     assert queries_of(address) == few
 
 
-def test_a_refused_choice_can_be_put_right_where_it_stands(operator: Client, run: Run) -> None:
+def test_a_refused_choice_can_be_corrected_in_the_form(operator: Client, run: Run) -> None:
     page = operator.get("/compare/?run=1&x=iodepth&series=iodepth&factor.ioengine=psync").content.decode()
     assert "Queue depth is chosen for both the x axis and series" in page
     assert page.count('<option value="iodepth" selected>Queue depth</option>') == 2
     assert 'name="factor.ioengine" value="psync"' in page
 
 
-def test_it_takes_the_newest_run_where_nothing_is_chosen(operator: Client, run: Run) -> None:
+def test_the_newest_run_is_the_default(operator: Client, run: Run) -> None:
     finish_run(first_look_run(run.version, list(run.targets.all())))
     assert "run=2&" in operator.get("/compare/")["Location"]
 
@@ -103,7 +103,7 @@ def test_it_shows_a_heat_map_with_a_legend_and_numbers(operator: Client, run: Ru
     assert "blue is better" in ratios
 
 
-def test_it_offers_what_differs_between_the_observed_configurations(operator: Client, run: Run) -> None:
+def test_it_offers_facts_that_differ_between_observed_configurations(operator: Client, run: Run) -> None:
     digest = run.results.first().stream_run.configuration_id  # type: ignore[union-attr]
     page = operator.get("/compare/?run=1&x=iodepth&series=configuration&panel=pattern").content.decode()
     assert f'name="configuration" value="{digest[:10]}"' in page  # type: ignore[index]
@@ -116,7 +116,7 @@ def with_histograms(run: Run) -> None:
         Result.objects.filter(pk=result.pk).update(latency=pack(histogram))
 
 
-def test_it_shows_the_ladder_of_percentiles_that_there_are_enough_ios_for(operator: Client, run: Run) -> None:
+def test_it_shows_the_percentiles_with_enough_ios(operator: Client, run: Run) -> None:
     with_histograms(run)
     page = operator.get(f"{ADDRESS}&view=latency").content.decode()
     assert "Latency at randread · Queue depth 32" in page
@@ -139,11 +139,11 @@ def test_percentiles_above_17_s_have_no_ratio(operator: Client, run: Run) -> Non
     assert "%" not in ladder
 
 
-def test_it_says_so_where_no_histogram_is_stored(operator: Client, run: Run) -> None:
+def test_it_shows_a_message_if_no_histogram_is_stored(operator: Client, run: Run) -> None:
     assert "No histogram is stored" in operator.get(f"{ADDRESS}&view=latency").content.decode()
 
 
-def test_it_lays_trials_over_one_another(operator: Client, run: Run) -> None:
+def test_it_overlays_trials_by_time(operator: Client, run: Run) -> None:
     page = operator.get(f"{ADDRESS}&view=timeline&metric=latency_p95").content.decode()
     assert "p99 latency over time at randread" in page
     assert "Samples have no p95 latency" in page
@@ -151,7 +151,7 @@ def test_it_lays_trials_over_one_another(operator: Client, run: Run) -> None:
 
 
 @pytest.mark.parametrize("view", ["latency", "timeline"])
-def test_its_other_views_refuse_a_place_that_there_is_not(operator: Client, run: Run, view: str) -> None:
+def test_its_other_views_refuse_an_unknown_point(operator: Client, run: Run, view: str) -> None:
     response = operator.get(f"{ADDRESS}&view={view}&chart_point=nowhere|7")
     assert response.status_code == 400
     assert "nothing was measured at this chart point" in response.content.decode()

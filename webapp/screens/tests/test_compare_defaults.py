@@ -16,12 +16,12 @@ GRID: list[dict[str, Value]] = [
 ]
 
 
-def test_it_takes_the_longest_number_for_x_and_a_chart_for_each_pattern() -> None:
+def test_x_is_the_number_with_the_most_levels_and_each_pattern_has_a_chart() -> None:
     chosen = choose(GRID)
     assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("iodepth", "ioengine", "pattern", {})
 
 
-def test_it_prefers_a_setting_for_the_series_and_holds_the_engine() -> None:
+def test_a_setting_becomes_the_series_and_the_engine_is_fixed() -> None:
     both: list[dict[str, Value]] = [
         {**point, "scheduler": scheduler} for point in GRID for scheduler in ("none", "mq-deadline")
     ]
@@ -29,13 +29,13 @@ def test_it_prefers_a_setting_for_the_series_and_holds_the_engine() -> None:
     assert (chosen.series, chosen.fixed) == ("scheduler", {"ioengine": "io_uring"})
 
 
-def test_it_holds_what_varies_inside_a_chart_at_its_most_frequent_level() -> None:
+def test_other_factors_are_fixed_at_their_most_frequent_level() -> None:
     more: list[dict[str, Value]] = [*GRID, *({**point, "iodepth": 32, "numjobs": 4} for point in GRID)]
     filled: list[dict[str, Value]] = [{"numjobs": 1, **point} for point in more]
     assert choose(filled[:-1]).fixed == {"numjobs": 1}
 
 
-def test_it_holds_a_setting_at_being_left_alone_where_most_points_are() -> None:
+def test_a_setting_is_fixed_at_not_set_if_most_points_do_not_set_it() -> None:
     chosen = choose(
         [*GRID, *({**point, "scheduler": "kyber"} for point in GRID[:1])],
     )
@@ -44,29 +44,29 @@ def test_it_holds_a_setting_at_being_left_alone_where_most_points_are() -> None:
     assert choose(more).fixed == {"read_ahead_kb": NOT_SET, "ioengine": "io_uring"}
 
 
-def test_it_has_an_answer_where_nothing_varies() -> None:
+def test_it_has_a_default_if_nothing_varies() -> None:
     chosen = choose(GRID[:1])
     assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "", "", {})
     assert choose([]).x == "block_size"
 
 
-def test_it_takes_for_x_what_varies_inside_a_chart() -> None:
+def test_x_is_a_factor_that_varies_inside_a_chart() -> None:
     """Block size goes along with the pattern here: on x it would be one bar a chart."""
     sizes: list[dict[str, Value]] = [{**point, "iodepth": 1} for point in GRID if point["pattern"] == "read"]
     assert choose([*GRID, *sizes]).x == "iodepth"
 
 
-def test_it_shows_one_target_where_targets_ran_different_points() -> None:
+def test_one_target_is_shown_if_targets_ran_different_points() -> None:
     chosen = choose_targets({"a/loop": [{**GRID[0], "scheduler": "none"}], "a/scratch": GRID})
     assert (chosen.target, chosen.x, chosen.series) == ("a/scratch", "iodepth", "ioengine")
 
 
-def test_it_holds_targets_against_each_other_that_ran_the_same() -> None:
+def test_targets_that_ran_the_same_points_are_compared() -> None:
     chosen = choose_targets({"a/slow": GRID, "a/fast": list(reversed(GRID))})
     assert (chosen.target, chosen.series, chosen.fixed) == ("", "target", {"ioengine": "io_uring"})
 
 
-def test_it_puts_targets_at_once_on_x_over_whichever_targets_they_are() -> None:
+def test_targets_at_once_are_x_for_any_targets() -> None:
     blocks: list[dict[str, Value]] = [{**BASE, "pattern": "read", "block_size": size} for size in (4096, 8192, 16384)]
     one, two = ([{**point, "at_once": count} for point in blocks] for count in (1, 2))
     chosen = choose_targets({"a/x": one, "a/y": one, "a/x + y": two})
@@ -87,7 +87,7 @@ def copies(*methods: str, sizes: Sequence[int] = (2**20,)) -> list[dict[str, Val
     return [applicable(point) for point in plain]
 
 
-def test_names_that_are_all_that_varies_are_the_series() -> None:
+def test_names_are_the_series_if_nothing_else_varies() -> None:
     chosen = choose_targets({"a/scratch": copies("buffered", "direct")})
     assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "copy_method", "", {})
     with_reflinks = choose_targets({"a/scratch": copies("buffered", "direct", "reflink")})
@@ -101,7 +101,7 @@ def test_copies_of_several_sizes_are_compared_by_method() -> None:
     assert (chosen.x, chosen.series, chosen.fixed) == ("size", "copy_method", {})
 
 
-def test_a_number_that_is_all_that_varies_stays_on_x() -> None:
+def test_a_number_is_x_if_nothing_else_varies() -> None:
     depths: list[dict[str, Value]] = [{**GRID[0], "iodepth": depth} for depth in (1, 2, 4)]
     chosen = choose_targets({"a/loop": depths})
     assert (chosen.x, chosen.series) == ("iodepth", "")

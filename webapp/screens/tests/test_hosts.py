@@ -34,7 +34,7 @@ def test_it_offers_a_viewer_no_button_to_add_a_host(viewer: Client) -> None:
 
 
 @pytest.mark.django_db
-def test_it_tells_ready_working_silent_and_revoked_hosts_apart() -> None:
+def test_it_distinguishes_ready_working_silent_and_revoked_hosts() -> None:
     ready = a_host("a")
     silent = a_host("b", last_seen_at=timezone.now() - timedelta(minutes=10))
     never = a_host("c", last_seen_at=None)
@@ -43,7 +43,7 @@ def test_it_tells_ready_working_silent_and_revoked_hosts_apart() -> None:
     assert [presence(host, None).words for host in (silent, never, revoked)] == ["Silent", "Silent", "Revoked"]
 
 
-def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Client) -> None:
+def test_a_working_host_is_soon_shown_as_silent(operator: Client) -> None:
     host = a_host("storage1")
     run = first_look_run(first_look(), [storage1_scratch(host)])
     now = timezone.now()
@@ -79,7 +79,7 @@ def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
     assert "The worker has not reported yet" in page
 
 
-def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) -> None:
+def test_it_creates_the_enrolment_command_with_a_one_time_token(admin: Client) -> None:
     response = admin.post("/hosts/add/line/", {"slug": "storage9"}, follow=True)
     page = response.content.decode()
     assert f"{settings.PUBLIC_URL}/worker/" in page
@@ -106,7 +106,7 @@ def test_it_takes_as_many_queries_for_many_hosts_as_for_one(queries_of: Callable
     assert queries_of("/hosts/") == one
 
 
-def test_it_says_in_the_list_what_is_to_be_looked_at(operator: Client) -> None:
+def test_the_list_shows_problems_of_hosts(operator: Client) -> None:
     host = a_host(
         "storage1", worker_version="0.0.1", clock_ahead_s=90.0, policy_problem="policy.toml, line 3: no such key."
     )
@@ -120,7 +120,7 @@ def test_it_says_in_the_list_what_is_to_be_looked_at(operator: Client) -> None:
     assert page.count('<span class="muted">nothing</span>') == 1
 
 
-def test_it_says_what_each_host_does_and_which_target_is_in_use(operator: Client) -> None:
+def test_it_shows_the_activity_of_each_host_and_the_target_in_use(operator: Client) -> None:
     target = storage1_scratch(a_host("storage1"))
     run = first_look_run(first_look(), [target], repeats=1)
     attempt = start_trial(run.trials.get(index=2))
@@ -141,7 +141,7 @@ def test_it_says_which_targets_share_drives(operator: Client) -> None:
     assert "shares drives" not in operator.get("/hosts/storage1/").content.decode()
 
 
-def test_it_tells_the_history_of_a_host(operator: Client) -> None:
+def test_it_shows_the_history_of_a_host(operator: Client) -> None:
     host = a_host("storage1")
     an_inventory(host)
     newer = msgspec.structs.replace(storage1_inventory(), memory_bytes=17)

@@ -136,7 +136,7 @@ def test_a_stolen_session_cannot_guess_the_password(me: User) -> None:
     assert thief.post(reverse("change_password"), {**wrong, "old_password": PASSWORD}).status_code == 429
 
 
-def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(admin: Client) -> None:
+def test_it_removes_a_person_and_the_name_only_if_it_is_typed(admin: Client) -> None:
     olga = a_user("olga")
     session = log_in("olga", PASSWORD)
     script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
@@ -156,7 +156,7 @@ def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(ad
     assert "olga" not in admin.get(reverse("audit")).content.decode()
 
 
-def test_it_brings_back_who_left_with_a_new_link(admin: Client) -> None:
+def test_a_removed_person_returns_with_a_new_link(admin: Client) -> None:
     olga = a_user("olga")
     admin.post(reverse("remove_person", args=[olga.pk]))
     assert "new password link" in admin.post(reverse("reactivate_person", args=[olga.pk]), follow=True).content.decode()
@@ -172,7 +172,7 @@ def test_it_says_why_the_last_admin_stays(admin: Client, me: User) -> None:
     assert is_in(admin)
 
 
-def test_it_leads_an_admin_who_gave_up_the_role_to_the_overview(admin: Client, me: User) -> None:
+def test_an_admin_who_gave_up_the_role_gets_the_overview(admin: Client, me: User) -> None:
     a_user("second", Role.ADMIN)
     address = reverse("change_role", args=[me.pk])
     assert "Tick the box" in admin.post(address, {"role": "viewer"}).content.decode()
@@ -286,6 +286,6 @@ def test_secrets_of_two_forms_in_two_tabs_are_each_shown(admin: Client) -> None:
     assert links[0] != links[1]
 
 
-def test_an_enrolment_line_is_shown_once_and_a_reload_makes_no_second_one(admin: Client) -> None:
+def test_an_enrolment_command_is_shown_once_and_a_reload_creates_no_second_one(admin: Client) -> None:
     shown_once(admin, reverse("make_enrolment"), {"slug": "storage9"}, r"SWEETSPOT_TOKEN=\w+")
     assert EnrolmentToken.objects.count() == 1

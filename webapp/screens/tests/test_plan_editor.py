@@ -75,7 +75,7 @@ def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> N
 
 
 POINTLESS = msgspec.structs.replace(PLAN, common=PLAN.common | {"read_ahead_kb": "0, 128"})
-WARNING = "Read-ahead has no effect here: only reads through the page cache read ahead"
+WARNING = "Read-ahead has no effect here: it applies only to reads through the page cache"
 
 
 def test_it_warns_at_the_factor_and_saves(operator: Client) -> None:
@@ -88,7 +88,7 @@ def test_it_warns_at_the_factor_and_saves(operator: Client) -> None:
     assert Plan.objects.count() == 1
 
 
-def test_a_warning_about_one_part_stands_at_that_part(operator: Client) -> None:
+def test_a_warning_about_one_part_is_shown_at_that_part(operator: Client) -> None:
     buffered = Part(name="b", factors={"pattern": "randread", "direct": "off"})
     both = msgspec.structs.replace(POINTLESS, parts=(*POINTLESS.parts, buffered))
     page = operator.post("/plans/new/", form(both) | {"do": "refresh"}).content.decode()
@@ -105,14 +105,14 @@ def test_it_saves_changes_as_the_next_version(operator: Client) -> None:
     assert read(PlanVersion.objects.get(number=2).document) == changed
 
 
-def test_saving_what_was_not_changed_makes_no_version(operator: Client) -> None:
+def test_saving_an_unchanged_plan_creates_no_version(operator: Client) -> None:
     first_look()
     page = operator.post("/plans/first-look/edit/", form(FIRST_LOOK, base="1"), follow=True).content.decode()
     assert "Nothing was changed" in page
     assert PlanVersion.objects.count() == 1
 
 
-def test_it_does_not_save_over_what_somebody_else_saved_unseen(operator: Client) -> None:
+def test_it_does_not_overwrite_unseen_changes_of_another_person(operator: Client) -> None:
     first_look()
     first_look(msgspec.structs.replace(FIRST_LOOK, repeats=4))
     mine = form(msgspec.structs.replace(FIRST_LOOK, repeats=9), base="1")
@@ -203,7 +203,7 @@ def test_the_preview_asks_for_a_target(viewer: Client, target: Target) -> None:
     assert "Choose a target" in answer_to(viewer, form() | {"targets-asked": "1", "target": "nonsense"}).html
 
 
-def test_what_was_typed_outlives_the_log_in(client: Client, operator: Client) -> None:
+def test_input_is_kept_over_a_log_in(client: Client, operator: Client) -> None:
     typed = form(title="Typed for an hour")
     operator.logout()
     assert operator.post("/plans/new/", typed, headers={"Referer": "http://testserver/plans/new/"})["Location"] == (

@@ -49,8 +49,8 @@ def test_it_shows_the_order_of_taking_down_purging_and_building(operator: Client
     )
     first_look(purged, slug="purged")
     page = " ".join(operator.get(f"/plans/purged/?target={pool.id}").content.decode().split())
-    assert "Before <strong>each</strong> of its trials: taken down where it stands, then" in page
-    assert "purged by <code>discard</code> one after another, then rebuilt" in page
+    assert "Before <strong>each</strong> of its trials: the existing layout is removed, then" in page
+    assert "purged by <code>discard</code> one after another, then the layout is built again" in page
     assert "of different models: ACME 1, OTHER 2" in page
 
 

@@ -27,7 +27,7 @@ def test_it_says_what_to_do_while_there_is_no_plan(operator: Client, viewer: Cli
     assert "operators create new ones" in text_of(viewer, "/plans/")
 
 
-def test_it_reads_plans_out_as_sentences_with_their_size(operator: Client) -> None:
+def test_it_describes_plans_in_sentences_with_their_size(operator: Client) -> None:
     first_look()
     page = text_of(operator, "/plans/")
     assert "random read and write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
@@ -36,7 +36,7 @@ def test_it_reads_plans_out_as_sentences_with_their_size(operator: Client) -> No
     assert "never" in page
 
 
-def test_the_bm_flash_grid_reads_as_its_authors_said_it(operator: Client) -> None:
+def test_the_bm_flash_grid_has_the_sentence_of_its_authors(operator: Client) -> None:
     load_builtin_plans()
     page = text_of(operator, "/plans/")
     assert "random read and write · 512 B to 4 MiB · psync · 1, 10, 40 threads · queue depth 1 · 10 s each" in page
@@ -61,7 +61,7 @@ def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable
     assert queries_of("/plans/") == one
 
 
-def test_it_finds_plans_by_words_of_their_title_or_of_what_they_say(operator: Client) -> None:
+def test_it_finds_plans_by_words_in_title_or_sentence(operator: Client) -> None:
     first_look()
     first_look(msgspec.structs.replace(FIRST_LOOK, title="Other", note="about kyber"), slug="other")
     assert "plans/other/" not in text_of(operator, "/plans/?q=first+LOOK")
@@ -70,7 +70,7 @@ def test_it_finds_plans_by_words_of_their_title_or_of_what_they_say(operator: Cl
     assert operator.get("/plans/?show=odd&page=x").status_code == 200
 
 
-def test_it_shows_own_built_in_and_deleted_plans_apart(operator: Client) -> None:
+def test_it_lists_own_built_in_and_deleted_plans_separately(operator: Client) -> None:
     load_builtin_plans()
     first_look(slug="mine")
     assert "/plans/mine/" not in text_of(operator, "/plans/?show=builtin")

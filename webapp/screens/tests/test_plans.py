@@ -29,14 +29,14 @@ def test_it_shows_a_plan_without_any_usable_target(operator: Client) -> None:
     assert "Preview" not in page
 
 
-def test_it_shows_an_older_version_and_knows_no_later_one(operator: Client, target: Target) -> None:
+def test_it_shows_an_older_version_and_refuses_an_unknown_one(operator: Client, target: Target) -> None:
     first_look()
     assert "version 1," in operator.get("/plans/first-look/?version=1").content.decode()
     assert "version 2," in operator.get("/plans/first-look/").content.decode()
     assert operator.get("/plans/first-look/?version=3").status_code == 404
 
 
-def test_it_previews_trials_bytes_and_the_fio_job_of_the_one_looked_at(operator: Client, target: Target) -> None:
+def test_it_previews_trials_bytes_and_the_job_of_the_selected_trial(operator: Client, target: Target) -> None:
     page = operator.get(f"/plans/first-look/?target={target.id}&trial=31").content.decode()
     assert 'id="cost-trials">36</span>' in page
     assert 'id="job-title">#31 ' in page
@@ -108,7 +108,7 @@ def test_a_level_that_could_be_of_any_factor_is_named_with_its_own() -> None:
     assert points.in_words(point, point) == "4 KiB · 1 job · Read-ahead 128 KiB · I/O scheduler none"
 
 
-def test_it_draws_a_seed_each_time_where_none_is_typed(operator: Client, target: Target) -> None:
+def test_each_start_without_a_seed_draws_a_new_one(operator: Client, target: Target) -> None:
     seeds = {
         re.search(
             r'name="seed" value="(\d+)"', operator.get(f"/plans/first-look/?target={target.id}").content.decode()
@@ -118,7 +118,7 @@ def test_it_draws_a_seed_each_time_where_none_is_typed(operator: Client, target:
     assert len(seeds) == 3
 
 
-def test_it_keeps_the_page_as_it_was_where_a_start_is_refused(operator: Client, target: Target) -> None:
+def test_a_refused_start_keeps_the_page_unchanged(operator: Client, target: Target) -> None:
     drive = storage1_drive(target.host)
     data = {"version": "1", "target": str(drive.id), "note": "before the update", "seed": "5"}
     page = operator.post("/plans/first-look/start/", data, follow=True).content.decode()
@@ -134,7 +134,7 @@ def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) ->
     assert not Run.objects.exists()
 
 
-def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -> None:
+def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target) -> None:
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "By the turnover and prefill times of 1 earlier run here" in page

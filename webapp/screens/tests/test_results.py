@@ -42,16 +42,16 @@ def test_it_says_what_to_do_while_nothing_was_measured(operator: Client) -> None
         ("?target=storage1/scratch&factor.iodepth=1&factor.iodepth=8", 16),
     ],
 )
-def test_it_filters_by_what_stands_in_the_address(operator: Client, run: Run, query: str, count: int) -> None:
+def test_it_filters_by_the_address(operator: Client, run: Run, query: str, count: int) -> None:
     assert rows(operator, query) == count
 
 
-def test_it_says_so_when_no_result_fits(operator: Client, run: Run) -> None:
+def test_it_shows_a_message_if_no_result_matches(operator: Client, run: Run) -> None:
     assert "No results match" in operator.get("/results/?factor.iodepth=7").content.decode()
 
 
 @pytest.mark.parametrize("query", ["factor.iodepth=nonsense", "run=x", "colour=red", "target=scratch"])
-def test_it_says_which_filter_it_does_not_understand(operator: Client, run: Run, query: str) -> None:
+def test_it_names_an_invalid_filter(operator: Client, run: Run, query: str) -> None:
     for address in ("/results/", "/results.csv"):
         response = operator.get(f"{address}?{query}")
         assert response.status_code == 400
@@ -65,7 +65,7 @@ def test_it_offers_filters_for_the_factors_that_vary(operator: Client, run: Run)
     assert '<input class="form-check-input" type="checkbox" name="factor.block_size" value="4k" checked>' in page
 
 
-def test_it_offers_what_was_measured_without_a_factor(operator: Client, run: Run) -> None:
+def test_it_offers_results_without_a_factor(operator: Client, run: Run) -> None:
     found = run.results.filter(point__ioengine="psync").count()
     assert 0 < found < run.results.count()
     for result in run.results.filter(point__ioengine="psync"):
@@ -79,7 +79,7 @@ def test_it_offers_what_was_measured_without_a_factor(operator: Client, run: Run
     assert rows(operator, "?factor.nr_requests=not set, 64") == run.results.count()
 
 
-def test_it_marks_a_result_that_is_not_to_be_trusted(operator: Client, run: Run) -> None:
+def test_it_marks_a_doubtful_result(operator: Client, run: Run) -> None:
     result = run.results.order_by("id").first()
     assert result is not None
     run.trials.filter(pk=result.trial_id).update(invalid_reason="A backup ran meanwhile.")
@@ -115,13 +115,13 @@ def test_it_shows_the_chosen_columns_in_the_chosen_order(operator: Client, run: 
 
 
 @pytest.mark.parametrize("query", ["columns=speed", "sort=speed", "after=x"])
-def test_it_says_which_column_or_order_there_is_not(operator: Client, run: Run, query: str) -> None:
+def test_it_names_an_unknown_column_or_order(operator: Client, run: Run, query: str) -> None:
     response = operator.get(f"/results/?{query}")
     assert response.status_code == 400
     assert "Clear the filters" in response.content.decode()
 
 
-def test_it_keeps_a_persons_columns_and_gives_the_usual_ones_back(operator: Client, viewer: Client, run: Run) -> None:
+def test_it_stores_a_persons_columns_and_restores_the_default_ones(operator: Client, viewer: Client, run: Run) -> None:
     answer = viewer.post("/results/columns/", {"columns": "iops,host", "query": "run=1"})
     assert (answer.status_code, answer["Location"]) == (302, "/results/?run=1")
     assert len(viewer.get("/results/").context["columns"]) == 2
@@ -131,7 +131,7 @@ def test_it_keeps_a_persons_columns_and_gives_the_usual_ones_back(operator: Clie
     assert len(viewer.get("/results/").context["columns"]) > 2
 
 
-def test_it_keeps_no_columns_that_there_are_not(viewer: Client) -> None:
+def test_it_stores_no_unknown_columns(viewer: Client) -> None:
     answer = viewer.post("/results/columns/", {"columns": "speed"}, follow=True)
     assert "There is no column `speed`" in answer.content.decode()
     assert viewer.get("/results/columns/").status_code == 405
@@ -143,7 +143,9 @@ def test_it_takes_another_factor_without_a_script(operator: Client, run: Run) ->
     assert rows(operator, "?run=1&factor.iodepth=1..8+%2A8") == 16
 
 
-def test_it_goes_on_where_a_page_ended(operator: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_page_continues_after_the_last_row(
+    operator: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("webapp.screens.results.views.PER_PAGE", 10)
     first = operator.get("/results/").context["page"]
     second = operator.get("/results/", {"after": first.older}).context["page"]

@@ -46,7 +46,7 @@ def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[
     assert queries_of("/runs/") == one
 
 
-def test_it_shows_a_run_that_has_not_begun(operator: Client) -> None:
+def test_it_shows_a_run_that_has_not_started(operator: Client) -> None:
     run_on_storage1(repeats=1, state="queued", started_at=None)
     page = operator.get("/runs/1/").content.decode()
     assert "Queued" in page
@@ -65,7 +65,7 @@ def test_only_trials_in_directories_say_that_files_are_written_first(operator: C
             assert ("Written first" in operator.get(page).content.decode()) is written, page
 
 
-def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
+def test_a_finished_run_has_a_headline(operator: Client) -> None:
     finish_run(run_on_storage1())
     page = operator.get("/runs/1/").content.decode()
     assert "36 of 36 trials done" in page
@@ -73,7 +73,7 @@ def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
     assert "No samples yet" not in page
 
 
-def test_a_setting_that_the_kernel_changed_along_is_not_shown_as_requested(operator: Client) -> None:
+def test_a_setting_that_the_kernel_changed_is_not_shown_as_requested(operator: Client) -> None:
     run = run_on_storage1(repeats=1)
     finish_run(run)
     attempt = run.attempts.all()[0]
@@ -98,7 +98,7 @@ def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operat
     assert "Cancel run 1?" in page
 
 
-def test_it_shows_as_many_queries_for_a_large_run_as_for_a_small_one(
+def test_it_takes_as_many_queries_for_a_large_run_as_for_a_small_one(
     operator: Client, queries_of: Callable[[str], int]
 ) -> None:
     before = run_on_storage1(repeats=1)  # so that both have a run before them there
@@ -134,7 +134,7 @@ def test_it_says_so_when_a_run_has_ended_before_it_could_be_cancelled(operator: 
     assert Run.objects.get().cancel_requested_at is None
 
 
-def test_it_shows_what_a_trial_asked_for_and_what_was_there(operator: Client) -> None:
+def test_it_shows_requested_and_observed_settings_of_a_trial(operator: Client) -> None:
     run = run_on_storage1(repeats=3)
     finish_trial(run.trials.get(index=0))
     page = operator.get("/runs/1/trials/1/").content.decode()

@@ -27,7 +27,7 @@ def shown(client: Client) -> str:
     return client.get("/hosts/storage1/targets/nvme0/").content.decode()
 
 
-def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, drive: Target) -> None:
+def test_it_offers_the_drives_purge_methods_and_explains_unavailable_ones(operator: Client, drive: Target) -> None:
     page = shown(operator)
     for words in ("S64GNE0R800123", "1.92 TB", "no recognised data", "ATA secure erase", "frozen"):
         assert words in page, words
@@ -43,7 +43,7 @@ def test_it_shows_the_warnings_of_the_host(operator: Client, drive: Target) -> N
     assert "nvme0n1 was purged and not written since." in shown(operator)
 
 
-def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> None:
+def test_a_purge_can_be_requested_and_its_progress_is_shown(operator: Client, drive: Target) -> None:
     form = {"method": "discard", "serial": "S64GNE0R80012", "why": "for <b>you</b>"}
     refused = operator.post("/hosts/storage1/targets/nvme0/purge/", form)
     assert refused.status_code == 400
@@ -93,7 +93,7 @@ def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Targ
     assert viewer.post("/hosts/storage1/targets/nvme0/purge/", {}).status_code == 403
 
 
-def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Target) -> None:
+def test_only_unprotected_drives_are_purged(operator: Client, drive: Target) -> None:
     storage1_scratch(drive.host)
     assert "Only block devices can be purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
     Target.objects.update(destroy=False)
@@ -101,7 +101,7 @@ def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Ta
     assert operator.get("/hosts/storage1/targets/gone/").status_code == 404
 
 
-def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client, drive: Target) -> None:
+def test_settings_can_be_changed_and_restored(operator: Client, viewer: Client, drive: Target) -> None:
     address = "/hosts/storage1/targets/nvme0/setting/"
     refused = operator.post(address, {"name": "scheduler", "operation": "set", "value": ""})
     assert refused.status_code == 400
@@ -123,6 +123,6 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
     assert "restore scheduler" in shown(operator)
 
 
-def test_a_target_whose_settings_are_closed_says_so(operator: Client, drive: Target) -> None:
+def test_a_target_without_allowed_settings_shows_a_message(operator: Client, drive: Target) -> None:
     Target.objects.update(settings_allowed=[])
     assert "does not allow changes of settings of this target" in shown(operator)

@@ -58,7 +58,7 @@ def enrol(token: str, hostname: str = "storage1.lab.example") -> Any:
 # ---- enrolment
 
 
-def test_it_trades_a_token_for_a_host_that_can_speak() -> None:
+def test_an_enrolled_host_can_send_messages() -> None:
     reply = msgspec.json.decode(enrol(issue_enrolment_token(by=a_user())).content, type=EnrolReply)
     host = Host.objects.get()
     assert (reply.host, reply.host_name, host.hostname) == (
@@ -148,7 +148,7 @@ def test_it_refuses_a_body_without_a_length() -> None:
     "body",
     [b"", b"{", b"[]", b"null", b'{"version":2,"batches":7}', b'{"version":2,"extra":1}', b"\xff\xfe", b"[" * 10_000],
 )
-def test_it_refuses_what_is_not_of_the_contract(body: bytes) -> None:
+def test_it_refuses_messages_that_violate_the_contract(body: bytes) -> None:
     _, token = a_host_with_token()
     response = post("report", body, token)
     assert (response.status_code, problem(response).code) == (400, "bad_message")
@@ -173,7 +173,7 @@ def register(token: str, message: Message = HELLO) -> Any:
     return post("hello", message, token)
 
 
-def test_it_keeps_what_a_host_says_of_itself() -> None:
+def test_it_stores_the_registration() -> None:
     host, token = a_host_with_token(last_seen_at=None, capabilities={})
     reply = msgspec.json.decode(register(token).content, type=HelloReply)
     assert reply.contract == 2
@@ -196,7 +196,7 @@ def test_it_keeps_the_same_inventory_once_and_every_change() -> None:
     assert InventoryContent.objects.count() == 2
 
 
-def test_what_changes_by_itself_makes_no_new_inventory() -> None:
+def test_values_that_change_by_themselves_create_no_new_inventory() -> None:
     host, token = a_host_with_token()
     warmer = replace(HELLO.health[0], temperature_c=55)
     for message in (HELLO, replace(HELLO, health=(warmer,))):
@@ -280,7 +280,7 @@ def test_it_sends_work_to_a_host_that_comes_back() -> None:
     assert len(queued_envelopes(host)) == 1
 
 
-def test_it_lets_a_returning_host_go_on_with_what_was_lost() -> None:
+def test_a_returning_host_can_continue_a_lost_attempt() -> None:
     host, token = a_host_with_token()
     a_run(a_target(host))
     attempt = dispatch_host(host.pk)
@@ -295,7 +295,7 @@ def test_it_lets_a_returning_host_go_on_with_what_was_lost() -> None:
 # ---- reports
 
 
-def test_it_answers_a_report_after_writing_down_that_the_host_was_heard() -> None:
+def test_it_stores_the_time_of_a_report_before_the_reply() -> None:
     host, token = a_host_with_token(last_seen_at=timezone.now() - timedelta(minutes=1))
     response = post("report", Report(active=("x",)), token)
     reply = msgspec.json.decode(response.content, type=ReportReply)
@@ -306,12 +306,12 @@ def test_it_answers_a_report_after_writing_down_that_the_host_was_heard() -> Non
     assert host.last_seen_at > timezone.now() - timedelta(seconds=5)
 
 
-def test_it_reads_no_body_of_a_stranger() -> None:
+def test_it_does_not_read_the_body_of_an_unauthenticated_request() -> None:
     """Not even its announced length matters: who sends it is asked first."""
     assert post("report", b"{", "nonsense", CONTENT_LENGTH=str(MAX_REPORT_BYTES + 1)).status_code == 401
 
 
-def test_it_names_a_batch_that_breaks_the_contract_and_takes_the_others() -> None:
+def test_it_names_an_invalid_batch_and_accepts_the_others() -> None:
     host, token = a_host_with_token()
     a_run(a_target(host), trials=1)
     attempt = dispatch_host(host.pk)
@@ -336,7 +336,7 @@ def test_it_says_how_often_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
     assert msgspec.json.decode(post("report", Report(), token).content, type=ReportReply).report_every_s == 3.4
 
 
-def test_it_hears_hosts_in_maintenance() -> None:
+def test_it_accepts_messages_from_hosts_in_maintenance() -> None:
     _, token = a_host_with_token(state=HostState.MAINTENANCE)
     assert post("report", Report(), token).status_code == 200
 
@@ -344,7 +344,7 @@ def test_it_hears_hosts_in_maintenance() -> None:
 # ---- versions of the contract
 
 
-def test_it_answers_in_the_version_that_it_was_asked_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reply_has_the_version_of_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worker.contract.base.CONTRACT_VERSION", 3)
     host, token = a_host_with_token()
     for version in (2, 3):

@@ -242,7 +242,7 @@ def test_it_finds_what_is_broken_and_says_what_to_do(shell: Shell, peer: Peer) -
     peer.up()
 
 
-def test_it_greets_the_server_and_compares_clocks(shell: Shell, peer: Peer) -> None:
+def test_it_checks_the_server_and_compares_clocks(shell: Shell, peer: Peer) -> None:
     peer.keys = KEYS
     shell("enrol", "--server", peer.url, "--token", ENROLMENT_TOKEN)
     shell("doctor", "--json")
@@ -252,7 +252,7 @@ def test_it_greets_the_server_and_compares_clocks(shell: Shell, peer: Peer) -> N
     assert len(peer.hellos) == 1
 
 
-def test_it_takes_stock(shell: Shell) -> None:
+def test_it_prints_the_inventory(shell: Shell) -> None:
     assert shell("inventory", "--json") == 0
     assert json.loads(shell.out)["kernel"]["release"]
     assert shell("inventory") == 0
@@ -260,7 +260,7 @@ def test_it_takes_stock(shell: Shell) -> None:
     assert "scratch" in shell.out
 
 
-def test_it_has_nothing_to_put_back(shell: Shell) -> None:
+def test_it_reports_that_nothing_must_be_restored(shell: Shell) -> None:
     assert shell("restore") == 0
     assert "Nothing to restore" in shell.out
 

@@ -55,7 +55,7 @@ def valid_messages() -> list[bytes]:
 
 
 def times(factor: int) -> settings:
-    """So many times the profile's number of inputs: `make fuzz` chooses a profile with more."""
+    """Multiply the number of inputs of the profile by `factor`; `make fuzz` uses a profile with more inputs."""
     return settings(max_examples=factor * settings().max_examples, database=None)
 
 

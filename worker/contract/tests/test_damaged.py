@@ -1,4 +1,4 @@
-"""Whatever is wrong with a message, its decoder refuses it with a ContractError."""
+"""Decoders refuse every damaged message with a ContractError."""
 
 import pytest
 from hypothesis import given

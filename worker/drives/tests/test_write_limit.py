@@ -96,7 +96,7 @@ def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
     assert (control.reason.code, "max_write_bytes" in control.reason.message) == ("guard_write_limit", True)
 
 
-def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
+def test_nothing_is_written_if_the_kernel_does_not_count(host: Host) -> None:
     switch(host, "0")
     with pytest.raises(GuardRefused, match=r"does not count writes to nvme0n1: the setting iostats is 0"):
         started(host, 4 * MIB)
@@ -141,13 +141,13 @@ def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
     assert (control.reason.code, words in control.reason.message) == ("guard_write_limit", True)
 
 
-def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
+def test_nothing_is_written_if_the_drive_is_unknown(host: Host) -> None:
     for device in ("", "gone"):
         with pytest.raises(GuardRefused, match="its drive is unknown"):
             WriteLimit(host.wear()).begin(policy(1), [stream()], {0: OpenTarget(path="/x", device=device)}, None)
 
 
-def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
+def test_without_a_limit_no_counter_is_read(host: Host) -> None:
     limit, control = started(host, None, stream=stream(2**40)), Control("a")
     host.has_written(2**40)
     with limit.watching(control):

@@ -152,7 +152,7 @@ def run_stream(
 
 
 def _metrics(end: Line, *, fsync: bool) -> dict[str, float]:
-    """Without fsync, there is no fsync time: 0 s would be a measurement."""
+    """Without fsync, the fsync time is not declared, because 0 s would look like a measured value."""
     seconds = max(1, end.end_ns) / 1e9
     measured = {"copy_s": seconds, "copy_bytes_per_s": end.write.bytes / seconds}
     return measured | ({"fsync_s": end.fsync_ns / 1e9} if fsync else {})

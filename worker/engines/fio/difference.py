@@ -64,7 +64,7 @@ class Differ:
         return tuple(self._estimated(each, *moved[each], limits.get(each, 0.0)) for each in self._told)
 
     def results(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
-        """What a dump before the final one says, over another time than its own, with the I/Os estimated since."""
+        """The results of a dump before the final one, plus the I/Os estimated since, over `runtime`."""
         latencies = self._totals(dump)
         totals = {each: msgspec.structs.replace(told, bins=latencies[each].bins) for each, told in self._told.items()}
         return _results(dump, totals, self._kind, runtime_ms)

@@ -1,13 +1,13 @@
-"""fio's dumps as samples, live, also while fio prints nothing.
+"""Turn fio's dumps into samples while fio runs, and estimate samples while fio prints nothing.
 
     dump ─► in the ramp? ─► shorter than 0.5 s, or the run's last half second? wait for the next ─► sample
     no dump for 1.5 s ─► sample estimated from the device's counters, then one each second until the next dump
 
-While fio is silent, the device's counters are read four times a second, and a sample also ends where the device stopped
-or continued. So the samples of a freeze of 3 s are 3 s of 0, wherever it lies between two dumps.
+While fio is silent, the device's counters are read four times a second. A sample also ends when the device stops or
+continues. So a freeze of 3 s gives samples of 3 s with 0 I/Os, regardless of its position between two dumps.
 
-fio does not print a dump that is due before every job has completed an I/O. So while a drive is frozen there is none,
-then comes the one that was due, with the runtime of that time, and the next one at once.
+fio does not print a dump before every job has completed an I/O. So it prints no dump while a drive is frozen. After the
+freeze it prints the delayed dump, with the runtime at which the dump was due, and at once the next one.
 """
 
 import math
@@ -22,10 +22,10 @@ from worker.engines.fio.output import Dump
 from worker.engines.sampling import Sampler
 
 DUMP_S = 1.0  # fio's status interval
-SILENT_S = 1.5  # without a dump
-START_S = 1.0  # that fio may take to start its jobs
-POLL_S = 0.2  # at least, between two readings of the devices' counters
-MIN_SAMPLE_S = 0.5  # of a sample that fio reported, but for the last one of a fixed amount
+SILENT_S = 1.5  # time without a dump after which fio is silent
+START_S = 1.0  # maximum time in which fio starts its jobs
+POLL_S = 0.2  # minimum time between two readings of the devices' counters
+MIN_SAMPLE_S = 0.5  # minimum length of a sample from fio, except for the last one of a fixed amount
 
 
 class DumpSampler:
@@ -39,13 +39,13 @@ class DumpSampler:
         self._alone = alone
         self._sampler = sampler
         self._differ = Differ(self.kind, _directions(work), io_bytes=None if work.block_split else work.block_bytes)
-        self._heard = time.monotonic() + START_S  # the last dump
-        self._look_at = self._heard + SILENT_S  # when the devices are looked at
+        self._heard = time.monotonic() + START_S  # time of the last dump
+        self._look_at = self._heard + SILENT_S  # when the devices' counters are checked next
         self._began: float | None = None  # None in the ramp, and before the first dump
         self._polled: list[tuple[float, Counted]] = []  # readings since the last sample or dump
         self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
-        self._looked: Counted = ()  # the same when it was last looked at
-        self._frozen = False  # since then they have completed nothing of fio's, though I/O is in flight
+        self._looked: Counted = ()  # the counters at the last check
+        self._frozen = False  # since then, the devices have completed none of fio's I/Os that are in flight
         self._fastest: dict[Direction, float] = {}  # I/Os per second of any sample that fio reported
 
     def take(self, dump: Dump) -> None:
@@ -78,23 +78,23 @@ class DumpSampler:
         return results_of(dump, self.kind)
 
     def finish_stalled(self, dump: Dump) -> tuple[DirectionResult, ...]:
-        """The result of a stream whose device froze and never came back: the stall is part of its time.
+        """The result of a stream whose device froze until fio was killed. The stall is part of its time.
 
-        fio never told about its last I/Os before the freeze. They are those that the device counted; their latencies
-        are unknown.
+        fio did not report its last I/Os before the freeze. They are taken from the device's counters, without
+        latencies.
         """
         self._sampler.emit(self._differ.advance(dump), time.monotonic())
         return self._differ.results(dump, round((self._sampler.ended - self._sampler.began) * 1000))
 
     def is_frozen(self) -> bool:
-        """The devices have completed nothing of fio's since shortly after its last dump, though I/O is in flight.
+        """Whether I/O is in flight, but the devices completed none of fio's I/Os since shortly after its last dump.
 
         False if nothing was measured before.
         """
         return self._frozen and self._sampler.count > 0
 
     def poll(self) -> None:
-        """Estimate samples if fio has said nothing for too long. Without O_DIRECT the device tells too little."""
+        """Estimate samples if fio is silent. Without O_DIRECT, the device's counters do not show fio's I/O."""
         now = time.monotonic()
         if now < (self._polled[-1][0] if self._polled else self._sampler.ended) + POLL_S:
             return
@@ -122,7 +122,7 @@ class DumpSampler:
         return [has_counted_nothing(*each) for each in pairwise(counted)]
 
     def _end_freeze(self) -> None:
-        """A dump comes after silence, with the I/Os after a freeze: the freeze itself is a sample of its own."""
+        """The first dump after a freeze contains the I/Os after it, so the freeze itself becomes a separate sample."""
         quiet = self._quiet()
         if self._estimates and quiet and quiet[0]:
             frozen = next((n for n, is_quiet in enumerate(quiet) if not is_quiet), len(quiet))
@@ -139,7 +139,7 @@ class DumpSampler:
         return bool(self._work.ramp_s) and self._began is None and not self._differ.measured(dump)
 
     def _begin(self, dump: Dump, moment: float, *, late: bool) -> bool:
-        """When the measured part began. The runtime of a late dump is too short for it: the next dump tells."""
+        """Compute the start of the measured part. False for a late first dump, because its runtime is too short."""
         if self._sampler.count == 0:
             self._began = min(moment - runtime_ms(dump) / 1000, self._began or math.inf)
             self._sampler.began_at(self._began)

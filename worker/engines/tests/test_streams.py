@@ -131,7 +131,7 @@ def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("pattern", [Pattern.RANDWRITE, Pattern.RANDREAD])
-def test_it_tells_the_cpu_time_of_all_jobs_together(bench: Bench, pattern: Pattern) -> None:
+def test_it_reports_the_cpu_time_of_all_jobs_together(bench: Bench, pattern: Pattern) -> None:
     """Truth: the CPU time that the kernel charged to all processes, without that of a job of one I/O: the start.
 
     fio itself reports the mean of its four jobs, a quarter of it.
@@ -237,7 +237,7 @@ def test_it_refuses_latencies_that_this_fio_gets_wrong(bench: Bench, monkeypatch
         bench.run(stream(uring=UringOptions(sqthread_poll=True)))
 
 
-def test_it_lets_no_file_grow(bench: Bench) -> None:
+def test_files_do_not_grow(bench: Bench) -> None:
     (bench.data / "mine").write_bytes(bytes(MIB))
     open_target = OpenTarget(path="mine", cwd_fd=bench.cwd_fd)
     with pytest.raises(StreamFailed, match="use a smaller size"):
@@ -245,7 +245,7 @@ def test_it_lets_no_file_grow(bench: Bench) -> None:
     assert (bench.data / "mine").stat().st_size == MIB
 
 
-def test_it_knows_what_this_host_can_run() -> None:
+def test_it_detects_the_features_of_this_host() -> None:
     fio = capabilities(settings=("scheduler",)).engines["fio"]
     assert fio.version.startswith("fio-")
     assert "psync" in fio.features
@@ -281,7 +281,7 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
-def test_it_shows_nothing_of_a_device_that_does_not_count(bench: Bench, loop: str) -> None:
+def test_it_shows_no_counters_of_a_device_that_does_not_count(bench: Bench, loop: str) -> None:
     counting = Path(f"/sys/block/{Path(loop).name}/queue/iostats")
     counting.write_text("0")
     try:

@@ -51,7 +51,7 @@ def test_it_reads_more_extents_than_one_call_returns(fd: int) -> None:
     assert unwritten_bytes(fd, 3000 * PAGE) == 1500 * PAGE
 
 
-def test_both_ways_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fiemap_and_seek_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     os.ftruncate(fd, 64 * PAGE)
     write(fd, 3, 5)
@@ -65,7 +65,7 @@ def test_both_ways_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs"])
-def test_it_agrees_with_the_file_systems_of_the_field(kind: str, tmp_path: Path) -> None:
+def test_it_is_correct_on_common_file_systems(kind: str, tmp_path: Path) -> None:
     """A copy that shares its extents is written; so are compressed extents and data in the inode."""
     options = ["-o", "compress-force=zstd"] if kind == "btrfs" else []
     with rig.loop(rig.sparse(tmp_path / "image", 320 * rig.MIB)) as device:
@@ -106,5 +106,5 @@ def unsupported(*_: object) -> None:
 @pytest.mark.parametrize(
     ("share", "words"), [(61, "61 % of /f is"), (100, "All of /f is"), (0.2, "Less than 1 % of /f is")]
 )
-def test_it_says_how_much(share: float, words: str) -> None:
+def test_the_message_has_the_unwritten_share(share: float, words: str) -> None:
     assert unwritten_words("/f", round(share * 10), 1000).startswith(words)

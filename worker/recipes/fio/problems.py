@@ -85,7 +85,7 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     if work.size_bytes < block_bytes:
         yield f"size {work.size_bytes} is smaller than a block of {block_bytes} bytes"
     elif work.size_bytes < block_bytes * parts:
-        yield f"size {work.size_bytes} gives {parts} sequential jobs less than a block of {block_bytes} bytes each"
+        yield f"size {work.size_bytes} gives each of {parts} sequential jobs less than a block of {block_bytes} bytes"
     elif not work.pattern.random:
         yield from _uneven_size(work, work.size_bytes)
 
@@ -93,8 +93,8 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
 def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
     """Sequential jobs: fio leaves out the rest of a part that is shorter than a block, without an error.
 
-    With several block sizes, smaller blocks end the part. Random jobs use the whole file; there the rest is at most
-    one block, and changes nothing.
+    With several block sizes, smaller blocks end the part. Random jobs use the whole file. Its rest is less than one
+    block, so it has no effect on the result.
     """
     parts = parts_of(work)
     block_bytes = min((share.block_bytes for share in work.block_split), default=work.block_bytes)
@@ -104,7 +104,7 @@ def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
     by = f"{size_words(block_bytes)} blocks" if parts == 1 else f"{parts} jobs × {size_words(block_bytes)}"
     below = size_bytes // step * step
     nearest = [size_words(near) for near in (below, below + step) if near]
-    yield f"size {size_words(size_bytes)} does not divide by {by}: use {' or '.join(nearest)}"
+    yield f"size {size_words(size_bytes)} is not a multiple of {by}: use {' or '.join(nearest)}"
 
 
 def _uneven_percent(parts: int) -> str:

@@ -57,7 +57,7 @@ def test_it_names_only_options_that_are_allowed_in_job_files_or_ours() -> None:
     assert set(options(render(work).job_text)) <= set(ALLOWED) | ours
 
 
-def test_it_runs_psync_depth_as_threads_only_when_told() -> None:
+def test_it_runs_psync_depth_as_threads_only_on_request() -> None:
     asked: dict[str, Any] = {"ioengine": IoEngine.PSYNC, "iodepth": 8, "numjobs": 2}
     assert "psync" in workload_problems(stream(**asked).workload, TargetKind.DIRECTORY)[0]
     told = options(render(stream(**asked, sync_depth=SyncDepth.THREADS)).job_text)
@@ -89,7 +89,7 @@ def run_fio(text: str, cwd: Path) -> Any:
     return msgspec.json.decode(done.stdout[done.stdout.index("{") :])["jobs"][0]
 
 
-def test_it_writes_every_file_whole_before_use(tmp_path: Path) -> None:
+def test_it_writes_every_file_completely_before_use(tmp_path: Path) -> None:
     recipe = render_prefill(stream(size_bytes=3 * MIB // 2, files=3))
     assert recipe is not None
     run_fio(recipe.job_text, tmp_path)
@@ -133,22 +133,22 @@ def until_the_end(text: str) -> str:
     ("workload", "words"),
     [
         ({"size_bytes": 10 * MIB, "numjobs": 3, "files": 4},
-         "size 10 MiB does not divide by 3 jobs × 4 KiB: use 10236 KiB or 10248 KiB"),
+         "size 10 MiB is not a multiple of 3 jobs × 4 KiB: use 10236 KiB or 10248 KiB"),
         ({"size_bytes": 1024 * MIB, "numjobs": 3},
-         "size 1 GiB does not divide by 3 jobs × 4 KiB: use 1048572 KiB or 1048584 KiB"),
+         "size 1 GiB is not a multiple of 3 jobs × 4 KiB: use 1048572 KiB or 1048584 KiB"),
         ({"size_bytes": 10 * MIB, "block_bytes": 1000 * KIB},
-         "size 10 MiB does not divide by 1000 KiB blocks: use 10000 KiB or 11000 KiB"),
+         "size 10 MiB is not a multiple of 1000 KiB blocks: use 10000 KiB or 11000 KiB"),
         ({"size_bytes": MIB, "block_split": (BlockShare(block_bytes=12 * KIB, percent=50),
                                              BlockShare(block_bytes=24 * KIB, percent=50))},
-         "size 1 MiB does not divide by 12 KiB blocks: use 1020 KiB or 1032 KiB"),
+         "size 1 MiB is not a multiple of 12 KiB blocks: use 1020 KiB or 1032 KiB"),
     ],
 )  # fmt: skip
-def test_it_refuses_a_size_that_does_not_divide_and_names_the_nearest(workload: dict[str, Any], words: str) -> None:
+def test_it_refuses_a_size_with_a_rest_and_names_the_nearest_sizes(workload: dict[str, Any], words: str) -> None:
     asked = stream(**({"pattern": Pattern.READ} | workload)).workload
     assert workload_problems(asked, TargetKind.DIRECTORY) == (words,)
 
 
-def test_fio_leaves_out_the_rest_of_a_size_that_does_not_divide(tmp_path: Path) -> None:
+def test_fio_skips_the_rest_of_a_size(tmp_path: Path) -> None:
     """The reason for the refusal: fio reports no error, but never reads the last 240 KiB."""
     (tmp_path / "file").write_bytes(bytes(10 * MIB))
     text = "[job]\nfilename=file\nrw=read\nbs=1000k\nsize=10m\nioengine=psync\n"
@@ -183,7 +183,7 @@ def test_it_refuses_sequential_jobs_that_cannot_share_a_whole_device(numjobs: in
     assert not workload_problems(msgspec.structs.replace(work, numjobs=4), TargetKind.BLOCK)
 
 
-def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:
+def test_sequential_jobs_share_a_file(tmp_path: Path) -> None:
     work = stream(
         pattern=Pattern.WRITE, numjobs=4, amount_bytes=MIB, runtime_s=None, ioengine=IoEngine.PSYNC, prefill=False
     )
@@ -192,14 +192,14 @@ def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:
     assert file.stat().st_blocks * 512 == MIB  # each wrote its own quarter; all at the start would leave three holes
 
 
-def test_it_takes_all_of_the_amount_types_and_buffers() -> None:
+def test_it_renders_all_amounts_and_buffers() -> None:
     for kind, line in zip(
         Buffers, ("scramble_buffers=1", "refill_buffers=1", "scramble_buffers=0", "zero_buffers=1"), strict=True
     ):
         assert line in render(stream(pattern=Pattern.WRITE, buffers=kind)).job_text
 
 
-def test_it_asks_for_completion_latency_only_where_there_is_no_total() -> None:
+def test_it_requests_completion_latency_only_if_there_is_no_total() -> None:
     job = options(render(stream(uring=UringOptions(sqthread_poll=True))).job_text)
     assert (job["lat_percentiles"], job["clat_percentiles"]) == ("0", "1")
 
@@ -227,7 +227,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("workload", "words"), PROBLEMS)
-def test_it_says_what_is_wrong_with_a_workload(workload: dict[str, Any], words: str) -> None:
+def test_it_explains_problems_of_a_workload(workload: dict[str, Any], words: str) -> None:
     assert any(words in problem for problem in workload_problems(stream(**workload).workload, TargetKind.DIRECTORY))
     with pytest.raises(RecipeError, match="This workload cannot run"):
         render(stream(**workload))

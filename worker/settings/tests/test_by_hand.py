@@ -59,7 +59,7 @@ def test_it_is_read_without_being_touched(host: Host) -> None:
     assert not host.journal.baselines()
 
 
-def test_it_stays_through_starts_and_runs_and_is_put_back_when_asked(host: Host) -> None:
+def test_it_survives_restarts_and_runs_until_it_is_restored(host: Host) -> None:
     (told,) = host.change("read_ahead_kb", "64")
     assert (told.before, told.asked, told.observed) == ("256", "64", "64")
     assert session.restore_all(host.journal) == []
@@ -73,7 +73,7 @@ def test_it_stays_through_starts_and_runs_and_is_put_back_when_asked(host: Host)
     assert not host.journal.baselines()
 
 
-def test_what_the_kernel_changed_along_with_it_goes_back_too(host: Host) -> None:
+def test_settings_that_the_kernel_changed_with_it_are_restored_too(host: Host) -> None:
     host.change("scheduler", "mq-deadline")
     host.change("read_ahead_kb", "64")
     host.put_back("scheduler")
@@ -81,7 +81,7 @@ def test_what_the_kernel_changed_along_with_it_goes_back_too(host: Host) -> None
     assert (host.now("nr_requests"), host.now("read_ahead_kb")) == ("100", "64")
 
 
-def test_it_is_left_alone_where_somebody_else_changed_it_since(host: Host) -> None:
+def test_it_is_not_restored_if_another_program_changed_it(host: Host) -> None:
     host.change("read_ahead_kb", "64")
     host.write("read_ahead_kb", "128")
     (back,) = host.put_back("read_ahead_kb")
@@ -96,7 +96,7 @@ def refused(host: Host, name: str, value: str, code: str) -> None:
     assert failed.value.code == code
 
 
-def test_it_is_refused_in_the_words_of_runs(host: Host) -> None:
+def test_it_is_refused_with_the_same_messages_as_in_runs(host: Host) -> None:
     refused(host, "no_such", "1", "setting_unknown")
     refused(host, "scheduler", "elevator", "setting_refused")
     with pytest.raises(SettingFailed, match="was not changed by hand"):
@@ -114,7 +114,7 @@ def test_a_run_that_holds_settings_is_not_disturbed(host: Host) -> None:
     assert host.change("read_ahead_kb", "64")
 
 
-def test_a_setting_of_an_absent_device_is_in_nobodys_way(host: Host, tmp_path: Path) -> None:
+def test_a_setting_of_an_absent_device_blocks_no_run(host: Host, tmp_path: Path) -> None:
     with rig.loop(rig.sparse(tmp_path / "other.img")) as other:
         allowed = rig.load(tmp_path, rig.block(other, tmp_path / "other.img", settings=["*"]))
         open_target = {0: OpenTarget(path=other, device=Path(other).name, target="disk")}

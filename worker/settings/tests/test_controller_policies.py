@@ -80,7 +80,7 @@ def rig_of(tool: str, tmp_path: Path, device: str, sys: Path, *, naa: str = NAA)
     return Rig(tmp_path, device, NAMES)
 
 
-def test_storcli_sets_all_four_and_puts_them_back(
+def test_storcli_sets_and_restores_all_four(
     tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = Emulation(tmp_path, monkeypatch, "storcli")
@@ -105,7 +105,7 @@ def test_storcli_sets_all_four_and_puts_them_back(
     assert [tool[name] for name in ("write", "read", "io", "disk")] == ["wb", "nora", "direct", "default"]
 
 
-def test_megacli_knows_adaptive_and_puts_back_what_a_bad_battery_is_to_mean(
+def test_megacli_sets_adaptive_and_restores_the_mode_for_a_bad_battery(
     tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = Emulation(tmp_path, monkeypatch, "MegaCli", write="wt", bad="yes", disk="off")
@@ -139,7 +139,7 @@ def test_the_others_set_the_write_cache_alone(
         ("ssacli", "Recharging", "Its battery (Capacitors): Recharging."),
     ],
 )
-def test_a_low_battery_is_seen_in_what_is_observed(
+def test_a_low_battery_changes_the_observed_value(
     tool: str, battery: str, words: str, tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, tool, write="wt", battery=battery)
@@ -176,7 +176,7 @@ def test_a_low_battery_is_no_reason_to_leave_it_set_to_write_back(
         ("areca-cli", "yes", "Password Required."),
     ],
 )
-def test_it_is_refused_in_the_tools_own_words(
+def test_a_refusal_has_the_tools_message(
     tool: str, refuses: str, words: str, tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, tool, battery="OK", refuses=refuses)
@@ -196,7 +196,7 @@ def test_a_tool_that_silently_does_nothing_is_noticed(
     assert (failed.code, failed.records[0].observed) == ("setting_clamped", "direct")
 
 
-def test_what_could_not_be_put_back_is_not_changed(
+def test_a_value_that_cannot_be_restored_is_not_changed(
     tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, "MegaCli")
@@ -220,7 +220,7 @@ def test_it_never_sets_another_disks_virtual_drive(
     assert [restored for _, _, restored in drive.restore()] == [False]
 
 
-def test_somebody_elses_change_is_left_as_it_is(
+def test_a_change_of_another_program_is_not_restored(
     tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, "storcli")
@@ -252,7 +252,7 @@ def test_a_killed_worker_puts_it_back_even_after_a_restart_of_the_host(
     assert state["write"] == "wb"
 
 
-def test_a_disk_behind_no_such_controller_says_so(device: str, tmp_path: Path) -> None:
+def test_a_disk_without_such_a_controller_has_a_message(device: str, tmp_path: Path) -> None:
     drive = Rig(tmp_path, device, NAMES)
     assert "not behind a RAID controller" in drive.fails(write_cache="write back").message
 

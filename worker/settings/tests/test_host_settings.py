@@ -121,7 +121,7 @@ def test_it_refuses_in_the_kernels_words(machine: Machine, requested: dict[str, 
 
 @pytest.mark.root
 @rig.needs_root[1]
-def test_it_leaves_what_somebody_else_changed_since(machine: Machine) -> None:
+def test_it_does_not_restore_a_value_that_another_program_changed(machine: Machine) -> None:
     machine.apply_settings({"vm.dirty_expire_centisecs": "3100"})
     Path("/proc/sys/vm/dirty_expire_centisecs").write_text("3200")
     (told,) = session.restore_run("run", machine.journal)
@@ -164,7 +164,7 @@ Machine(Path(sys.argv[1]), list(HOST_WIDE)).apply_settings({"vm.dirty_bytes": "2
 
 @pytest.mark.root
 @rig.needs_root[1]
-def test_it_puts_back_what_a_killed_worker_changed(machine: Machine) -> None:
+def test_it_restores_the_changes_of_a_killed_worker(machine: Machine) -> None:
     before = states()
     command = [sys.executable, "-c", CHILD, str(machine.directory)]
     assert subprocess.run(command, check=False, timeout=30).returncode == -signal.SIGKILL

@@ -101,7 +101,7 @@ def test_it_takes_back_what_the_next_trial_does_not_request(host: Host) -> None:
     assert host.state() == before
 
 
-def test_a_trials_state_does_not_depend_on_the_trials_before(host: Host) -> None:
+def test_the_settings_of_a_trial_do_not_depend_on_earlier_trials(host: Host) -> None:
     host.apply_settings({"scheduler": "mq-deadline"})
     fresh = host.state()
     assert fresh["nr_requests"] != "100"  # the kernel's choice for that scheduler
@@ -115,7 +115,7 @@ def test_a_trials_state_does_not_depend_on_the_trials_before(host: Host) -> None
         assert host.state() == fresh
 
 
-def test_the_hosts_own_scheduler_comes_back_with_what_its_change_disturbed(host: Host) -> None:
+def test_the_hosts_scheduler_is_restored_with_all_values_that_its_change_affected(host: Host) -> None:
     """Otherwise a plan of two schedulers measures the host's own one with two values of `nr_requests`."""
     host.apply_settings({"scheduler": "none"})
     before = host.state()
@@ -124,7 +124,7 @@ def test_the_hosts_own_scheduler_comes_back_with_what_its_change_disturbed(host:
     assert host.state() == before
 
 
-def test_it_puts_back_another_run_first(host: Host) -> None:
+def test_it_restores_the_settings_of_another_run_first(host: Host) -> None:
     before = host.state()
     host.apply_settings({"nomerges": "2"}, run="one")
     host.apply_settings({"rq_affinity": "2"}, run="two")
@@ -133,7 +133,7 @@ def test_it_puts_back_another_run_first(host: Host) -> None:
     assert host.state() == before
 
 
-def test_it_leaves_what_somebody_else_changed_since(host: Host) -> None:
+def test_it_does_not_restore_a_value_that_another_program_changed(host: Host) -> None:
     host.apply_settings({"nomerges": "2"})
     host.write("nomerges", "1")
     (told,) = session.restore_run("run", host.journal)
@@ -156,7 +156,7 @@ def test_it_restores_nothing_after_a_reboot(host: Host) -> None:
     host.journal = Journal(host.directory / "journal.db")
 
 
-def test_it_puts_a_setting_back_when_its_absent_device_is_there_again(host: Host) -> None:
+def test_it_restores_a_setting_when_its_absent_device_is_present_again(host: Host) -> None:
     host.apply_settings({"nomerges": "2"})
     rig.run("losetup", "--detach", host.path)
     for _ in range(2):
@@ -169,7 +169,7 @@ def test_it_puts_a_setting_back_when_its_absent_device_is_there_again(host: Host
     assert (host.state()["nomerges"], host.journal.baselines()) == ("0", ())
 
 
-def test_it_puts_back_what_could_not_be_read_after_the_write(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_restores_a_setting_that_could_not_be_read_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is readable again only at the second attempt to put the setting back."""
     node = Path(f"/sys/block/{host.device}/queue/nomerges")
 
@@ -192,7 +192,7 @@ def test_it_puts_back_what_could_not_be_read_after_the_write(host: Host, monkeyp
     assert (told.restored, told.observed, host.journal.baselines()) == (True, "0", ())
 
 
-def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> None:
+def test_it_keeps_journal_entries_of_another_version_of_the_worker(host: Host) -> None:
     host.apply_settings({"nomerges": "2"})
     (kept,) = host.journal.baselines()
     host.journal.drop_baseline(kept)
@@ -223,7 +223,7 @@ def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> N
         ({"vm.dirty_ratio": "15"}, "setting_not_allowed"),
     ],
 )
-def test_it_fails_by_name_and_leaves_nothing_behind(host: Host, requested: dict[str, str], code: str) -> None:
+def test_it_fails_with_a_code_and_restores_everything(host: Host, requested: dict[str, str], code: str) -> None:
     before = host.state()
     with pytest.raises(SettingFailed) as caught:
         host.apply_settings({"rq_affinity": "2", **requested})
@@ -291,7 +291,7 @@ session.apply_settings(requests, "run", {0: open_target}, allowed, Journal(direc
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("write", [1, 2, 4, 7])
-def test_it_puts_back_what_a_killed_worker_changed(host: Host, write: int, when: str) -> None:
+def test_it_restores_the_changes_of_a_killed_worker(host: Host, write: int, when: str) -> None:
     before = host.state()
     requests = ",".join(f"{name}={value}" for name, value in CHANGES.items())
     command = [sys.executable, "-c", CHILD, str(host.directory), host.device, requests, str(write), when]
@@ -302,7 +302,7 @@ def test_it_puts_back_what_a_killed_worker_changed(host: Host, write: int, when:
     assert host.journal.baselines() == ()
 
 
-def test_it_drops_the_caches_and_knows_it() -> None:
+def test_it_drops_the_caches_and_verifies_it() -> None:
     rows = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     caches.drop_caches()
     after = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
@@ -317,7 +317,7 @@ def test_every_setting_describes_itself(host: Host) -> None:
     assert msgspec.json.encode(session.restore_all(host.journal)) == b"[]"
 
 
-def test_it_tells_what_something_else_changed_meanwhile(host: Host) -> None:
+def test_it_reports_settings_that_another_program_changed(host: Host) -> None:
     applied = host.apply_settings({"nomerges": "2", "read_ahead_kb": "64"})
     assert session.changed_meanwhile(applied) == []
     host.write("read_ahead_kb", "128")

@@ -127,7 +127,7 @@ def test_a_physical_drive_behind_two_controllers_is_one_and_the_slot_that_is_a_t
     assert lock_keys(A, block("sda", "wwn-sda"), seen) == ["wwn-sda"]
 
 
-def test_hosts_are_apart_where_the_name_is_local() -> None:
+def test_local_names_are_different_on_each_host() -> None:
     facts = inventory(device("loop0", "loop:/var/tmp/x"))
     assert lock_keys(A, block("loop0", "loop:/var/tmp/x"), facts) != lock_keys(B, block("loop0", "x"), facts)
     assert lock_keys(A, directory(""), facts) != lock_keys(B, directory(""), facts)
@@ -139,7 +139,7 @@ def test_it_survives_devices_that_name_each_other() -> None:
 
 
 @pytest.mark.django_db
-def test_it_says_who_shares_a_drive_with_whom() -> None:
+def test_it_lists_targets_that_share_a_drive() -> None:
     array = a_drive(lock_keys=["wwn-1", "wwn-2"])
     member = a_drive(a_host(), lock_keys=["wwn-2"])
     a_drive(array.host, lock_keys=["wwn-1"], in_policy=False)

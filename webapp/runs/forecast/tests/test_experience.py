@@ -69,7 +69,7 @@ def test_a_host_without_ended_runs_teaches_nothing(target: Target) -> None:
     assert experience_of([a_target(a_host())]) == {}
 
 
-def test_each_run_gives_the_median_of_its_turnovers(target: Target) -> None:
+def test_the_estimate_uses_the_median_turnover_of_each_run(target: Target) -> None:
     ended_run(target, [9, 1, 1, 1])  # the first one may have written files: it does not count
     ended_run(target, [9, 1, 2, 3])
     ended_run(target, [9, 4, 4, 2400, 4])  # an outage
@@ -96,7 +96,7 @@ def test_amounts_are_remembered_by_target_and_workload(target: Target) -> None:
     assert rate.typical == pytest.approx(100 * MIB)
 
 
-def test_what_targets_at_once_took_is_known_of_all_of_them_together(target: Target) -> None:
+def test_times_of_targets_at_once_count_for_the_whole_group(target: Target) -> None:
     """Each wrote files of its own first, one after the other."""
     second = a_target(target.host)
     at_once(ended_run(target, [1, 1, 1, 1], prefill_s=4), second)
@@ -128,7 +128,7 @@ def test_it_learns_how_long_layouts_take_to_build_and_keeps_that_out_of_the_rest
     }  # fmt: skip
 
 
-def test_a_host_that_only_copied_knows_how_long_copies_take(target: Target) -> None:
+def test_the_turnover_of_copies_is_estimated_from_earlier_copies(target: Target) -> None:
     """Its turnover is the time from the order to the engine's start; the rest is the amount's."""
     run = ended_run(target, [2, 2, 2, 2])
     copy = CopyWorkload(size_bytes=64 * MIB)

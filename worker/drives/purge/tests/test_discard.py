@@ -95,7 +95,7 @@ def test_it_needs_an_arming_in_time_for_this_very_drive(lab: Lab) -> None:
     untouched(lab, lab.carry_out(lab.order(arming=other)), "guard_not_armed")
 
 
-def test_it_needs_the_policys_leave(lab: Lab, tmp_path: Path) -> None:
+def test_the_policy_must_allow_it(lab: Lab, tmp_path: Path) -> None:
     lab.allowed = rig.load(tmp_path, rig.block(lab.device, lab.file))
     end = lab.carry_out(lab.order())
     untouched(lab, end, "guard_not_destroyable")

@@ -82,7 +82,7 @@ def test_it_copies_every_byte_and_counts_them(scratch: Scratch, method: CopyMeth
     assert {metric.name for metric in scratch.started[0].metrics} == set(result.metrics)
 
 
-def test_an_fsync_that_nobody_asked_for_is_not_measured(scratch: Scratch) -> None:
+def test_an_fsync_that_was_not_requested_is_not_measured(scratch: Scratch) -> None:
     result = scratch.run(scratch.stream(fsync=False))
     assert set(result.metrics) == {"copy_s", "copy_bytes_per_s"}
     assert {metric.name for metric in scratch.started[0].metrics} == set(result.metrics)
@@ -107,7 +107,7 @@ def test_it_leaves_its_sources_and_no_copies(scratch: Scratch) -> None:
     assert scratch.names == sorted(render(stream).files)
 
 
-def test_a_file_system_without_reflinks_is_said(scratch: Scratch) -> None:
+def test_a_file_system_without_reflinks_is_reported(scratch: Scratch) -> None:
     stream = scratch.stream(method=CopyMethod.REFLINK)
     if file_system_of(scratch.data) in ("xfs", "btrfs"):
         parts = scratch.run(stream).directions
@@ -123,13 +123,13 @@ def file_system_of(path: Path) -> str:
     return subprocess.check_output(["stat", "--file-system", "--format=%T", path], text=True).strip()
 
 
-def test_a_source_that_is_gone_is_said_by_name(scratch: Scratch) -> None:
+def test_a_missing_source_is_named(scratch: Scratch) -> None:
     with pytest.raises(StreamFailed, match=r"sweetspot\.4194304\.0: No such file or directory") as failure:
         scratch.copy(scratch.stream())
     assert failure.value.code == "copy_error"
 
 
-def test_a_copy_of_somebody_else_is_not_followed(scratch: Scratch, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_copy_is_not_followed(scratch: Scratch, tmp_path: Path) -> None:
     other = tmp_path / "precious"
     other.write_bytes(b"keep")
     (scratch.data / "sweetspot.4194304.0.copy").symlink_to(other)

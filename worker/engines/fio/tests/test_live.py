@@ -112,7 +112,7 @@ def test_a_freeze_of_three_seconds_is_three_seconds_of_zero(simulated: Simulated
     assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
 
 
-def test_one_frozen_job_of_several_is_no_burst_afterwards(simulated: Simulated) -> None:
+def test_a_freeze_of_one_job_causes_no_burst_afterwards(simulated: Simulated) -> None:
     """The other jobs go on, so fio's late dump holds the I/Os of 8 s beside the runtime of one."""
     for n in range(1, 4):
         simulated.second(1000 * n)
@@ -152,7 +152,7 @@ def test_the_last_reads_before_a_freeze_without_end_are_part_of_the_result(simul
     assert unpack(result.latency).total == 5000
 
 
-def test_a_fio_that_hangs_beside_a_working_device_is_not_a_frozen_device(simulated: Simulated) -> None:
+def test_a_hanging_fio_on_a_working_device_is_not_a_frozen_device(simulated: Simulated) -> None:
     for n in range(1, 6):
         simulated.second(1000 * n)
     simulated.wait(60, reads_per_s=1000)
@@ -177,7 +177,7 @@ def test_a_stopped_fio_on_an_idle_device_is_not_a_frozen_device(simulated: Simul
     assert not simulated.dumps.is_frozen()
 
 
-def test_what_others_do_on_the_disk_of_a_file_is_not_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_io_of_other_programs_on_the_disk_of_a_file_is_not_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sample is long instead, and holds what fio says afterwards."""
     simulated = Simulated(monkeypatch, alone=False)
     for n in range(1, 4):
@@ -244,7 +244,7 @@ def test_the_rest_of_a_run_is_in_its_last_sample(monkeypatch: pytest.MonkeyPatch
     assert sum(s.directions[0].ios for s in simulated.samples) == 2004
 
 
-def test_the_wall_clock_may_be_set(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_the_wall_clock_has_no_effect(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     simulated.second(1000)
     monkeypatch.setattr(time, "time", lambda: 4e8 + simulated.now_s)
     simulated.second(2000)
