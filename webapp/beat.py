@@ -11,6 +11,8 @@ from typing import Any
 from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
+from webapp.core.checks import require_safe_settings
+
 JUMP_S = 2.0  # a clock that is slewed moves by less between two looks
 
 
@@ -29,6 +31,7 @@ class Scheduler(DatabaseScheduler):  # type: ignore[misc]
     Entry = Entry
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        require_safe_settings()
         self._wall_minus_monotonic_s = _wall_minus_monotonic_s()
         super().__init__(*args, **kwargs)
 

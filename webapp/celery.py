@@ -4,7 +4,8 @@ import os
 from logging.config import dictConfig
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, setup_logging
+from django.core.exceptions import ImproperlyConfigured
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
 
@@ -19,3 +20,13 @@ def _log_as_the_web_tier_does(**_: object) -> None:
     from django.conf import settings
 
     dictConfig(settings.LOGGING)
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]
+def _refuse_unsafe_settings(**_: object) -> None:
+    from webapp.core.checks import require_safe_settings
+
+    try:
+        require_safe_settings()
+    except ImproperlyConfigured as error:
+        raise SystemExit(str(error)) from error  # Celery only logs other exceptions of a signal's receiver

@@ -3,6 +3,12 @@
     attempt:   received ──► started ──► finished ──(30 days)──► deleted
                   └──────────────────────▲        (an unreadable order: finished, its text is kept)
     baseline:  (pending ──► confirmed)* ──► dropped after the value was restored or changed by someone else
+    layout:    saved before its first command ──► dropped when its drives are verified to be blank
+    password:  saved before a drive gets it ──► dropped when the drive is verified to have none
+
+A person can drop an entry by its name without undoing anything: `sweetspot-worker forget NAME`.
+
+Space for the journal is kept in reserve (worker.reserve), so that a full disk does not prevent an undo.
 
 The journal is the worker's order queue: the Celery task writes to it, and the order thread reads
 from it. An attempt id is accepted only once while it is stored, so an order that the broker
@@ -21,18 +27,30 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from worker.reserve import ENOUGH_BYTES, RESERVE_BYTES, Reserve
+
 log = logging.getLogger(__name__)
 
+RESERVE = "journal.reserve"  # file name
+_DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _LAYOUTS = """
 create table layouts (
     key text primary key,              -- part of all names that the layout creates
     run text not null,
     record text not null               -- LayoutRecord, JSON
+);
+"""
+_PASSWORDS = """
+create table passwords (
+    stable_id text primary key,        -- of the drive
+    serial text not null,
+    device text not null,              -- kernel name when it was set
+    password text not null
 );
 """
 _SCHEMA = (
@@ -60,6 +78,7 @@ create table baselines (
 ) without rowid;
 """
     + _LAYOUTS
+    + _PASSWORDS
 )
 
 
@@ -68,6 +87,7 @@ _UPGRADES = {
     1: _LAYOUTS,
     2: "alter table attempts rename column begun_at to started_at; "
     "alter table baselines rename column wished to requested;",
+    3: _PASSWORDS,
 }
 
 
@@ -124,6 +144,15 @@ class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     virtual_drives: tuple[MadeDrive, ...] = ()  # those created so far, in the order of the arrays
 
 
+class DrivePassword(msgspec.Struct, frozen=True, kw_only=True):
+    """A password that a drive has, or is about to get, while it is erased."""
+
+    stable_id: str
+    serial: str
+    device: str
+    password: str
+
+
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """One setting of one device that a run has changed, or is about to change."""
 
@@ -149,6 +178,8 @@ class Journal:
         self.boot_id = current_boot_id() if boot_id is None else boot_id
         self._path = path
         self._lock = threading.Lock()
+        self.reserve = Reserve(path.with_name(RESERVE))
+        self.reserve.free_if_needed()  # opening the database writes files
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
             self._db.text_factory = _text_or_bytes
@@ -162,6 +193,12 @@ class Journal:
                 f"The journal {path} cannot be read: {error}. It holds the original values of settings: keep a copy, "
                 "restore the settings by hand, then delete the journal.",
             ) from error
+        self.reserve.hold()
+
+    @property
+    def folder(self) -> Path:
+        """The state directory."""
+        return self._path.parent
 
     def close(self) -> None:
         with self._lock:
@@ -181,6 +218,31 @@ class Journal:
                 "Install the worker version that wrote it, or a newer one.",
             )
 
+    def require_reserve(self) -> None:
+        """Call before work that has to be undone. Raises JournalError if the disk is too full to record it."""
+        if not self.reserve.hold():
+            raise JournalError(
+                "state_disk_full",
+                f"The disk of {self._path.parent} is full: the worker could not record what it has to undo. Free "
+                f"{RESERVE_BYTES + ENOUGH_BYTES >> 20} MiB.",
+            )
+
+    def _change(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Make a change in one transaction. If the disk is full, free the reserve and try once more."""
+        with self._lock:
+            try:
+                return self._changed(change)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _DISK_FULL or not self.reserve.free():
+                    raise
+                log.warning("The disk of %s is full; the worker uses the space that it kept.", self._path.parent)
+                return self._changed(change)
+
+    def _changed(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        with self._db:
+            self._db.execute("begin immediate")
+            return change(self._db)
+
     # ---- attempts
 
     def receive(self, order_text: str, attempt: str) -> bool:
@@ -198,19 +260,17 @@ class Journal:
 
     def start(self, attempt: str) -> None:
         update = "update attempts set started_at = ? where attempt = ? and started_at is null"
-        with self._lock:
-            self._db.execute(update, (time.time(), attempt))
+        self._change(lambda db: db.execute(update, (time.time(), attempt)))
 
     def finish(self, attempt: str) -> None:
         """Call when the attempt's final item is on disk. Keeps only the attempt's id."""
         update = "update attempts set finished_at = ?, order_text = '' where attempt = ? and finished_at is null"
-        with self._lock:
-            self._db.execute(update, (time.time(), attempt))
+        self._change(lambda db: db.execute(update, (time.time(), attempt)))
 
     def set_aside(self, number: int) -> None:
         """Finish an order that cannot be read. Its text is kept for 30 days."""
-        with self._lock:
-            self._db.execute("update attempts set finished_at = ? where number = ?", (time.time(), number))
+        update = "update attempts set finished_at = ? where number = ?"
+        self._change(lambda db: db.execute(update, (time.time(), number)))
 
     def all_set_aside(self) -> tuple[SetAside, ...]:
         """Orders that could not be read, oldest first."""
@@ -240,14 +300,12 @@ class Journal:
         """Write the baselines in one transaction; replace those of the same run, device and setting."""
         marks = ", ".join("?" * len(_COLUMNS))
         insert = f"insert or replace into baselines ({', '.join(_COLUMNS)}) values ({marks})"  # noqa: S608 - constants
-        with self._lock, self._db:
-            self._db.execute("begin immediate")
-            self._db.executemany(insert, [msgspec.structs.astuple(baseline) for baseline in baselines])
+        rows = [msgspec.structs.astuple(baseline) for baseline in baselines]
+        self._change(lambda db: db.executemany(insert, rows))
 
     def drop_baseline(self, baseline: Baseline) -> None:
         delete = "delete from baselines where run = ? and stable_id = ? and name = ?"
-        with self._lock:
-            self._db.execute(delete, (baseline.run, baseline.stable_id, baseline.name))
+        self._change(lambda db: db.execute(delete, (baseline.run, baseline.stable_id, baseline.name)))
 
     def baselines(self, run: str | None = None) -> tuple[Baseline, ...]:
         """All baselines, or those of one run."""
@@ -261,13 +319,12 @@ class Journal:
     def save_layout(self, record: LayoutRecord) -> None:
         """Call before the first build command, and again after each new virtual drive."""
         insert = "insert or replace into layouts (key, run, record) values (?, ?, ?)"
-        with self._lock:
-            self._db.execute(insert, (record.key, record.run, msgspec.json.encode(record).decode()))
+        row = (record.key, record.run, msgspec.json.encode(record).decode())
+        self._change(lambda db: db.execute(insert, row))
 
     def drop_layout(self, key: str) -> None:
         """Delete a layout whose drives were verified to be blank."""
-        with self._lock:
-            self._db.execute("delete from layouts where key = ?", (key,))
+        self._change(lambda db: db.execute("delete from layouts where key = ?", (key,)))
 
     def layouts(self, run: str | None = None) -> tuple[LayoutRecord, ...]:
         """All, or only those of one run."""
@@ -276,12 +333,32 @@ class Journal:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
 
+    # ---- passwords to remove
+
+    def save_password(self, known: DrivePassword) -> None:
+        """Call before the drive gets it."""
+        insert = "insert or replace into passwords (stable_id, serial, device, password) values (?, ?, ?, ?)"
+        self._change(lambda db: db.execute(insert, msgspec.structs.astuple(known)))
+
+    def drop_password(self, stable_id: str) -> None:
+        """Call when the drive was verified to have no password."""
+        self._change(lambda db: db.execute("delete from passwords where stable_id = ?", (stable_id,)))
+
+    def passwords(self) -> tuple[DrivePassword, ...]:
+        with self._lock:
+            rows = self._db.execute("select stable_id, serial, device, password from passwords").fetchall()
+        columns = DrivePassword.__struct_fields__
+        return tuple(_readable(rows, lambda row: dict(zip(columns, row, strict=True)), DrivePassword))
+
     def unreadable(self) -> int:
         """Number of settings and layouts that cannot be read; their rows are kept."""
         with self._lock:
-            rows = self._db.execute("select (select count(*) from baselines) + (select count(*) from layouts)")
+            rows = self._db.execute(
+                "select (select count(*) from baselines) + (select count(*) from layouts) "
+                "+ (select count(*) from passwords)"
+            )
             (count,) = rows.fetchone()
-        return int(count) - len(self.baselines()) - len(self.layouts())
+        return int(count) - len(self.baselines()) - len(self.layouts()) - len(self.passwords())
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:

@@ -1,10 +1,11 @@
 """All faults by name."""
 
-from dev.faults import environment_faults, order_faults, process_faults
+from dev.faults import drive_faults, environment_faults, order_faults, process_faults
 from dev.faults.process_faults import FaultFunction
 
 FAULTS: dict[str, FaultFunction] = {
     **process_faults.FAULTS,
     **environment_faults.FAULTS,
     **order_faults.FAULTS,
+    **drive_faults.FAULTS,
 }

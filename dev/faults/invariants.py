@@ -19,7 +19,7 @@ from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RU
 EXPECTED_REASONS = frozenset(
     {
         "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
-        "guard_no_space",
+        "guard_no_space", "guard_held", "guard_busy", "state_disk_full",
     }
 )  # fmt: skip
 
@@ -97,6 +97,7 @@ class InvariantChecker:
                 "select attempt, started_at from attempts where finished_at is null",
             ),
             ("settings to restore in the journal", "journal.db", "select name, before, written from baselines"),
+            ("passwords in the journal", "journal.db", "select device from passwords"),
         ):
             rows = host.query(database, sql)
             if rows:

@@ -49,7 +49,7 @@ def guest_policy() -> str:
     targets = [
         PolicyTarget(
             id=slug, kind="block", path=f"/dev/disk/by-id/{link or stable_id}", stable_id=stable_id, serial=serial,
-            destroy=True, settings=SETTINGS,
+            destroy=True, settings=SETTINGS, purge=("nvme_format",),
         )
         for slug, (stable_id, serial, link) in DRIVES.items()
     ]  # fmt: skip

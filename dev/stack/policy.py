@@ -16,6 +16,7 @@ class PolicyTarget:
     serial: str = ""
     destroy: bool = False
     settings: tuple[str, ...] = ()
+    purge: tuple[str, ...] = ()  # also sets `experimental`, which these methods need
 
 
 def policy_text(targets: Sequence[PolicyTarget], *, writer: str = "make demo") -> str:
@@ -27,6 +28,8 @@ def _table(target: PolicyTarget) -> str:
     if target.kind == "block":
         lines.append(f"stable_id = {_text(target.stable_id)}")
         lines += [f"serial = {_text(target.serial)}"] if target.serial else []
+        if target.purge:
+            lines += [f"purge = [{', '.join(map(_text, target.purge))}]", "experimental = true"]
         lines += [f"destroy = {str(target.destroy).lower()}", f"settings = [{', '.join(map(_text, target.settings))}]"]
     return "\n" + "\n".join(lines) + "\n"
 

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Router, Schema
 from ninja.pagination import paginate
+from pydantic import AwareDatetime
 
 from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Paged
@@ -53,7 +54,7 @@ class OccurrenceOut(Schema):
 @paginate(Paged)
 def occurrences(
     request: HttpRequest, key: int, state: StateName | None = None,
-    since: datetime | None = None, before: datetime | None = None,
+    since: AwareDatetime | None = None, before: AwareDatetime | None = None,
 ) -> QuerySet[Occurrence]:  # fmt: skip
     """Past due times, latest first."""
     found = schedule_with(key).occurrences.select_related("host", "run")

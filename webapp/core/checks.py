@@ -1,9 +1,13 @@
 """System checks, before the server starts: settings that would make an installation unsafe or unusable."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+
+from webapp.settings.environment import is_loopback
 
 MIN_SECRET_LENGTH = 50
 MIN_DISTINCT_CHARACTERS = 5
@@ -53,6 +57,48 @@ def waiting_times(**_: Any) -> list[CheckMessage]:
             id="sweetspot.E003",
         )
     ]
+
+
+@register(Tags.security)
+def host_names(**_: Any) -> list[CheckMessage]:
+    """With `*` the server believes any Host header, and writes it into password links and enrolment commands."""
+    if "*" not in settings.ALLOWED_HOSTS:
+        return []
+    return [
+        Error(
+            "SWEETSPOT_ALLOWED_HOSTS contains *: anybody could choose the address in password links.",
+            hint="List the names that browsers and hosts use.",
+            id="sweetspot.E004",
+        )
+    ]
+
+
+@register(Tags.security)
+def encryption(**_: Any) -> list[CheckMessage]:
+    """Passwords, sessions and tokens may cross a network only encrypted."""
+    names = {urlsplit(settings.PUBLIC_URL).hostname or "", *settings.ALLOWED_HOSTS}
+    public = sorted(name for name in names - {"testserver"} if not is_loopback(name.strip("[]")))
+    if (settings.HTTPS and settings.PUBLIC_URL.startswith("https://")) or not public:
+        return []
+    return [
+        Error(
+            f"Plain HTTP for {', '.join(public)}: passwords and tokens would cross the network unencrypted, "
+            "and SESSION_COOKIE_SECURE is off.",
+            hint="Set SWEETSPOT_PUBLIC_URL to https://… and do not set SWEETSPOT_HTTPS to 0. Plain HTTP is only for "
+            "loopback: then list no other name in SWEETSPOT_ALLOWED_HOSTS.",
+            id="sweetspot.E005",
+        )
+    ]
+
+
+def require_safe_settings() -> None:
+    """For every process of the server at its start; Django itself runs checks only for its commands.
+
+    Raises ImproperlyConfigured.
+    """
+    found = [problem for check in (secret_key, host_names, encryption, waiting_times) for problem in check()]
+    if found:
+        raise ImproperlyConfigured(" ".join(f"{problem.msg} {problem.hint or ''}".strip() for problem in found))
 
 
 @register(Tags.security, deploy=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 # All resources come from this server, none are inline. Tabler's style sheet contains pictures as `data:` URLs.
@@ -35,6 +36,10 @@ def browser_limits(get_response: Callable[[HttpRequest], HttpResponse]) -> Calla
         response = get_response(request)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
+        if settings.SESSION_COOKIE_NAME in request.COOKIES or "Authorization" in request.headers:
+            # Neither a proxy nor the browser's own store may keep what one person sees. Files of the front end say
+            # themselves for how long they may be kept.
+            response.headers.setdefault("Cache-Control", "no-store")
         return response
 
     return middleware

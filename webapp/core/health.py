@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection
 
 import redis
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from webapp.core import heartbeats
@@ -28,8 +28,10 @@ def _holds(name: str, check: Callable[[], bool]) -> bool:
 
 
 def _database() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    """Whether it answers and its disk has room: the rows of the query exceed work_mem and go to a temporary file."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL work_mem = '64kB'")
+        cursor.execute("SELECT count(*) FROM generate_series(1, 20000)")
         return bool(cursor.fetchone())
 
 
@@ -45,20 +47,26 @@ def _broker() -> bool:
 
 
 def _tasks() -> bool:
-    """Whether beat and the Celery worker run: beat sends the tick, and the worker executes it."""
-    age_s = heartbeats.ages_s().get(heartbeats.TICK)
-    if age_s is not None and abs(age_s) <= heartbeats.LATEST_S:
-        return True
-    log.warning("not ready, tasks: %s. Start beat and the Celery worker of the queue `server`.", _silence(age_s))
-    return False
+    """Whether beat and the Celery worker run: beat sends the ticks, and the worker executes them."""
+    ages_s = heartbeats.ages_s()
+    silent = {name: ages_s.get(name) for name in heartbeats.NEEDED if not _is_recent(ages_s.get(name))}
+    for name, age_s in silent.items():
+        words = _silence(name, age_s)
+        log.warning("not ready, tasks: the %s. Start beat and the Celery worker of the queue `server`.", words)
+    return not silent
 
 
-def _silence(age_s: float | None) -> str:
+def _is_recent(age_s: float | None) -> bool:
+    return age_s is not None and abs(age_s) <= heartbeats.LATEST_S
+
+
+def _silence(name: str, age_s: float | None) -> str:
+    task = name if name == heartbeats.TICK else f"tick of {name}"
     if age_s is None:
-        return "the tick never ran"
+        return f"{task} never ran"
     if age_s < 0:
-        return f"the tick last ran {-age_s:.0f} s ahead of the database's clock, which was set back"
-    return f"the tick last ran {age_s:.0f} s ago"
+        return f"{task} last ran {-age_s:.0f} s ahead of the database's clock, which was set back"
+    return f"{task} last ran {age_s:.0f} s ago"
 
 
 _CHECKS: dict[str, Callable[[], bool]] = {

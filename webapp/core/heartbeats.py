@@ -10,6 +10,8 @@ from django.db.models.functions import Extract, Now
 from webapp.core.models import Heartbeat
 
 TICK = "tick"  # webapp.runs.tasks, every few seconds
+SCHEDULES = "schedules"  # webapp.schedules.tasks
+NEEDED = (TICK, SCHEDULES)
 LATEST_S = 60.0  # an older tick means that beat or the Celery worker is not running
 
 

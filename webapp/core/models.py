@@ -4,6 +4,7 @@ import uuid
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils.crypto import salted_hmac
 
 SYSTEM = "system"  # shown as the actor of the server's own actions
 PERSON = "person"  # key of a reference to a person in the details of an audit entry: {"person": 7}
@@ -23,6 +24,8 @@ class User(AbstractUser):
 
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
     left_at = models.DateTimeField(null=True)  # removed from the list of people; the account is then disabled too
+    # Part of what every session must know: raising it ends the sessions for good.
+    session_version = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
@@ -31,6 +34,11 @@ class User(AbstractUser):
                 condition=models.Q(left_at=None) | models.Q(is_active=False), name="user_left_is_switched_off"
             ),
         ]
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """Django compares it in every request with the one that the session was made with."""
+        known = f"{self.session_version} {self.password}"
+        return salted_hmac("webapp.core.models.User", known, secret=secret, algorithm="sha256").hexdigest()
 
     def has_role(self, needed: Role) -> bool:
         """Whether the person has this role or a higher one."""

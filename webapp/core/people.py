@@ -18,7 +18,7 @@ from django.utils.http import urlsafe_base64_encode
 
 from webapp.core.errors import Refusal
 from webapp.core.models import FORMER, ApiToken, Role, User
-from webapp.core.services import audit
+from webapp.core.services import audit, end_access
 
 # Sent inside the transaction, with `user`: apps above delete the personal settings of a removed person.
 anonymised = Signal()
@@ -71,19 +71,29 @@ def change_role(*, user: User, role: Role, by: User, acknowledged: bool = False)
 
 @transaction.atomic
 def deactivate_user(*, user: User, by: User, acknowledged: bool = False) -> None:
-    """Sessions and tokens stop working with the next request. Raises Refusal last_admin or own_account."""
+    """Sessions, tokens and password links end for good, also for a person who is enabled again.
+
+    Raises Refusal last_admin or own_account.
+    """
     locked = _locked(user)
     if not locked.is_active:
         return
     _require_acknowledgement(locked, by, acknowledged, "you will be logged out and cannot log in again")
     _refuse_last_admin(locked)
+    if not locked.has_usable_password():
+        locked.set_unusable_password()  # another one: a password link is signed over it
+        locked.save(update_fields=["password"])
+    end_access(user=locked)
     _set_active(locked, active=False, by=by, action="user.disable")
     lost_rights.send(sender=User, user=locked, by=by)
 
 
 @transaction.atomic
 def reactivate_user(*, user: User, by: User) -> None:
-    """Enable the account, also of a removed person, who then needs a new password link. Raises Refusal anonymous."""
+    """Enable the account; earlier sessions, tokens and links stay ended. A removed person also needs a password link.
+
+    Raises Refusal anonymous.
+    """
     locked = _locked(user)
     if locked.is_nameless:
         raise Refusal("anonymous", f"{locked.username} was anonymised. Add the person again.")
@@ -109,7 +119,7 @@ def remove_user(*, user: User, by: User, acknowledged: bool = False) -> None:
     _require_acknowledgement(locked, by, acknowledged, "you will be logged out and removed from the list of people")
     _refuse_last_admin(locked)
     now = timezone.now()
-    revoked = ApiToken.objects.filter(user=locked, revoked_at=None).update(revoked_at=now)
+    revoked = end_access(user=locked)
     locked.is_active, locked.left_at = False, now
     locked.set_unusable_password()  # after a return, only a new password link lets them log in
     locked.save(update_fields=["is_active", "left_at", "password"])
@@ -163,7 +173,7 @@ def _require_acknowledgement(locked: User, by: User, acknowledged: bool, consequ
 def password_link(*, user: User, by: User) -> str:
     """The path of a page on which the person can set a password, once and for a limited time. The admin sees it once.
 
-    The old password and all sessions stop working, so a link also recovers a stolen account. The link is signed
+    The old password, all sessions and API tokens end, so a link also recovers a stolen account. The link is signed
     over the password's hash and the last log-in, so it is invalid after use and after a newer link.
     """
     if user.pk == by.pk:
@@ -171,6 +181,7 @@ def password_link(*, user: User, by: User) -> str:
     locked = _locked(user)
     locked.set_unusable_password()
     locked.save(update_fields=["password"])
+    end_access(user=locked)
     audit(by=by, action="user.password_link", on=locked)
     who = urlsafe_base64_encode(force_bytes(locked.pk))
     return f"/set-password/{who}/{default_token_generator.make_token(locked)}/"

@@ -7,7 +7,8 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import connection, transaction
-from django.db.models import Model
+from django.db.models import F, Model
+from django.utils import timezone
 
 from webapp.core.audit_words import OBJECT_TYPES
 from webapp.core.errors import Refusal
@@ -90,10 +91,18 @@ def create_user(*, username: str, password: str, role: Role, by: User | None = N
 
 @transaction.atomic
 def set_password(*, user: User, password: str, by: User | None = None) -> None:
-    """Set a person's password; this ends their sessions."""
+    """Set a person's password; this ends their sessions and revokes their API tokens."""
     user.set_password(password)
     user.save(update_fields=["password"])
+    end_access(user=user)
     audit(by=by, action="user.password", on=user)
+
+
+def end_access(*, user: User) -> int:
+    """End the person's sessions and revoke their API tokens for good; the number of tokens. Call in a transaction."""
+    User.objects.filter(pk=user.pk).update(session_version=F("session_version") + 1)
+    user.refresh_from_db(fields=["session_version"])
+    return ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
 
 
 @transaction.atomic

@@ -7,6 +7,10 @@ sometimes type their password into the wrong field.
 """
 
 import ipaddress
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from django.conf import settings
@@ -21,6 +25,8 @@ from webapp.core.models import LoginTries
 WINDOW = timedelta(minutes=5)
 MAX_FOR_ACCOUNT = 5
 MAX_FOR_ADDRESS = 50  # an office may share one address
+MAX_AT_ONCE = 4  # checks of passwords in one process, which has sixteen threads
+_slots = threading.BoundedSemaphore(MAX_AT_ONCE)
 
 _COUNT = """
 INSERT INTO core_logintries (key, tries, since) VALUES (%s, 1, %s)
@@ -39,6 +45,26 @@ def count_try(*, name: str, address: str) -> timedelta | None:
     return max((wait for wait in waits if wait), default=None)
 
 
+def count_own_try(*, name: str) -> timedelta | None:
+    """The same for the password that logged-in people type to change it, from all addresses together."""
+    return _counted(_own_key(name), MAX_FOR_ACCOUNT)
+
+
+def forgive_own_tries(*, name: str) -> None:
+    LoginTries.objects.filter(key=_own_key(name)).delete()
+
+
+@contextmanager
+def password_slot() -> Iterator[bool]:
+    """Around a check of a password. False if this process checks MAX_AT_ONCE already: each takes a core for long."""
+    free = _slots.acquire(blocking=False)
+    try:
+        yield free
+    finally:
+        if free:
+            _slots.release()
+
+
 def _counted(key: str, most: int) -> timedelta | None:
     now = timezone.now()
     ended = now - WINDOW
@@ -55,7 +81,16 @@ def forgive_try(*, name: str, address: str) -> None:
 
 
 def _account_key(name: str, address: str) -> str:
-    return _hashed(f"account {address} {name.strip().casefold()}")
+    return _hashed(f"account {address} {_normalised(name)}")
+
+
+def _own_key(name: str) -> str:
+    return _hashed(f"own password {_normalised(name)}")
+
+
+def _normalised(name: str) -> str:
+    """All spellings that log in to one account, as one: the form of the log-in applies NFKC too."""
+    return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def _address_key(address: str) -> str:

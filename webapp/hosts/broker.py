@@ -10,7 +10,7 @@ Users are made with ACL SETUSER and written to Redis's ACL file with ACL SAVE, s
 that file and Redis can be on another machine. The database decides; the next `reconcile` repairs a failed call.
 User names contain the database number of the broker's URL, so two installations can share one Redis.
 
-The allowed commands are those that MONITOR shows of kombu's Redis transport. Redis 6.2 or newer has all of them.
+Redis 6.2 or newer has all the commands.
 """
 
 import logging
@@ -31,11 +31,10 @@ from worker.contract.orders import queue_name
 
 log = logging.getLogger(__name__)
 
+# Enough to take orders (`worker.link.transport`), and no more: no script, which could hold Redis for ever, and no
+# command that stores anything.
 _COMMANDS = (
-    "+ping", "+hello", "+auth", "+select", "+client|setname",
-    "+multi", "+exec", "+discard", "+watch", "+script|load", "+eval", "+evalsha",
-    "+brpop", "+lpush", "+rpush", "+llen", "+sadd", "+hset", "+hget", "+hdel",
-    "+zadd", "+zrem", "+zrange", "+zrevrangebyscore", "+set", "+get", "+del",
+    "+ping", "+hello", "+auth", "+select", "+client|setname", "+brpop", "+llen", "+multi", "+exec", "+hdel", "+zrem",
 )  # fmt: skip
 
 
@@ -74,9 +73,10 @@ def finish_rotation(*, host: Host) -> None:
 
 
 def forget(*, host: Host) -> None:
-    """Delete the host's user and close its connections. Call in a transaction."""
+    """Delete the host's user, close its connections and empty its queue. Call in a transaction."""
     Host.objects.filter(pk=host.pk).update(broker_hash="", next_broker_hash="")
     _after_commit({}, (user_name(host.pk),))
+    transaction.on_commit(partial(_now_or_later, partial(_empty_queue, host.pk)))
 
 
 def reconcile(*, rewrite: bool = False) -> Changes:
@@ -125,7 +125,7 @@ def _prefix() -> str:
 
 def _rules(host_id: UUID, digests: Set[str]) -> tuple[str, ...]:
     queue = queue_name(str(host_id))
-    keys = (queue, f"{queue}:*", f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}")
+    keys = (queue, f"{queue}:*")
     passwords = (f"#{digest}" for digest in sorted(digests))
     return ("reset", "on", *passwords, "resetchannels", "-@all", *(f"~{key}" for key in keys), *_COMMANDS)
 
@@ -171,6 +171,11 @@ def _apply(made: dict[str, tuple[str, ...]], removed: tuple[str, ...]) -> None:
             log.warning(
                 "Redis did not save its users to disk (ACL SAVE); the server creates them again after a restart."
             )
+
+
+def _empty_queue(host_id: UUID) -> None:
+    with redis_client() as client:
+        client.unlink(queue_name(str(host_id)))
 
 
 def _save(client: redis.Redis) -> bool:

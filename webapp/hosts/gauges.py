@@ -1,5 +1,6 @@
 """Hosts: when they were heard, what waits for them in the broker and on their own disks."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from django.utils import timezone
@@ -7,7 +8,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from webapp.core.gauges import collector, gauge
 from webapp.core.redis_client import redis_client
-from webapp.hosts.models import Host, HostState
+from webapp.hosts.models import Host, HostState, Target
+from worker.contract.inventory import QUARANTINED
 from worker.contract.orders import queue_name
 
 SERVER_QUEUE = "server"
@@ -20,6 +22,14 @@ def heard() -> Iterator[Metric]:
     silent = [(host.slug, (now - host.last_seen_at).total_seconds()) for host in hosts if host.last_seen_at]
     spools = [(host.slug, host.spool_bytes) for host in hosts]
     yield gauge("sweetspot_host_silent_seconds", "Since a host's last message (accurate to 10 s)", "host", silent)
+    held = Target.objects.filter(in_policy=True, problem__startswith=QUARANTINED).values_list("host__slug", flat=True)
+    quarantined = Counter(held)
+    yield gauge(
+        "sweetspot_host_quarantined_targets",
+        "Targets on which nothing runs, because a program on their drive cannot be killed",
+        "host",
+        [(host.slug, quarantined[host.slug]) for host in hosts],
+    )
     yield gauge("sweetspot_host_spool_bytes", "Unconfirmed batches on a host's disk, as last reported", "host", spools)
 
 

@@ -12,6 +12,7 @@ import base64
 from collections.abc import Collection
 from functools import lru_cache
 
+import msgspec
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
@@ -25,10 +26,12 @@ from webapp.core.models import User
 from webapp.core.sealing import fernet
 from webapp.core.services import audit
 from webapp.hosts.models import Host, HostState, ServerKey
+from worker.contract.signing import Endorsement, endorse
 from worker.contract.signing import key_id as id_of_key
 
 # Any fixed number: keeps two processes that start at once from making a key each.
 _CREATION_LOCK = 0x5377_6565_7473
+MAX_ENDORSEMENTS = 64
 
 
 def signing_key(*, trusted: Collection[str] = ()) -> tuple[str, bytes]:
@@ -47,14 +50,24 @@ def public_keys() -> dict[str, str]:
     return {key.key_id: base64.b64encode(bytes(key.public_key)).decode() for key in keys}
 
 
+def endorsements() -> tuple[Endorsement, ...]:
+    """The endorsements of the newest keys, also of retired ones: a host that was away follows one after the other."""
+    rows = ServerKey.objects.exclude(endorsement=None).order_by("-created_at")[:MAX_ENDORSEMENTS]
+    return tuple(msgspec.convert(row.endorsement, Endorsement) for row in rows)
+
+
 def create_key() -> ServerKey:
-    """A new key. Workers learn it with their next registration; it signs for each as soon as that one trusts it."""
+    """A new key, endorsed by the newest. Workers learn it with their next registration; it signs for each as soon as
+    that one trusts it."""
     private = Ed25519PrivateKey.generate()
     public_raw = private.public_key().public_bytes_raw()
+    before = _valid().first()
+    endorsement = endorse(public_raw, signing_key()[1]) if before else None
     return ServerKey.objects.create(
         key_id=id_of_key(public_raw),
         public_key=public_raw,
         private_key=_fernet(settings.SECRET_KEY).encrypt(private.private_bytes_raw()),
+        endorsement=msgspec.to_builtins(endorsement),
     )
 
 

@@ -16,6 +16,7 @@ class ServerKey(models.Model):
     private_key = models.BinaryField(max_length=200)  # encrypted with the secret key of the settings
     created_at = models.DateTimeField(auto_now_add=True)
     retired_at = models.DateTimeField(null=True)
+    endorsement = models.JSONField(null=True)  # contract.signing.Endorsement by the key before; null for the first key
 
 
 class HostState(models.TextChoices):
@@ -261,6 +262,9 @@ class HostInventory(models.Model):
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="inventories")
     content = models.ForeignKey(InventoryContent, on_delete=models.PROTECT, related_name="+")
     taken_at = models.DateTimeField()
+    # What differs from the inventory before, in sentences; null for the first, and after one of an unknown format.
+    # Written once, so that no page has to read and compare many inventories.
+    changes = models.JSONField(null=True)
 
     class Meta:
         ordering = ["-taken_at"]

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Exists
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
@@ -14,7 +15,9 @@ from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
 from webapp.hosts.inventory.lock_groups import lock_keys
-from webapp.hosts.keys import public_keys
+from webapp.hosts.inventory.reading import read_inventory
+from webapp.hosts.inventory.wording import summary
+from webapp.hosts.keys import endorsements, public_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
@@ -23,6 +26,10 @@ from worker.contract.inventory import Inventory, PolicyTarget
 
 # The time of the last message is written at most this often, so not every report causes a write.
 SEEN_EVERY_SECONDS = 10
+MAX_CHANGES = 200  # sentences about the changes of an inventory
+MAX_INVENTORY_BYTES = 2 * 1024 * 1024
+MAX_INVENTORIES_A_DAY = 50
+MAX_TARGETS = 5000  # of a host, with those that its policy listed earlier
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
@@ -148,33 +155,56 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
         policy_problem=message.policy_problem,
         clock_ahead_s=message.at - now.timestamp(),
     )
-    _record_inventory(host, message.inventory, at=now)
+    record_inventory(host, message.inventory, at=now)
     _record_targets(host, message)
     return HelloReply(
         contract=contract,
         server_time=now.timestamp(),
         public_keys=public_keys(),
+        endorsements=endorsements(),
         token_due=host.rotation_requested_at is not None,
     )
 
 
-def _record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
-    """Store the inventory if it has changed; equal contents are stored once."""
-    digest = hashlib.sha256(encode(inventory)).hexdigest()
+def record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
+    """Store the inventory if it has changed; equal contents are stored once.
+
+    Of more than MAX_INVENTORIES_A_DAY only the newest is kept. Raises Refusal inventory_too_large.
+    """
+    text = encode(inventory)
+    if len(text) > MAX_INVENTORY_BYTES:
+        raise Refusal("inventory_too_large", f"The inventory has {len(text)} bytes; at most {MAX_INVENTORY_BYTES}.")
+    digest = hashlib.sha256(text).hexdigest()
     latest = HostInventory.objects.filter(host=host).order_by("-taken_at").first()
     if latest is not None and latest.content_id == digest:
         return
     InventoryContent.objects.bulk_create(
         [InventoryContent(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True
     )
-    HostInventory.objects.create(host=host, content_id=digest, taken_at=at)
+    before = read_inventory(latest)
+    changes = summary(before, inventory)[:MAX_CHANGES] if before else None
+    lately = HostInventory.objects.filter(host=host, taken_at__gt=at - timedelta(days=1)).count()
+    if latest is None or lately < MAX_INVENTORIES_A_DAY:
+        HostInventory.objects.create(host=host, content_id=digest, taken_at=at, changes=changes)
+    else:
+        _replace(latest, digest, changes, at)
+
+
+def _replace(latest: HostInventory, digest: str, changes: list[str] | None, at: datetime) -> None:
+    former, latest.content_id, latest.taken_at = latest.content_id, digest, at
+    latest.changes = [*(latest.changes or []), *(changes or [])][:MAX_CHANGES]
+    latest.save(update_fields=["content", "taken_at", "changes"])
+    InventoryContent.objects.filter(~Exists(HostInventory.objects.filter(content=former)), pk=former).delete()
 
 
 def _record_targets(host: Host, message: Hello) -> None:
     slugs = [target.id for target in message.targets]
     if len(set(slugs)) != len(slugs):
         raise Refusal("policy_id_twice", "The policy lists a target id twice. Give each target a different id.")
-    targets = [_target(host, target, message.inventory) for target in message.targets]
+    if host.targets.count() > MAX_TARGETS:
+        raise Refusal("too_many_targets", f"This host has listed more than {MAX_TARGETS} targets. Remove the host.")
+    found = lock_keys(host, message.targets, message.inventory)
+    targets = [_target(host, target, own) for target, own in zip(message.targets, found, strict=True)]
     keys = {target.slug: target.lock_keys for target in targets}
     for pool in targets:
         if pool.drives:
@@ -195,7 +225,7 @@ def _retire_targets(host: Host, listed: set[tuple[str, str, str]]) -> None:
     Target.objects.filter(pk__in=gone).update(in_policy=False, present=False)
 
 
-def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
+def _target(host: Host, target: PolicyTarget, keys: list[str]) -> Target:
     return Target(
         host=host,
         slug=target.id[:63],
@@ -203,7 +233,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         path=target.path,
         stable_id=target.stable_id,
         serial=target.serial,
-        lock_keys=lock_keys(host, target, inventory),
+        lock_keys=keys,
         model=target.model,
         firmware=target.firmware,
         device=target.device,

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
-FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*$")]
+FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*\Z")]
 
 
 MAX_STOP_AFTER = 1000

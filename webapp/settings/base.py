@@ -99,6 +99,7 @@ STORAGES = {
 WHITENOISE_USE_FINDERS = True
 
 CSRF_FAILURE_VIEW = "webapp.screens.access.form_out_of_date"
+SESSION_ENGINE = "webapp.core.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = HTTPS

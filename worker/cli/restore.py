@@ -1,15 +1,23 @@
-"""`restore`: restore changed settings and take down layouts, after a person has confirmed the list."""
+"""`restore`: undo what the worker has changed on this host, after a person has confirmed the list.
+
+`forget`: drop entries of the journal by name without undoing anything.
+"""
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TextIO
 
 import msgspec
 
 from worker import layouts
 from worker.contract.items import SettingRestored
-from worker.journal import BY_HAND, Baseline, Journal, LayoutRecord
+from worker.journal import BY_HAND, Baseline, DrivePassword, Journal, LayoutRecord
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
+from worker.orders.restore import remove_passwords
+from worker.process import forget_scope, stuck_scopes
 from worker.settings.restore import plan_words, restored
 
 
@@ -18,6 +26,7 @@ class Work(msgspec.Struct, frozen=True):
 
     settings: tuple[Baseline, ...]
     layouts: tuple[LayoutRecord, ...]
+    passwords: tuple[DrivePassword, ...] = ()
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -27,6 +36,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--json", action="store_true", help="print the results as JSON; messages go to stderr")
     parser.set_defaults(command=run)
+    words = "forget entries of the journal without undoing anything; without a name, list them"
+    forgetting = commands.add_parser("forget", help=words)
+    forgetting.add_argument("name", nargs="*", help="name of an entry, as listed")
+    forgetting.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    forgetting.set_defaults(command=forget)
 
 
 def run(options: argparse.Namespace, paths: Paths) -> int:
@@ -35,13 +49,15 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     messages = sys.stderr if options.json else sys.stdout
     with sole_use(paths.state):
         journal = Journal(paths.journal)
+        journal.reserve.free_if_needed()
         work = _work(options.layout, journal)
-        if (work.settings or work.layouts) and not _confirmed(work, journal, messages, yes=options.yes):
+        if not _confirmed(_lines(work, journal), messages, yes=options.yes):
             print("Nothing was changed.", file=messages)
             return 1
         results = [
             *restored(work.settings, journal),
             *layouts.restore(work.layouts, state=paths.state, journal=journal),
+            *(remove_passwords(journal, paths.state) if work.passwords else ()),
         ]
         kept = [] if options.layout else [_kept_line(record) for record in journal.layouts(BY_HAND)]
         unreadable = _unreadable_lines(journal)
@@ -57,7 +73,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
 def _work(keys: list[str], journal: Journal) -> Work:
     if keys:
         return Work((), _named(keys, journal))
-    return Work(journal.baselines(), layouts.of_runs(journal))
+    return Work(journal.baselines(), layouts.of_runs(journal), journal.passwords())
 
 
 def _named(keys: list[str], journal: Journal) -> tuple[LayoutRecord, ...]:
@@ -69,9 +85,17 @@ def _named(keys: list[str], journal: Journal) -> tuple[LayoutRecord, ...]:
     return tuple(known[key] for key in dict.fromkeys(keys))
 
 
-def _confirmed(work: Work, journal: Journal, messages: TextIO, *, yes: bool) -> bool:
-    """List the changes and ask. Raises ConfigError if there is no terminal to ask on."""
-    lines = [*(plan_words(kept, journal) for kept in work.settings), *map(_removal_line, work.layouts)]
+def _lines(work: Work, journal: Journal) -> list[str]:
+    """What `restore` would do."""
+    settings = (plan_words(kept, journal) for kept in work.settings)
+    passwords = (f"{known.device} ({known.serial}): remove its password" for known in work.passwords)
+    return [*settings, *map(_removal_line, work.layouts), *passwords]
+
+
+def _confirmed(lines: list[str], messages: TextIO, *, yes: bool) -> bool:
+    """List the changes and ask, if there are any. Raises ConfigError if there is no terminal to ask on."""
+    if not lines:
+        return True
     print("This command makes these changes:", *(f"  {line}" for line in lines), sep="\n", file=messages)
     if yes:
         return True
@@ -107,3 +131,68 @@ def restored_line(item: SettingRestored) -> str:
     if item.restored:
         return f"{name}: restored to {item.observed}"
     return f"{name}: NOT restored to {item.value}: {item.note}"
+
+
+# ---- forget
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Something that the worker still has to undo."""
+
+    name: str
+    words: str
+    drop: Callable[[], object]
+
+
+def forget(options: argparse.Namespace, paths: Paths) -> int:
+    prepare_state(paths.state)
+    with sole_use(paths.state):
+        entries = _entries(Journal(paths.journal), paths.state)
+        if not options.name:
+            print("\n".join(f"{entry.name}: {entry.words}" for entry in entries) or "The journal has no entries.")
+            return 0
+        chosen = [_entry(name, entries) for name in options.name]
+        lines = [f"forget {entry.name}: {entry.words}; it stays as it is" for entry in chosen]
+        if not _confirmed(lines, sys.stdout, yes=options.yes):
+            print("Nothing was changed.")
+            return 1
+        for entry in chosen:
+            entry.drop()
+    return 0
+
+
+def _entries(journal: Journal, state: Path) -> list[Entry]:
+    settings = (
+        Entry(
+            f"{kept.name}@{kept.device or 'host'}@{kept.run}",
+            plan_words(kept, journal),
+            partial(journal.drop_baseline, kept),
+        )
+        for kept in journal.baselines()
+    )
+    built = (Entry(each.key, _removal_line(each), partial(journal.drop_layout, each.key)) for each in journal.layouts())
+    passwords = (
+        Entry(
+            f"password@{known.serial}",
+            f"{known.device} has the password {known.password!r}",
+            partial(journal.drop_password, known.stable_id),
+        )
+        for known in journal.passwords()
+    )
+    stuck = (
+        Entry(
+            scope.name,
+            f"a program that cannot be killed; {', '.join(scope.drives) or 'no drive'} is quarantined",
+            partial(forget_scope, state, scope.name),
+        )
+        for scope in stuck_scopes(state)
+    )
+    return [*settings, *built, *passwords, *stuck]
+
+
+def _entry(name: str, entries: list[Entry]) -> Entry:
+    found = next((entry for entry in entries if entry.name == name), None)
+    if found is None:
+        listed = ", ".join(entry.name for entry in entries) or "none"
+        raise ConfigError("entry_unknown", f"The journal has no entry {name!r}. Entries: {listed}.")
+    return found

@@ -43,7 +43,9 @@ Text = Annotated[str, Meta(max_length=2000)]
 LongText = Annotated[str, Meta(max_length=64 * 1024)]
 Path = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^/[^\x00-\x1f]*\Z")]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+SmallCount = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Number = Annotated[float, Meta(ge=0)]
+Time = Annotated[float, Meta(ge=0, le=32_503_680_000)]  # Unix time, s, before the year 3000
 
 M = TypeVar("M", bound=Message)
 

@@ -50,7 +50,7 @@ class VirtualDrive(Message, frozen=True, kw_only=True):
     read_ahead: Label = ""
     io_policy: Label = ""
     disk_cache: Label = ""
-    drives: tuple[Label, ...] = ()  # slots
+    drives: Annotated[tuple[Label, ...], Meta(max_length=256)] = ()  # slots
     device: Label = ""  # kernel name
 
 
@@ -76,6 +76,6 @@ class Controller(Message, frozen=True, kw_only=True):
     state: Label = ""
     cache_bytes: Count | None = None
     battery: Battery | None = None
-    virtual_drives: tuple[VirtualDrive, ...] = ()
-    physical_drives: tuple[PhysicalDrive, ...] = ()
+    virtual_drives: Annotated[tuple[VirtualDrive, ...], Meta(max_length=1024)] = ()
+    physical_drives: Annotated[tuple[PhysicalDrive, ...], Meta(max_length=1024)] = ()
     problem: Text = ""  # why data are missing, as a sentence

@@ -4,24 +4,25 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, Text
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, SmallCount, Text, Time
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
+from worker.contract.signing import Endorsement
 
 
 class Hello(Message, frozen=True, kw_only=True):
     """Sent at start, after an inventory order, every minute while idle, and after a change of the policy file."""
 
     worker_version: Label
-    oldest_contract: int
-    newest_contract: int
+    oldest_contract: SmallCount
+    newest_contract: SmallCount
     boot_id: Label
-    at: float
+    at: Time
     inventory: Inventory
     capabilities: Capabilities
     targets: Annotated[tuple[PolicyTarget, ...], Meta(max_length=1000)]
     health: Annotated[tuple[DriveHealth, ...], Meta(max_length=2000)] = ()  # as last read; () before the first reading
     host_settings: Annotated[tuple[Label, ...], Meta(max_length=200)] = ()  # kernel-wide, allowed by the policy
-    journal: tuple[Id, ...] = ()  # attempts with unconfirmed reports
+    journal: Annotated[tuple[Id, ...], Meta(max_length=20_000)] = ()  # attempts with unconfirmed reports
     trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys that it trusts
     policy_problem: Text = ""  # why the policy file allows nothing, as a sentence
     version: int = OLDEST_UNDERSTOOD
@@ -31,6 +32,8 @@ class HelloReply(Message, frozen=True, kw_only=True):
     contract: int  # the contract version to use from now on
     server_time: float
     public_keys: dict[Id, str]  # key id -> base64 of the raw key: the keys to trust from now on
+    # A key that the host does not trust yet is taken only with an endorsement by one that it trusts.
+    endorsements: Annotated[tuple[Endorsement, ...], Meta(max_length=64)] = ()
     message: Text = ""
     token_due: bool = False  # request a new host token
     version: int = OLDEST_UNDERSTOOD
@@ -62,8 +65,8 @@ class Enrol(Message, frozen=True, kw_only=True):
     token: Annotated[str, Meta(min_length=10, max_length=200)]
     hostname: Label
     worker_version: Label
-    oldest_contract: int
-    newest_contract: int
+    oldest_contract: SmallCount
+    newest_contract: SmallCount
     version: int = OLDEST_UNDERSTOOD
 
     def __repr__(self) -> str:

@@ -4,27 +4,30 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import Count, Id, Message, Name, Path, Text
+from worker.contract.base import Count, Id, Message, Name, Path, SmallCount, Text
 from worker.contract.controllers import Controller
 from worker.contract.purge import PurgeOffer
 from worker.contract.workload import TargetKind
 
 Label = Annotated[str, Meta(max_length=200)]
+# Counts of parts: far above those of a large host. The server bounds what it does with them by walking each part once.
+Few = Meta(max_length=256)
+Many = Meta(max_length=4096)
 
 
 class Cpu(Message, frozen=True, kw_only=True):
     model: Label
-    sockets: int
-    cores: int
-    threads: int
+    sockets: SmallCount
+    cores: SmallCount
+    threads: SmallCount
     governor: Label = ""
     energy_preference: Label = ""
     smt: bool | None = None  # simultaneous multithreading is switched on
-    mitigations: dict[Label, Label] = {}  # vulnerability -> the kernel's mitigation
+    mitigations: Annotated[dict[Label, Label], Few] = {}  # vulnerability -> the kernel's mitigation
 
 
 class NumaNode(Message, frozen=True, kw_only=True):
-    number: int
+    number: SmallCount
     cpus: Label  # a list as the kernel writes it: 0-7,16-23
     memory_bytes: Count
 
@@ -36,7 +39,7 @@ class MemoryModule(Message, frozen=True, kw_only=True):
     bank: Label = ""
     size_bytes: Count
     kind: Label = ""  # DDR4 …
-    data_bits: int | None = None  # channel width without error correction
+    data_bits: SmallCount | None = None  # channel width without error correction
     transfers_per_s: Count | None = None  # configured rate, else the module's rated one
 
 
@@ -44,12 +47,12 @@ class PcieLink(Message, frozen=True, kw_only=True):
     """The link from a function to the one above it; for a `downstream` function, to the one below."""
 
     transfers_per_s: Count | None = None  # of each lane, now
-    lanes: int | None = None
+    lanes: SmallCount | None = None
     max_transfers_per_s: Count | None = None  # of this function
-    max_lanes: int | None = None
+    max_lanes: SmallCount | None = None
     degraded: bool | None = None  # slower or narrower than both ends support
-    payload_bytes: int | None = None  # configured maximum payload of a packet; needs root
-    max_payload_bytes: int | None = None
+    payload_bytes: SmallCount | None = None  # configured maximum payload of a packet; needs root
+    max_payload_bytes: SmallCount | None = None
 
 
 class PciFunction(Message, frozen=True, kw_only=True):
@@ -65,8 +68,8 @@ class PciFunction(Message, frozen=True, kw_only=True):
     firmware: Label = ""
     driver: Label = ""
     driver_version: Label = ""
-    numa_node: int | None = None
-    interrupts: tuple[int, ...] = ()
+    numa_node: SmallCount | None = None
+    interrupts: Annotated[tuple[SmallCount, ...], Many] = ()
     link: PcieLink | None = None  # None if it is not PCI Express
     downstream: bool = False  # a root port, or a switch's port towards a drive: the upper end of its link
 
@@ -75,7 +78,7 @@ class Geometry(Message, frozen=True, kw_only=True):
     """The structure of an assembled device (md, dm)."""
 
     level: Label  # raid0 … raid10, linear, striped, crypt …
-    members: int
+    members: SmallCount
     chunk_bytes: Count | None = None
     name: Label = ""  # of the array or logical volume
     detail: Text = ""  # state, metadata version
@@ -85,8 +88,8 @@ class FileSystem(Message, frozen=True, kw_only=True):
     """A mounted file system on block devices of this host."""
 
     kind: Label
-    devices: tuple[Label, ...]  # kernel names; several for btrfs
-    points: tuple[Text, ...]
+    devices: Annotated[tuple[Label, ...], Few]  # kernel names; several for btrfs
+    points: Annotated[tuple[Text, ...], Many]
     options: Text  # of the first mount and of the file system
     detail: Text = ""  # btrfs: profiles of data and metadata
 
@@ -110,28 +113,28 @@ class BlockDevice(Message, frozen=True, kw_only=True):
     kind: Label  # disk | partition | loop | raid | dm …
     major_minor: Label
     stable_id: Name
-    parents: tuple[Label, ...] = ()  # kernel names of the devices below it
+    parents: Annotated[tuple[Label, ...], Few] = ()  # kernel names of the devices below it
     model: Label = ""
     serial: Label = ""
     firmware: Label = ""
     transport: Label = ""  # nvme | sas | sata | virtio | loop …
     size_bytes: Count = 0
-    logical_block_bytes: int | None = None
-    physical_block_bytes: int | None = None
+    logical_block_bytes: SmallCount | None = None
+    physical_block_bytes: SmallCount | None = None
     rotational: bool | None = None
     read_only: bool = False
     scheduler: Label = ""
-    schedulers: tuple[Label, ...] = ()
+    schedulers: Annotated[tuple[Label, ...], Few] = ()
     backing_file: Label = ""  # loop devices
     signature: Label = ""  # file system or partition table found on it
-    holders: tuple[Holder, ...] = ()
+    holders: Annotated[tuple[Holder, ...], Many] = ()
     wwn: Label = ""  # world-wide name, spelled as in /dev/disk/by-id
     controller: Label = ""  # PCI address of its controller
     link_bits_per_s: Count | None = None  # per lane of its SATA or SAS link, including encoding overhead
-    link_lanes: int | None = None
+    link_lanes: SmallCount | None = None
     write_cache: Label = ""  # write back | write through, as seen by the kernel
-    minimum_io_bytes: int | None = None
-    optimal_io_bytes: int | None = None  # of an array: the full stripe
+    minimum_io_bytes: SmallCount | None = None
+    optimal_io_bytes: SmallCount | None = None  # of an array: the full stripe
     geometry: Geometry | None = None
 
 
@@ -142,12 +145,12 @@ class Inventory(Message, frozen=True, kw_only=True):
     cpu: Cpu
     memory_bytes: Count
     kernel: Kernel
-    block_devices: tuple[BlockDevice, ...]
-    numa_nodes: tuple[NumaNode, ...] = ()
-    memory_modules: tuple[MemoryModule, ...] = ()  # () if the firmware's tables cannot be read
-    pci: tuple[PciFunction, ...] = ()
-    file_systems: tuple[FileSystem, ...] = ()
-    controllers: tuple[Controller, ...] = ()  # RAID controllers and host bus adapters
+    block_devices: Annotated[tuple[BlockDevice, ...], Many]
+    numa_nodes: Annotated[tuple[NumaNode, ...], Many] = ()
+    memory_modules: Annotated[tuple[MemoryModule, ...], Few] = ()  # () if the firmware's tables cannot be read
+    pci: Annotated[tuple[PciFunction, ...], Many] = ()
+    file_systems: Annotated[tuple[FileSystem, ...], Many] = ()
+    controllers: Annotated[tuple[Controller, ...], Few] = ()  # RAID controllers and host bus adapters
 
 
 class DriveHealth(Message, frozen=True, kw_only=True):
@@ -157,8 +160,8 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     serial: Label
     tool: Label = ""  # the tool, with its version if known; "" if no tool worked
     healthy: bool | None = None  # the drive's own verdict
-    temperature_c: int | None = None
-    percent_used: int | None = None  # of its rated endurance; may exceed 100
+    temperature_c: Annotated[int, Meta(ge=-300, le=10_000)] | None = None
+    percent_used: SmallCount | None = None  # of its rated endurance; may exceed 100
     host_written_bytes: Count | None = None  # None: not reported, or in an unknown unit
     host_unit_bytes: Count | None = None  # bytes per count
     media_written_bytes: Count | None = None
@@ -167,10 +170,11 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     media_pages: Count | None = None  # all programmed pages
     power_on_hours: Count | None = None
     media_errors: Count | None = None
-    warnings: tuple[Text, ...] = ()
+    warnings: Annotated[tuple[Text, ...], Few] = ()
     problem: Text = ""  # why it could not be read, or reported nothing
 
 
+QUARANTINED = "Quarantined: "  # start of `PolicyTarget.problem` while a program on the drive cannot be killed
 MAX_WARNINGS = 20
 
 
@@ -183,7 +187,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     stable_id: Name  # of a pool: changes with its drives
     serial: Annotated[str, Meta(max_length=100)] = ""
     destroy: bool = False  # a block device's content may be overwritten
-    settings: tuple[Label, ...] = ()  # names of settings that may be changed
+    settings: Annotated[tuple[Label, ...], Few] = ()  # names of settings that may be changed
     max_write_bytes: Count | None = None  # maximum that one run may write to each drive under it; None: no limit
     present: bool = False  # it exists now and matches the policy
     problem: Text = ""  # why not, as a sentence
@@ -202,14 +206,16 @@ class EngineOffer(Message, frozen=True, kw_only=True):
     """An engine that works on this host."""
 
     version: Label  # as reported by its program
-    features: tuple[Label, ...]  # features that workloads may use: `Workload.features`
+    features: Annotated[tuple[Label, ...], Few]  # features that workloads may use: `Workload.features`
 
 
 class Capabilities(Message, frozen=True, kw_only=True):
     """What this host can run; the server offers nothing else."""
 
-    engines: dict[Name, EngineOffer]  # by name; an engine that does not work here is left out
-    settings: tuple[Label, ...]  # names of settings that this worker knows; of host-wide ones, only those that exist
+    engines: Annotated[dict[Name, EngineOffer], Few]  # by name; an engine that does not work here is left out
+    # Names of settings that this worker knows; of host-wide ones, only those that exist.
+    settings: Annotated[tuple[Label, ...], Few]
     as_root: bool
-    layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, vd, lvm, share, and file systems
+    # Parts of layouts that can be built: md, vd, lvm, share, and file systems.
+    layouts: Annotated[tuple[Label, ...], Few] = ()
     isolation: Label  # how fio's processes are controlled: cgroup2 | cgroup1 | process tree

@@ -84,12 +84,16 @@ class CpusPolicy(StrEnum):
     SPLIT = "split"
 
 
+_CPU = "[0-9]{1,5}(-[0-9]{1,5})?"
+_CPUS = rf"^({_CPU}(\+{_CPU})*)?\Z"
+
+
 class Placement(Message, frozen=True, kw_only=True):
     """Processors and priority of fio's processes. They end with fio, so nothing must be restored."""
 
     nice: Annotated[int, Meta(ge=-20, le=19)] = 0
     ionice: Annotated[str, Meta(pattern=r"^(none|idle|be/[0-7]|rt/[0-7])\Z")] = "none"  # class and level, as ionice(1)
-    cpus: Annotated[str, Meta(max_length=200, pattern=r"^(\d{1,5}(-\d{1,5})?(\+\d{1,5}(-\d{1,5})?)*)?\Z")] = ""  # 0-3+8
+    cpus: Annotated[str, Meta(max_length=200, pattern=_CPUS)] = ""  # 0-3+8
     cpus_policy: CpusPolicy = CpusPolicy.SHARED
     numa_node: Annotated[int, Meta(ge=0, le=1023)] | None = None  # processors and memory of this node
 

@@ -18,31 +18,36 @@ from functools import partial
 import msgspec
 
 from worker.contract.controllers import Controller
+from worker.contract.purge import PurgeMethod
 from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
-from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import hold as hold_block
+from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
+from worker.guard.lease import Lease
+from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
+from worker.policy.model import MEMBER_FORMATS
 
 __all__ = [
-    "Claim",
     "GuardRefused",
-    "HeldDrive",
+    "Lease",
     "admit",
     "admit_layout",
-    "claim_drives",
     "controllers_now",
-    "hold_drive",
+    "lease_drive",
+    "lease_drives",
     "listed",
     "pool_drives",
+    "quarantined",
     "recheck_drives",
+    "refuse_quarantined",
     "serials_in_time",
     "survey",
     "writes",
@@ -67,34 +72,40 @@ def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) ->
 
 
 @contextmanager
-def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
-    """Hold a whole drive for an operation that destroys everything on it. Raises GuardRefused."""
+def lease_drive(
+    target: TargetRef, policy: Policy, armed_serials: tuple[str, ...], method: PurgeMethod
+) -> Iterator[Lease]:
+    """Hold a whole drive to purge it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices can be purged.")
+    if problem := entry.purge_problem(method):
+        raise GuardRefused("guard_purge_not_permitted", problem)
     with hold_whole(entry, armed_serials, purpose="Purging needs") as held:
         yield held
 
 
-def claim_drives(
+@contextmanager
+def lease_drives(
     entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
-) -> tuple[Claim, ...]:
-    """Check that a layout may be built on these drives, in this order. `virtual`: the drives are slots of a controller.
+) -> Iterator[tuple[Lease, ...]]:
+    """Hold all drives of a layout, in this order. `virtual`: the drives are slots of a controller.
 
-    Raises GuardRefused.
+    Raises GuardRefused, before the caller has changed the first drive.
     """
     kind = TargetKind.SLOT if virtual else TargetKind.BLOCK
     for entry in entries:
         if entry.kind is not kind:
             needs = "virtual drives need slots" if virtual else "layouts need block devices"
             raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; {needs}.")
-    known = controllers_now() if virtual else ()
-    claims = tuple(
-        slots.claim(entry, known, armed_serials) if virtual else claim(entry, armed_serials) for entry in entries
-    )
-    if len({each.path for each in claims}) != len(claims):
-        raise GuardRefused("guard_path", f"A drive is listed twice: {', '.join(each.path for each in claims)}.")
-    return claims
+    if len({entry.identity for entry in entries}) != len(entries):
+        raise GuardRefused("guard_path", f"A drive is listed twice: {', '.join(entry.path for entry in entries)}.")
+    if virtual:
+        known = controllers_now()
+        yield tuple(slots.lease(entry, known, armed_serials) for entry in entries)
+        return
+    with ExitStack() as held:
+        yield tuple(held.enter_context(hold_whole(entry, armed_serials, purpose="Layouts need")) for entry in entries)
 
 
 def listed(target: TargetRef, policy: Policy) -> OpenTarget:
@@ -150,6 +161,7 @@ def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
         stable_id=sysfs.stable_id(name),
         serial=sysfs.serial(name),
         destroy=True,
+        destroy_members=MEMBER_FORMATS,  # what lies on a new array is left of earlier uses of its drives
     )
 
 

@@ -1,23 +1,22 @@
 """Check and hold block devices: is it the right device, is it unused, may it be overwritten?
 
-The device is opened with O_EXCL and then checked again, so the result stays valid: while it is
-held, no other program can mount it, use it as swap, build on it or open it exclusively, and a
-hot-plugged drive cannot get its name.
+The device is opened with O_EXCL and then checked again, so the result stays valid until the lease ends.
 """
 
-import errno
 import fcntl
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
 from worker.contract.workload import Stream
+from worker.guard import openers
+from worker.guard.lease import Lease
+from worker.guard.members import foreign_member
 from worker.guard.refusal import GuardRefused, Survey
+from worker.guard.twins import twins
 from worker.inventory import signature, sysfs, usage
 from worker.open_target import OpenTarget
 from worker.policy import PolicyEntry
@@ -27,65 +26,80 @@ _LOOP_STATUS_BYTES = 232
 
 
 @contextmanager
-def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    writes = stream.workload.writes
+def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -> Iterator[Lease]:
+    """Check a device and hold it. Everything is checked again once it is held, because it cannot change any more.
+
+    Raises GuardRefused.
+    """
     name, path = resolve(entry)
     identify(entry, name)
     if writes:
         refuse_unless_destroyable(entry, name, armed_serials)
-    if writes or not entry.read_mounted:
-        refuse_if_used(name, path)
-    fd = _open(name, path, writes=writes, exclusive=writes or not entry.read_mounted)
-    try:
-        _check_again(entry, name, path, fd, writes=writes)
-        _refuse_too_small(stream, name, path)
-        yield OpenTarget(path=path, device=sysfs.whole(name), target=entry.id)
-    finally:
-        os.close(fd)
-
-
-class Claim(msgspec.Struct, frozen=True):
-    """A whole, unused drive that a layout may use."""
-
-    name: str  # kernel name; "" for a drive that only its controller can access
-    path: str  # device node without links; for a slot, its bay
-    size_bytes: int
-
-
-class HeldDrive(msgspec.Struct, frozen=True):
-    """A whole drive that no other program can open exclusively, mount or build on while it is held."""
-
-    name: str  # kernel name
-    path: str  # node without links
-    fd: int  # open for reading and writing
-    size_bytes: int
+    exclusive = writes or not entry.read_mounted
+    others = twins(name) if exclusive else ()
+    if exclusive:
+        _refuse_if_any_used(name, others, path)
+    with Lease(
+        path, name=name, twins=others, size_bytes=sysfs.size_bytes(name), writes=writes, exclusive=exclusive
+    ) as held:
+        identify(entry, name)
+        _check_loop_file(name, held.fd)
+        if exclusive:
+            _refuse_if_any_used(name, others, path)
+            openers.refuse_if_opened(path, _identities((name, *others)), strict=writes)
+        if writes:
+            _refuse_foreign_member(entry, name)
+        yield held
 
 
 @contextmanager
-def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
-    """Check and hold a whole drive: right serial, destroyable, armed, unused. The serial is checked again once held."""
-    name, path = resolve(entry)
-    identify(entry, name)
-    refuse_unless_destroyable(entry, name, armed_serials)
+def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
+    with lease(entry, armed_serials, writes=stream.workload.writes) as held:
+        _refuse_too_small(stream, held)
+        yield OpenTarget(path=held.path, device=sysfs.whole(held.name), target=entry.id)
+
+
+@contextmanager
+def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[Lease]:
+    """Hold a whole drive that will be overwritten. `purpose` starts the sentence that refuses a partition."""
+    with lease(entry, armed_serials, writes=True) as held:
+        if sysfs.is_partition(held.name):
+            raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
+        yield held
+
+
+def _refuse_if_any_used(name: str, others: Iterable[str], path: str) -> None:
     refuse_if_used(name, path)
-    if sysfs.is_partition(name):
-        raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
-    fd = _open(name, path, writes=True, exclusive=True)
+    for other in others:
+        refuse_if_used(other, f"{path}, which is also {sysfs.device_path(other)},")
+
+
+def _identities(names: Iterable[str]) -> set[openers.Identity]:
+    """Everything through which another program could use one of these devices without opening it exclusively."""
+    found: set[openers.Identity] = set()
+    for name in names:
+        found |= _device_identities(name)
+        if file := sysfs.backing_file(name):
+            found.add(openers.identity(Path(file).stat()))
+    return found
+
+
+def _device_identities(name: str) -> set[openers.Identity]:
+    """Of the device, its partitions, and its disk."""
+    return set().union(*map(openers.device_identities, (name, sysfs.whole(name), *sysfs.partitions(name))))
+
+
+def _refuse_foreign_member(entry: PolicyEntry, name: str) -> None:
     try:
-        _check_again(entry, name, path, fd, writes=True)
-        yield HeldDrive(name, path, fd, sysfs.size_bytes(name))
-    finally:
-        os.close(fd)
-
-
-def claim(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> Claim:
-    """Check that a layout may be built on a whole drive: right serial, destroyable, armed, unused.
-
-    The guard cannot hold the drive during building, because the building program opens it exclusively. That program
-    fails if another one was faster.
-    """
-    with hold_whole(entry, armed_serials, purpose="Layouts need") as held:
-        return Claim(held.name, held.path, held.size_bytes)
+        found = foreign_member(name, entry.destroy_members)
+    except OSError as error:
+        raise GuardRefused("guard_foreign_member", f"{entry.path} cannot be read: {error.strerror}.") from error
+    if found:
+        raise GuardRefused(
+            "guard_foreign_member",
+            f"{entry.path} would be overwritten, but {found}, perhaps of another host. If nobody needs it, wipe it by "
+            f"hand, or list the format in destroy_members of {entry.id!r} in the policy.",
+        )
 
 
 def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
@@ -94,7 +108,7 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
         name, path = resolve(entry)
         identify(entry, name)
         if not entry.read_mounted and not own_layout:
-            refuse_if_used(name, path)
+            _refuse_if_any_used(name, twins(name), path)
     except GuardRefused as refused:
         if not name:
             return Survey(problem=refused.message)
@@ -197,6 +211,7 @@ def refuse_if_used(name: str, path: str) -> None:
     for each in (name, *sysfs.partitions(name)):
         if holders := sysfs.holders(each):
             raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
+    _refuse_under_loop(name)
     _refuse_shared_file(name, now)
 
 
@@ -208,6 +223,15 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
         raise GuardRefused("guard_held", f"{path}: {each} is used as swap. Run swapoff first.")
     if each in usage.btrfs_members():
         raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs. Unmount it first.")
+
+
+def _refuse_under_loop(name: str) -> None:
+    """Refuse a device that a loop device uses as its file: the kernel shows no holder for it."""
+    own = _device_identities(name)
+    for other in sysfs.names():
+        file = sysfs.backing_file(other)
+        if file and openers.identity_at(file) in own:
+            raise GuardRefused("guard_held", f"{name} is used by {other}: detach it first.")
 
 
 def _refuse_shared_file(name: str, now: usage.Usage) -> None:
@@ -232,30 +256,6 @@ def _identity(file: str) -> tuple[int, int] | None:
     return facts.st_dev, facts.st_ino
 
 
-def _open(name: str, path: str, *, writes: bool, exclusive: bool) -> int:
-    flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_EXCL if exclusive else 0)
-    try:
-        return os.open(path, flags)
-    except OSError as error:
-        if error.errno == errno.EBUSY:
-            raise GuardRefused(
-                "guard_busy",
-                f"{path} is in use: another program has opened {name} exclusively (LVM, ZFS, md, another trial …).",
-            ) from error
-        raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
-
-
-def _check_again(entry: PolicyEntry, name: str, path: str, fd: int, *, writes: bool) -> None:
-    """Repeat the checks now that the device is held and can no longer change."""
-    facts = os.fstat(fd)
-    if sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}") != name:
-        raise GuardRefused("guard_path", f"{path} was replaced by another device during the check.")
-    identify(entry, name)
-    _check_loop_file(name, fd)
-    if writes or not entry.read_mounted:
-        refuse_if_used(name, path)
-
-
 def _check_loop_file(name: str, fd: int) -> None:
     """Refuse a loop device whose file was replaced by another one at the same path."""
     file = sysfs.backing_file(name)
@@ -267,7 +267,9 @@ def _check_loop_file(name: str, fd: int) -> None:
         raise GuardRefused("guard_serial_changed", f"the file of {name} is no longer the one at {file}.")
 
 
-def _refuse_too_small(stream: Stream, name: str, path: str) -> None:
-    wanted, size = stream.workload.size_bytes or 0, sysfs.size_bytes(name)
-    if wanted > size:
-        raise GuardRefused("guard_no_space", f"{path} has {size} bytes, but the workload needs {wanted}.")
+def _refuse_too_small(stream: Stream, held: Lease) -> None:
+    wanted = stream.workload.size_bytes or 0
+    if wanted > held.size_bytes:
+        raise GuardRefused(
+            "guard_no_space", f"{held.path} has {held.size_bytes} bytes, but the workload needs {wanted}."
+        )

@@ -2,12 +2,13 @@
 
 import fcntl
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from worker import recipes
 from worker.contract.workload import Stream
-from worker.guard import paths
+from worker.guard import openers, paths
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
 from worker.open_target import OpenTarget
@@ -15,6 +16,7 @@ from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
+_LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -89,6 +91,25 @@ def _lock(fd: int, shown: str) -> None:
         raise GuardRefused("guard_busy", f"Another trial uses {shown}.") from error
 
 
+def _lock_ranges(fd: int, shown: str) -> None:
+    """Refuse a file with locks on ranges of bytes, as QEMU sets them, and keep a lock that prevents new ones.
+
+    The locks belong to the open file description (fcntl(2), F_OFD_SETLK): they also show across PID namespaces.
+    """
+    found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _range_lock(fcntl.F_WRLCK))
+    if _LOCK.unpack(found)[0] != fcntl.F_UNLCK:
+        raise GuardRefused("guard_busy", f"{shown} is locked by another program, such as a virtual machine: stop it.")
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _range_lock(fcntl.F_RDLCK))
+    except (BlockingIOError, PermissionError) as error:
+        raise GuardRefused("guard_busy", f"{shown} was locked by another program during the check.") from error
+
+
+def _range_lock(kind: int) -> bytes:
+    """A lock on all bytes."""
+    return _LOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
+
+
 def _refuse_odd_content(fd: int, shown: str) -> None:
     """Refuse links in the private directory, because engines would follow them."""
     for name in os.listdir(fd):
@@ -144,6 +165,8 @@ def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]
         if stream.workload.writes:
             _refuse_write(entry, armed_serials)
             _refuse_file_in_use(entry.path, os.fstat(fd))
+            openers.refuse_if_opened(entry.path, {openers.identity(os.fstat(fd))})
+            _lock_ranges(fd, entry.path)
         _refuse_short(stream, entry.path, os.fstat(fd))
         _lock(fd, entry.path)
         yield _place(entry, name, lies_in=fd, cwd_fd=directory)

@@ -12,7 +12,7 @@ import msgspec
 from worker import controllers
 from worker.contract.controllers import Controller, PhysicalDrive
 from worker.controllers import Adapter
-from worker.guard.blocks import Claim
+from worker.guard.lease import Lease
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs
 from worker.inventory.controllers import by_address, drivers_with_a_tool
@@ -90,14 +90,14 @@ def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
     return found
 
 
-def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
+def lease(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Lease:
     """Check that a virtual drive may use a drive. Raises GuardRefused."""
     found = recheck(entry, known, armed_serials)
     if found.in_use:
         raise GuardRefused(
             "guard_held", f"The drive in {entry.path} ({entry.serial}) {found.in_use}: it cannot be used for a layout."
         )
-    return Claim("", str(found.bay), found.drive.size_bytes or 0)
+    return Lease(str(found.bay), size_bytes=found.drive.size_bytes or 0)
 
 
 def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
@@ -105,6 +105,8 @@ def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tupl
     found = find(entry, known)
     if not entry.destroy:
         raise GuardRefused("guard_not_destroyable", f"The policy has no destroy = true for {entry.id!r}.")
+    if not entry.experimental:
+        raise GuardRefused("guard_experimental", _not_experimental(entry))
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
@@ -119,10 +121,18 @@ def survey(entry: PolicyEntry, known: Collection[Controller], *, own_layout: boo
     except GuardRefused as refused:
         return Survey(problem=refused.message)
     in_use = "" if own_layout else found.in_use
+    problem = f"The drive in {entry.path} ({entry.serial}) {in_use}." if in_use else ""
     return Survey(
         size_bytes=found.drive.size_bytes or 0,
         opens=str(found.bay),
         model=found.drive.model,
         firmware=found.drive.firmware,
-        problem=f"The drive in {entry.path} ({entry.serial}) {in_use}." if in_use else "",
+        problem=problem or ("" if entry.experimental else _not_experimental(entry)),
+    )
+
+
+def _not_experimental(entry: PolicyEntry) -> str:
+    return (
+        f"Virtual drives of RAID controllers were not tested on real hardware. If you want to try them, set "
+        f"experimental = true for {entry.id!r} in the policy."
     )

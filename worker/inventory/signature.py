@@ -62,11 +62,16 @@ _HEAD_BYTES = 512 * 1024
 
 def read_signature(fd: int, size_bytes: int) -> str:
     """Name of the first format found on an open device or file. Raises OSError."""
+    return next(iter(read_signatures(fd, size_bytes)), "")
+
+
+def read_signatures(fd: int, size_bytes: int) -> tuple[str, ...]:
+    """Names of all formats found on an open device or file. Raises OSError."""
     head = os.pread(fd, min(_HEAD_BYTES, size_bytes), 0)
-    for magic in MAGICS:
-        if _at(fd, head, magic.offset, size_bytes, len(magic.pattern)) == magic.pattern:
-            return magic.name
-    return _old_md(fd, head, size_bytes) or _zfs(head)
+    by_magic = (
+        magic.name for magic in MAGICS if _at(fd, head, magic.offset, size_bytes, len(magic.pattern)) == magic.pattern
+    )
+    return tuple(dict.fromkeys(filter(None, (*by_magic, _old_md(fd, head, size_bytes), _zfs(head)))))
 
 
 def _at(fd: int, head: bytes, offset: int, size_bytes: int, length: int) -> bytes:

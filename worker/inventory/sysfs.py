@@ -232,8 +232,13 @@ def world_wide_name(name: str, sys: Path = SYS) -> str:
     return _world_wide(whole(name, sys), sys)
 
 
+def wwid(disk: str, sys: Path = SYS) -> str:
+    """The identification of a disk in the kernel's spelling (naa., eui., t10. …), "" if it has none."""
+    return attribute(disk, "wwid", sys) or attribute(disk, "device/wwid", sys)
+
+
 def _world_wide(disk: str, sys: Path) -> str:
-    found = attribute(disk, "wwid", sys) or attribute(disk, "device/wwid", sys)
+    found = wwid(disk, sys)
     if found.startswith(("eui.", "uuid.")):
         return f"nvme-{found}"
     if found.startswith("naa."):

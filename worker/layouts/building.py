@@ -2,26 +2,23 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
 from worker import guard
 from worker.contract.layouts import FileSystem, Layout
-from worker.inventory import sysfs
+from worker.guard import Lease
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import steps, virtual_drives
+from worker.layouts import steps, virtual_drives, wiping
 from worker.layouts.steps import LayoutFailed
-from worker.layouts.taking_down import is_busy, take_down
+from worker.layouts.taking_down import take_down
 from worker.policy import PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Step
 
 log = logging.getLogger(__name__)
-
-
-class DriveTaken(LayoutFailed):
-    """Another program started to use a drive after the guard's check. Nothing was built, so nothing is undone."""
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -52,38 +49,37 @@ def build(
     """
     if len(entries) != layout.drives:
         raise LayoutFailed("layout_refused", f"The layout needs {layout.drives} drives, but {len(entries)} were given.")
-    claimed = guard.claim_drives(entries, armed_serials, virtual=virtual_drives.is_made(layout))
-    mount_point = _mount_point(layout, key, state)
-    record = LayoutRecord(
-        key=key,
-        run=run,
-        line=layouts.write(layout),
-        drives=tuple(_noted(entry, found) for entry, found in zip(entries, claimed, strict=True)),
-        mount_point=mount_point,
-    )
-    journal.save_layout(record)
+    record: LayoutRecord | None = None
     try:
-        drives = tuple(Drive(c.path, c.size_bytes) for c in claimed)
-        made: tuple[str, ...] = ()
-        members = tuple(c.name for c in claimed)
-        if virtual_drives.is_made(layout):
-            record, members = virtual_drives.make(layout, drives, record, journal=journal, go_on=go_on)
-            made = virtual_drives.nodes(members, key)
-        device = _run(layout, drives, made, record, state, go_on)
-        return Built(record, device, mount_point, members)
-    except DriveTaken:
-        _forget(record, journal)
-        raise
+        with guard.lease_drives(entries, armed_serials, virtual=virtual_drives.is_made(layout)) as leases:
+            guard.refuse_quarantined([lease.stable_id for lease in leases], state)
+            record = LayoutRecord(
+                key=key,
+                run=run,
+                line=layouts.write(layout),
+                drives=tuple(_noted(entry, lease) for entry, lease in zip(entries, leases, strict=True)),
+                mount_point=_mount_point(layout, key, state),
+            )
+            journal.save_layout(record)
+            drives = tuple(Drive(lease.path, lease.size_bytes) for lease in leases)
+            made: tuple[str, ...] = ()
+            members = tuple(lease.name for lease in leases)
+            if virtual_drives.is_made(layout):
+                record, members = virtual_drives.make(layout, drives, record, journal=journal, go_on=go_on)
+                made = virtual_drives.nodes(members, key)
+            device = _run(layout, leases, made, record, state, go_on)
+            return Built(record, device, record.mount_point, members)
     except BaseException:
-        _undo(key, state, journal)
+        if record is not None:
+            _undo(key, state, journal)
         raise
 
 
-def _noted(entry: PolicyEntry, found: guard.Claim) -> LayoutDrive:
+def _noted(entry: PolicyEntry, lease: Lease) -> LayoutDrive:
     """Record a slot by its own path, because the controller's tool may rename it."""
-    if not found.name:
+    if not lease.name:
         return LayoutDrive(entry.identity, entry.serial, entry.path)
-    return LayoutDrive(sysfs.stable_id(found.name), sysfs.serial(found.name), found.path)
+    return LayoutDrive(lease.stable_id, lease.serial, lease.path)
 
 
 def _mount_point(layout: Layout, key: str, state: Path) -> str:
@@ -96,42 +92,45 @@ def _mount_point(layout: Layout, key: str, state: Path) -> str:
 
 def _run(
     layout: Layout,
-    drives: tuple[Drive, ...],
+    leases: tuple[Lease, ...],
     made: tuple[str, ...],
     record: LayoutRecord,
     state: Path,
     go_on: Callable[[], None],
 ) -> str:
+    drives = tuple(Drive(lease.path, lease.size_bytes) for lease in leases)
     for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point, made=made):
         if step.by_controller:
             continue
         go_on()
         log.info("Layout %s: %s: %s", record.key, step.words, step.line)
-        try:
-            steps.run(step, state=state)
-        except LayoutFailed as error:
-            _refuse_taken(step, error, made)
-            raise
+        if step.wipes:
+            _wipe(step.wipes, leases, state)
+        else:
+            _run_step(step, leases, state)
         steps.wait_for_udev(state=state)
         if step.makes:
             steps.await_node(step.makes)
     return steps.await_node(layouts.top_path(layout, drives, Names(record.key, made)))
 
 
-def _refuse_taken(step: Step, error: LayoutFailed, made: tuple[str, ...]) -> None:
-    """Raises DriveTaken if a drive could not be wiped because it is in use. `made`: nodes of virtual drives."""
-    if step.wipes and not made and is_busy(step.wipes):
-        words = (
-            f"{step.wipes} was mounted or opened by another program after the check. Nothing on it was "
-            f"changed. Stop using the drive, then start again. {error.message}"
-        )
-        raise DriveTaken("layout_held", words) from error
+def _wipe(path: str, leases: tuple[Lease, ...], state: Path) -> None:
+    """A drive is wiped through its lease; a new virtual drive has none."""
+    held = next((lease for lease in leases if lease.path == path), None)
+    if held is not None:
+        wiping.wipe(path, held.fd, state=state)
+        return
+    with wiping.held_exclusively(path) as fd:
+        wiping.wipe(path, fd, state=state)
 
 
-def _forget(record: LayoutRecord, journal: Journal) -> None:
-    if record.mount_point:
-        Path(record.mount_point).rmdir()
-    journal.drop_layout(record.key)
+def _run_step(step: Step, leases: tuple[Lease, ...], state: Path) -> None:
+    """Hand over the drives that the command opens; all others stay held meanwhile."""
+    with ExitStack() as handed_over:
+        for lease in leases:
+            if lease.name and (step.opens_all or not {lease.path, layouts.part_path(lease.path)}.isdisjoint(step.argv)):
+                handed_over.enter_context(lease.handed_over())
+        steps.run(step, state=state, drives=tuple(lease.stable_id for lease in leases))
 
 
 def _undo(key: str, state: Path, journal: Journal) -> None:

@@ -21,10 +21,13 @@ class LayoutFailed(Exception):
         self.message = message
 
 
-def run(step: Step, *, state: Path) -> str:
-    """The command's output. Raises LayoutFailed layout_tool_missing or layout_refused."""
+def run(step: Step, *, state: Path, drives: tuple[str, ...] = ()) -> str:
+    """The command's output. `drives`: stable ids, quarantined if it cannot be killed.
+
+    Raises LayoutFailed layout_tool_missing or layout_refused.
+    """
     try:
-        said = ask(*step.argv, limit_s=LIMIT_S, state=state, stdin_text=step.stdin)
+        said = ask(*step.argv, limit_s=LIMIT_S, state=state, stdin_text=step.stdin, drives=drives)
     except ToolMissing as error:
         raise LayoutFailed("layout_tool_missing", f"{error} It is needed to {step.words}.") from error
     except ToolError as error:

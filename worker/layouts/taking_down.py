@@ -15,9 +15,10 @@ from pathlib import Path
 import msgspec
 
 from worker.contract.layouts import Layout
+from worker.guard import GuardRefused, refuse_quarantined
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import ownership, steps, virtual_drives
+from worker.layouts import ownership, steps, virtual_drives, wiping
 from worker.layouts.steps import LayoutFailed
 from worker.process import ask
 from worker.recipes import layouts
@@ -39,6 +40,10 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     except layouts.LayoutError as error:
         words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
         raise LayoutFailed("layout_not_understood", words) from error
+    try:
+        refuse_quarantined([drive.stable_id for drive in record.drives], state)
+    except GuardRefused as error:
+        raise LayoutFailed("layout_held", error.message) from error
     now = drives_now(layout, record)
     take_down_of = _TakeDown(layout, now.drives, Names(record.key, now.made), record, state)
     take_down_of.run()
@@ -119,15 +124,18 @@ class _TakeDown:
     def _wipe(self, step: Removal) -> None:
         if not Path(step.of).exists():
             return
-        content = ownership.read_content(step.of)
-        if not ownership.belongs_to_layout(content, self._names, step.of):
-            raise LayoutFailed(
-                "layout_foreign",
-                f"{step.of} contains {content}, which is not part of layout {self._names.key}: someone else uses it. "
-                "The worker did not change it.",
-            )
-        if not content.blank:
-            self._do(step)
+        with wiping.held_exclusively(step.of) as fd:  # before its content is read
+            content = ownership.read_content(step.of)
+            if not ownership.belongs_to_layout(content, self._names, step.of):
+                raise LayoutFailed(
+                    "layout_foreign",
+                    f"{step.of} contains {content}, which is not part of layout {self._names.key}: someone else uses "
+                    "it. The worker did not change it.",
+                )
+            if not content.blank:
+                log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
+                wiping.wipe(step.of, fd, state=self._state)
+        steps.wait_for_udev(state=self._state)
 
     def _remove_group(self, step: Removal) -> None:
         said = ask("vgs", "--noheadings", "--options", "vg_name")
@@ -152,7 +160,7 @@ class _TakeDown:
 
     def _do(self, step: Removal) -> None:
         log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
-        steps.run(step, state=self._state)
+        steps.run(step, state=self._state, drives=tuple(drive.stable_id for drive in self._record.drives))
         steps.wait_for_udev(state=self._state)
 
     def _verify(self) -> None:
@@ -164,7 +172,7 @@ class _TakeDown:
             name = drive.path.rpartition("/")[2]
             content = ownership.read_content(drive.path)
             if not content.blank:
-                raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after wipefs.")
+                raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after it was wiped.")
             if partitions := sysfs.partitions(name):
                 raise LayoutFailed("layout_held", f"{drive.path} still has the partitions {', '.join(partitions)}.")
             if holders := sysfs.holders(name):

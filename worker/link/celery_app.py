@@ -8,10 +8,12 @@ from urllib.parse import unquote, urlsplit
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging
+from kombu.entity import Queue
 from redis.credentials import CredentialProvider
 
 from worker.contract.orders import ORDER_TASK, queue_name
 from worker.link.enrolment import Enrolment
+from worker.link.transport import Transport
 
 
 class _Conf:
@@ -22,8 +24,7 @@ class _Conf:
     result_accept_content = ("json",)
     task_ignore_result = True
     task_store_errors_even_if_ignored = False
-    # The task returns in milliseconds and is safe to run twice, so it is acknowledged when it is done.
-    task_acks_late = True
+    task_acks_late = True  # with no_ack: no acknowledgement at all
     worker_prefetch_multiplier = 1
     worker_enable_remote_control = False  # a remote `shutdown` needs no signature
     worker_send_task_events = False
@@ -59,6 +60,7 @@ class _App(Celery):  # type: ignore[misc]
     def connection_for_read(self, url: str | None = None, **options: Any) -> Any:
         connection = super().connection_for_read(url, **options)
         connection.credential_provider = self.credentials
+        connection.transport_cls = Transport
         return connection
 
 
@@ -75,7 +77,7 @@ def make_app(enrolled: Callable[[], Enrolment], take_order: Callable[[str], None
     app.credentials = Credentials(enrolled)
     app.config_from_object(_Conf)
     app.conf.task_default_queue = queue
-    app.conf.task_queues = {queue: {"exchange": queue, "exchange_type": "direct", "routing_key": queue}}
+    app.conf.task_queues = [Queue(queue, no_ack=True, no_declare=True)]  # type: ignore[no-untyped-call]
     app.conf.broker_use_ssl = enrolment.broker_tls
     app.conf.broker_transport_options = transport_options(queue)
 
@@ -92,8 +94,6 @@ def transport_options(queue: str) -> dict[str, object]:
         "priority_steps": [0],  # one list a queue instead of four
         "unacked_key": f"{queue}:unacked",
         "unacked_index_key": f"{queue}:unacked_index",
-        "unacked_mutex_key": f"{queue}:unacked_mutex",
-        "visibility_timeout": 60,  # a task is open for milliseconds; only a killed process leaves one
         "socket_connect_timeout": 3,
         "socket_keepalive": True,
         "health_check_interval": 25,

@@ -2,13 +2,16 @@
 
 import base64
 import binascii
+import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from worker.contract.signing import key_id
+from worker.contract.signing import Endorsement, endorsed, key_id
 from worker.link.enrolment import ConfigError, Enrolment, Paths, save_enrolment
+
+log = logging.getLogger(__name__)
 
 
 def read_keys(texts: Mapping[str, str]) -> dict[str, bytes]:
@@ -23,6 +26,21 @@ def read_keys(texts: Mapping[str, str]) -> dict[str, bytes]:
             raise ConfigError("server_key", f"The server's key {name} is not an Ed25519 key with that fingerprint.")
         keys[name] = raw
     return keys
+
+
+def accepted_keys(
+    known: Mapping[str, bytes], offered: Mapping[str, str], endorsements: Sequence[Endorsement]
+) -> dict[str, str]:
+    """The offered keys that this host knows or that a known key endorses; all known ones if that leaves none.
+
+    So a server in the middle can withhold keys, but not add its own.
+    """
+    trusted = endorsed(endorsements, known)
+    strangers = offered.keys() - trusted.keys()
+    if strangers:
+        log.error("Keys that no trusted key of the server has signed are ignored: %s", ", ".join(sorted(strangers)))
+    accepted = [name for name in offered if name in trusted] or list(known)
+    return {name: base64.b64encode(trusted[name]).decode() for name in accepted}
 
 
 class EnrolmentStore:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from worker import __version__, inventory
+from worker import __version__, guard, inventory
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.controllers import Controller
 from worker.contract.greetings import Hello, HelloReply
@@ -26,7 +26,7 @@ from worker.inventory import controllers, health, sysfs
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
-from worker.link.keys import EnrolmentStore, read_keys
+from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
 from worker.policy import Policy
@@ -127,9 +127,13 @@ class Registration:
         self, allowed: Policy, controllers: tuple[Controller, ...], *, refresh: bool
     ) -> tuple[PolicyTarget, ...]:
         targets = report_targets(
-            allowed, built_on=self._built_on(), controllers=controllers, drives=Drives(self._paths.drives)
+            allowed,
+            built_on=self._built_on(),
+            controllers=controllers,
+            drives=Drives(self._paths.drives),
+            quarantined=guard.quarantined(self._paths.state),
         )
-        return self._purges.added(targets, refresh=refresh)
+        return self._purges.added(targets, allowed, refresh=refresh)
 
     def _learn(self, reply: HelloReply, at: float) -> None:
         """`at`: when the server answered, by the host's monotonic clock."""
@@ -142,9 +146,10 @@ class Registration:
         self._client.speak(reply.contract)
         if reply.contract != self._store.enrolment.contract:
             self._store.change(contract=reply.contract)
-        if reply.public_keys and reply.public_keys != self._store.enrolment.public_keys:
-            self.public_keys = read_keys(reply.public_keys)
-            self._store.change(public_keys=reply.public_keys)
+        keys = accepted_keys(self.public_keys, reply.public_keys, reply.endorsements)
+        if keys != self._store.enrolment.public_keys:
+            self.public_keys = read_keys(keys)
+            self._store.change(public_keys=keys)
             self._registered_at = (
                 -EVERY_S
             )  # register soon: the server signs with a new key once it knows that the host trusts it
@@ -227,8 +232,16 @@ class PurgeOffers:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[float, tuple[PurgeOffer, ...]]] = {}
 
-    def added(self, targets: tuple[PolicyTarget, ...], *, refresh: bool) -> tuple[PolicyTarget, ...]:
-        return tuple(replace(target, purges=self._of(target, refresh=refresh)) for target in targets)
+    def added(self, targets: tuple[PolicyTarget, ...], allowed: Policy, *, refresh: bool) -> tuple[PolicyTarget, ...]:
+        """The problem of a method that the policy does not permit comes before that of the drive."""
+        return tuple(replace(target, purges=self._permitted(target, allowed, refresh=refresh)) for target in targets)
+
+    def _permitted(self, target: PolicyTarget, allowed: Policy, *, refresh: bool) -> tuple[PurgeOffer, ...]:
+        entry = allowed.entry(target.id)
+        return tuple(
+            replace(offer, problem=(entry.purge_problem(offer.method) if entry else "") or offer.problem)
+            for offer in self._of(target, refresh=refresh)
+        )
 
     def _of(self, target: PolicyTarget, *, refresh: bool) -> tuple[PurgeOffer, ...]:
         whole = bool(target.device) and target.opens == sysfs.device_path(target.device)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from worker import guard, policy
 from worker.contract.controllers import Controller
-from worker.contract.inventory import MAX_WARNINGS, PolicyTarget
+from worker.contract.inventory import MAX_WARNINGS, QUARANTINED, PolicyTarget
 from worker.contract.workload import TargetKind
 from worker.drives.records import Drives
+from worker.drives.wear import drives_under
 from worker.inventory import sysfs
 from worker.link.target_warnings import target_warnings
 from worker.policy import Policy, PolicyEntry, Pool
@@ -24,23 +25,31 @@ def report_targets(
     *,
     built_on: Collection[str] = (),
     controllers: Collection[Controller] | None = None,
+    quarantined: Mapping[str, str] | None = None,
     drives: Drives | None = None,
 ) -> tuple[PolicyTarget, ...]:
-    """Every target and pool with its state now. `built_on`: stable ids of drives under the worker's own layouts.
+    """Every target and pool with its state now.
 
-    `controllers` are those of an inventory; None: call their tools if the policy has slots, which takes time.
-    Without `drives`, no warning says that a drive is purged.
+    `built_on`: stable ids of drives under the worker's own layouts. `quarantined`: stable ids of quarantined drives,
+    with the reason. `controllers` are those of an inventory; None: call their tools if the policy has slots, which
+    takes time. Without `drives`, no warning says that a drive is purged.
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())
-    found = {entry.id: _report_entry(entry, built_on, known, drives) for entry in allowed.targets}
+    held = quarantined or {}
+    found = {entry.id: _report_entry(entry, built_on, known, drives, held) for entry in allowed.targets}
     return (*found.values(), *(_report_pool(pool, allowed, found) for pool in allowed.pools))
 
 
 def _report_entry(
-    entry: PolicyEntry, built_on: Collection[str], controllers: Collection[Controller], drives: Drives | None
+    entry: PolicyEntry,
+    built_on: Collection[str],
+    controllers: Collection[Controller],
+    drives: Drives | None,
+    quarantined: Mapping[str, str],
 ) -> PolicyTarget:
     found = guard.survey(entry, own_layout=entry.identity in built_on, controllers=controllers)
+    problem = _quarantine_problem(found.device, quarantined) or found.problem
     return PolicyTarget(
         id=entry.id,
         kind=entry.kind,
@@ -49,16 +58,21 @@ def _report_entry(
         serial=entry.serial,
         destroy=entry.destroy,
         settings=entry.settings,
-        present=not found.problem,
-        problem=found.problem[:2000],
+        present=not problem,
+        problem=problem[:2000],
         max_write_bytes=entry.max_write_bytes,
         size_bytes=found.size_bytes,
         device=found.device,
         opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else found.model,
         firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
-        warnings=() if found.problem else target_warnings(entry, found.device, drives)[:MAX_WARNINGS],
+        warnings=() if problem else target_warnings(entry, found.device, drives)[:MAX_WARNINGS],
     )
+
+
+def _quarantine_problem(device: str, quarantined: Mapping[str, str]) -> str:
+    drives = map(sysfs.stable_id, drives_under([device])) if device else ()
+    return next((QUARANTINED + quarantined[drive] for drive in drives if drive in quarantined), "")
 
 
 def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget]) -> PolicyTarget:

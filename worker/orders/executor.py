@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 IDLE_POLL_S = 5.0
 IDLE_RESTORE_S = 900.0
+RETRY_S = 60.0  # for drives that appear late after a restart of the host, and for those that still erase themselves
 
 
 class Executor:
@@ -59,6 +60,8 @@ class Executor:
         self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that calls `take`
         self._worked_at = time.monotonic()
         self._idle_done = True
+        self._left_over = False  # something could not be restored
+        self._restored_at = time.monotonic()
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="orders", daemon=True)
@@ -168,6 +171,7 @@ class Executor:
             self._wake.wait(IDLE_POLL_S)
             self._wake.clear()
             self._restore_if_forgotten()
+            self._retry_restoring()
 
     def _work(self, entry: OpenAttempt) -> None:
         with about(entry.attempt), self._registration.paused():
@@ -220,6 +224,7 @@ class Executor:
     def _finish(self, attempt: str, end: Finished) -> bool:
         """Write the final item; True if it is on disk."""
         log.info("Ended: %s %s", end.outcome.value, end.code)
+        self._context.journal.reserve.free_if_needed()
         try:
             self._reporter.finish(attempt, end)
         except SpoolFull as error:
@@ -241,13 +246,22 @@ class Executor:
         self._restore_all()
         self._idle_done = True
 
-    def _restore_all(self) -> Sequence[SettingRestored]:
+    def _retry_restoring(self) -> None:
+        """Try again while no run uses the host."""
+        if self._left_over and self._idle_done and time.monotonic() - self._restored_at >= RETRY_S:
+            self._restore_all(again=True)
+
+    def _restore_all(self, *, again: bool = False) -> Sequence[SettingRestored]:
+        """`again`: log a failure only at level DEBUG, because it was logged before."""
         restored = restore(self._context)
         for item in restored:
             if item.restored:
                 log.info("Restored %s of %s: %s", item.name, item.device, item.observed)
             else:
-                log.error("%s of %s was not restored: %s", item.name, item.device, item.note)
+                level = logging.DEBUG if again else logging.ERROR
+                log.log(level, "%s of %s was not restored: %s", item.name, item.device, item.note)
+        self._restored_at = time.monotonic()
+        self._left_over = any(not item.restored for item in restored)
         return restored
 
     def _emit_all(self, attempt: str, items: Sequence[Item]) -> None:

@@ -3,6 +3,7 @@
 from worker import guard, policy
 from worker.contract.items import Finished, Outcome
 from worker.contract.orders import SettingOperation, SettingOrder
+from worker.journal import JournalError
 from worker.orders.context import OrderContext
 from worker.orders.outcomes import failed, finished
 from worker.orders.restore import not_restored
@@ -17,7 +18,7 @@ def carry_out(order: SettingOrder, context: OrderContext) -> Finished:
         for record in error.records:
             context.emit(record)
         return failed(error)
-    except (guard.GuardRefused, policy.PolicyError) as error:
+    except (guard.GuardRefused, policy.PolicyError, JournalError) as error:
         return failed(error)
 
 
@@ -28,6 +29,7 @@ def _carry_out(order: SettingOrder, context: OrderContext) -> Finished:
         context.emit(by_hand.read(order.name, open_target))
         return finished(Outcome.DONE)
     if order.operation is SettingOperation.SET:
+        journal.require_reserve()
         for record in by_hand.change(order.name, order.value, open_target, allowed, journal):
             context.emit(record)
         return finished(Outcome.DONE)

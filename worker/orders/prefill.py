@@ -23,7 +23,7 @@ class Prefill:
     def __init__(
         self, order: TrialOrder, files: CompleteFiles, emit: Emit, cancelled: threading.Event, *,
         enter: Callable[..., None],
-        open_scope: Callable[[str], AbstractContextManager[process.Scope]],
+        open_scope: Callable[[str, OpenTarget], AbstractContextManager[process.Scope]],
     ) -> None:  # fmt: skip
         self._order = order
         self._files = files
@@ -41,7 +41,10 @@ class Prefill:
         if recipes.render_prefill(stream) is None or self._is_complete(stream, open_target, names):
             return
         self._enter(PhaseName.PREFILL, **prefill_fields(stream))
-        with self._recorded(stream, open_target, names), self._open_scope(f"{stream.number}.prefill") as scope:
+        with (
+            self._recorded(stream, open_target, names),
+            self._open_scope(f"{stream.number}.prefill", open_target) as scope,
+        ):
             engines.prefill(
                 stream,
                 open_target,

@@ -34,8 +34,10 @@ from worker.contract.workload import Stream
 from worker.drives.purge import PurgeFailed
 from worker.drives.purge.target import purge_target
 from worker.drives.records import TrialDrives
-from worker.drives.wear import Wear
+from worker.drives.wear import Wear, drives_under
 from worker.drives.write_limit import WriteLimit
+from worker.inventory import sysfs
+from worker.journal import JournalError
 from worker.layouts import Built
 from worker.open_target import OpenTarget
 from worker.orders.context import OrderContext
@@ -95,6 +97,7 @@ class Trial:
 
     def _steps(self, held: ExitStack) -> None:
         self._enter(PhaseName.GUARD)
+        self._host.journal.require_reserve()
         allowed = policy.load(self._host.policy, SETTING_NAMES)
         armed = guard.serials_in_time(self._order.arming, now=self._context.server_now(), destroys=self._destroys())
         host = self._host
@@ -123,6 +126,7 @@ class Trial:
         )
         for stream in self._streams:
             prefill.run(stream, open_targets[stream.number])
+            self._stop_if_asked()
             refuse_unwritten(stream, open_targets[stream.number])
         if self._order.drop_caches:
             caches.drop_caches()
@@ -134,9 +138,12 @@ class Trial:
 
     def _enter(self, name: PhaseName, **fields: Any) -> None:
         """Start a phase; `fields` are those of the contract."""
+        self._stop_if_asked()
+        self._emit(Phase(at=time.time(), name=name, **fields))
+
+    def _stop_if_asked(self) -> None:
         if self._control.stopped.is_set():
             raise _Stopped
-        self._emit(Phase(at=time.time(), name=name, **fields))
 
     def _build_layout(self, layout_stage: LayoutStage, allowed: policy.Policy) -> None:
         self._built = layout_stage.build(allowed)
@@ -158,7 +165,8 @@ class Trial:
             self._enter(PhaseName.PURGE, target=target.path, method=self._order.purge)
             purge_target(
                 target, self._order.purge, allowed, armed,
-                drives=self._host.drives, emit=self._emit, stopped=self._control.stopped,
+                drives=self._host.drives, journal=self._host.journal, state=self._host.state, emit=self._emit,
+                stopped=self._control.stopped,
             )  # fmt: skip
 
     def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, OpenTarget]:
@@ -166,6 +174,7 @@ class Trial:
         open_targets: dict[int, OpenTarget] = {}
         for streams in by_target(self._streams):
             open_target = held.enter_context(self._hold(strictest(streams), allowed, armed))
+            guard.refuse_quarantined(_drives(open_target), self._host.state)
             open_targets.update((stream.number, open_target) for stream in streams)
         return open_targets
 
@@ -239,7 +248,7 @@ class Trial:
             if telemetry:
                 self._tell_kernel_log()
 
-        with self._scope(str(stream.number)) as scope:
+        with self._scope(str(stream.number), open_target) as scope:
             return engines.engine_of(stream).run_stream(
                 stream,
                 open_target,
@@ -260,12 +269,19 @@ class Trial:
         return words if len(self._streams) == 1 else f"Stream {stream.number}: {words}"
 
     @contextmanager
-    def _scope(self, name: str) -> Iterator[process.Scope]:
-        scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}")
+    def _scope(self, name: str, open_target: OpenTarget) -> Iterator[process.Scope]:
+        """If the processes cannot be killed, the trial fails and the drives are quarantined."""
+        scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}", drives=_drives(open_target))
         try:
             yield scope
         finally:
-            scope.close()
+            if not scope.close():
+                self._control.fail("process_stuck", f"{scope.name} cannot be killed. Its drives are quarantined.")
+
+
+def _drives(open_target: OpenTarget) -> tuple[str, ...]:
+    """Stable ids of the drives under the target."""
+    return tuple(map(sysfs.stable_id, drives_under((*open_target.devices, *open_target.members))))
 
 
 EXPECTED = (
@@ -275,6 +291,7 @@ EXPECTED = (
     session.SettingFailed,
     layouts.LayoutFailed,
     policy.PolicyError,
+    JournalError,
     PurgeFailed,
 )
 

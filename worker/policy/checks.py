@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from worker.contract.workload import TargetKind
-from worker.policy.model import ALL_SETTINGS, PolicyEntry
+from worker.policy.model import ALL_SETTINGS, MEMBER_FORMATS, PolicyEntry
 from worker.policy.pools import Pool
 from worker.stable_id import is_stable
 
@@ -21,6 +21,10 @@ def entry_problem(entry: PolicyEntry, known_settings: Sequence[str]) -> str:
         return "a pool is not a [[target]]: write a [[pool]] with id and drives."
     if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known_settings]:
         return f"settings names {unknown[0]!r}, not a setting of a target; known: {', '.join(known_settings)}."
+    if (entry.destroy_members or entry.purge) and entry.kind is not TargetKind.BLOCK:
+        return "destroy_members and purge are only for block devices."
+    if entry.experimental and entry.kind not in (TargetKind.BLOCK, TargetKind.SLOT):
+        return "experimental is only for block devices and slots."
     if entry.max_write_bytes is not None and entry.max_write_bytes <= 0:
         return "max_write_bytes must be above 0."
     checks = {
@@ -42,6 +46,10 @@ def _block_problem(entry: PolicyEntry) -> str:
             f"{entry.stable_id} is only a kernel name, which may mean another disk after a reboot: destroy = true "
             "is not allowed. Give the disk a serial number (virtual machines: serial=…)."
         )
+    if unknown := [name for name in entry.destroy_members if name not in MEMBER_FORMATS]:
+        return f"destroy_members names {unknown[0]!r}; known formats: {', '.join(MEMBER_FORMATS)}."
+    if (entry.destroy_members or entry.purge) and not entry.destroy:
+        return "destroy_members and purge need destroy = true."
     return "max_bytes is only for directories." if entry.max_bytes is not None else ""
 
 

@@ -73,7 +73,8 @@ def _read(path: Path) -> str:
         raise PolicyError("policy_missing", f"The policy {path} cannot be read: {error.strerror}.") from error
     with os.fdopen(fd, "rb") as file:
         _refuse_insecure(path, os.fstat(fd), what="The policy")
-        _refuse_insecure(path.resolve().parent, path.resolve().parent.stat(), what="The policy's directory")
+        for directory in path.resolve().parents:  # whoever may rename one of them can put another policy there
+            _refuse_insecure(directory, directory.stat(), what="The policy's directory")
         return _decoded(path, file.read(MAX_POLICY_BYTES))
 
 

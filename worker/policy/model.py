@@ -9,11 +9,16 @@ import msgspec
 
 from worker.contract.base import Id, Name
 from worker.contract.base import Path as AbsolutePath
+from worker.contract.purge import PurgeMethod
 from worker.contract.workload import TargetKind
 from worker.policy.pools import Pool, pool_identity
 from worker.stable_id import shortened
 
 ALL_SETTINGS = "*"
+# Formats (worker.inventory.signature) of drives that are part of a combined device, perhaps one of another host.
+MEMBER_FORMATS = (
+    "lvm2", "md raid", "zfs", "ceph bluestore", "oracle asm", "vmfs", "bcache", "bcachefs", "intel raid", "ddf raid",
+)  # fmt: skip
 
 
 class SettingNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +38,10 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     stable_id: Name | None = None  # block: required; others: dir:<path>, file:<path>, slot:<serial>
     serial: str = ""  # block: required if the drive has one; slot: required
     destroy: bool = False  # block and file: the content may be overwritten
+    # Block: names of MEMBER_FORMATS whose members may be overwritten too, although another host may use them.
+    destroy_members: tuple[str, ...] = ()
+    purge: tuple[PurgeMethod, ...] = ()  # block: erase commands of the drive that `destroy` alone does not permit
+    experimental: bool = False  # block and slot: methods that were not tested on real hardware
     settings: tuple[str, ...] = ()  # of the block device under the target; `load` expands "*"
     max_bytes: int | None = None  # directory: largest total size of the worker's files in it
     max_write_bytes: int | None = None  # limit of writes by one run to the drives under the target
@@ -45,6 +54,14 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             return shortened(f"slot:{self.serial}")
         prefix = "dir" if self.kind is TargetKind.DIRECTORY else "file"
         return self.stable_id or shortened(f"{prefix}:{self.path}")
+
+    def purge_problem(self, method: PurgeMethod) -> str:
+        """Why the policy does not permit this purge method; "" if it does. `destroy` alone permits discards."""
+        if method is PurgeMethod.DISCARD:
+            return ""
+        missing = [] if method in self.purge else [f'purge = ["{method.value}"]']
+        missing += [] if self.experimental else ["experimental = true (it was not tested on real hardware)"]
+        return f"The policy does not permit it: {self.id} needs {' and '.join(missing)}." if missing else ""
 
     @property
     def arming_serial(self) -> str:

@@ -2,7 +2,15 @@
 
 from worker.process.child import SUPERVISOR_DIED, Child
 from worker.process.run import Limits, Reason, Stopped, follow
-from worker.process.scope import Scope, isolation, kill_leftovers, open_scope
+from worker.process.scope import (
+    Scope,
+    StuckScope,
+    forget_scope,
+    isolation,
+    kill_leftovers,
+    open_scope,
+    stuck_scopes,
+)
 from worker.process.tools import ToolError, ToolMissing, ToolOutput, ask, find
 
 __all__ = [
@@ -12,13 +20,16 @@ __all__ = [
     "Reason",
     "Scope",
     "Stopped",
+    "StuckScope",
     "ToolError",
     "ToolMissing",
     "ToolOutput",
     "ask",
     "find",
     "follow",
+    "forget_scope",
     "isolation",
     "kill_leftovers",
     "open_scope",
+    "stuck_scopes",
 ]  # fmt: skip

@@ -34,7 +34,7 @@ class Cgroup(msgspec.Struct, frozen=True):
     def kill(self) -> bool:
         """Kill all processes; True if none was left within the time limit."""
         give_up_at = time.monotonic() + KILL_LIMIT_S
-        while self._members():
+        while self.members():
             self._kill_once()
             if time.monotonic() > give_up_at:
                 return False
@@ -52,7 +52,7 @@ class Cgroup(msgspec.Struct, frozen=True):
                 return
             time.sleep(0.001)
 
-    def _members(self) -> list[int]:
+    def members(self) -> list[int]:
         return supervisor.members(str(self.procs))
 
     def _kill_once(self) -> None:
@@ -61,7 +61,7 @@ class Cgroup(msgspec.Struct, frozen=True):
                 self.kill_file.write_text("1")
                 return
             self._freeze("FROZEN")
-            for pid in self._members():
+            for pid in self.members():
                 supervisor.kill(pid)
             self._freeze("THAWED")
 

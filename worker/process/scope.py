@@ -1,4 +1,8 @@
-"""A scope: one child program and everything that it starts. Closing the scope kills all remaining processes."""
+"""A scope: one child program and everything that it starts. Closing the scope kills all remaining processes.
+
+A process that waits for a device cannot be killed. The record of its scope then stays on disk, also over a restart of
+the worker, and quarantines the drives (worker.guard.quarantine) until the processes are gone.
+"""
 
 import contextlib
 import hashlib
@@ -26,6 +30,8 @@ class _Record(msgspec.Struct, frozen=True):
     marker: str
     cgroup: str = ""
     kind: str = ""
+    drives: tuple[str, ...] = ()  # stable ids of the drives that the program uses
+    stuck: bool = False  # its processes could not be killed
 
 
 class Scope:
@@ -34,9 +40,18 @@ class Scope:
     def __init__(self, name: str, record_path: Path | None, record: _Record) -> None:
         self.name = name
         self._record_path = record_path
+        self._record = record
         self._marker = record.marker
         self._cgroup = _cgroup_of(record)
         self._child: Child | None = None
+
+    @property
+    def is_stuck(self) -> bool:
+        return self._record.stuck
+
+    @property
+    def drives(self) -> tuple[str, ...]:
+        return self._record.drives
 
     @property
     def isolation(self) -> str:
@@ -68,14 +83,28 @@ class Scope:
         gone = self._cgroup.kill() if self._cgroup else True
         return _kill_marked(self._marker) and gone if not self._cgroup or not gone else gone
 
-    def close(self) -> None:
-        """Kill remaining processes and remove the scope. Safe to call twice."""
+    @property
+    def is_gone(self) -> bool:
+        """True if none of its processes is left."""
+        left = [pid for pid in supervisor.marked(self._marker) if not supervisor.ended(pid)]
+        return not left and not (self._cgroup and self._cgroup.members())
+
+    def close(self) -> bool:
+        """Kill remaining processes and remove the scope; False if a process cannot be killed. Safe to call twice."""
         gone = self.kill()
         if self._child:
             self._child.close()
         if not gone:
             log.error("A process in scope %s cannot be killed, because it is waiting for a device.", self.name)
-            return  # keep the record: the next start tries again
+            if self._record_path:
+                stuck = msgspec.structs.replace(self._record, stuck=True)
+                self._record_path.write_bytes(msgspec.json.encode(stuck))
+            return False
+        self.forget()
+        return True
+
+    def forget(self) -> None:
+        """Remove the cgroup and the record."""
         if self._cgroup:
             self._cgroup.remove()
         if self._record_path:
@@ -88,8 +117,8 @@ class Scope:
         self.close()
 
 
-def open_scope(state_dir: Path | None, name: str) -> Scope:
-    """Open a scope. Names consist of letters, digits, `.`, `_` and `-`.
+def open_scope(state_dir: Path | None, name: str, *, drives: tuple[str, ...] = ()) -> Scope:
+    """Open a scope. Names consist of letters, digits, `.`, `_` and `-`. `drives`: stable ids of those it will use.
 
     Its record stays in `state_dir` until the scope is closed, so that the next start of the worker can kill what is
     left. Without it there is no record. Then a program outlives the worker only if its supervisor dies with it.
@@ -98,7 +127,7 @@ def open_scope(state_dir: Path | None, name: str) -> Scope:
         raise ValueError(f"{name!r} is not a valid scope name.")
     cgroup = cgroups.create(f"{_digest(state_dir)}.{name}")
     kind = (str(cgroup.path), cgroup.kind) if cgroup else ("", "")
-    record = _Record(f"{_marker_of(state_dir)}/{name}", *kind)
+    record = _Record(f"{_marker_of(state_dir)}/{name}", *kind, drives=drives)
     return Scope(name, _save_record(state_dir, name, record) if state_dir else None, record)
 
 
@@ -111,18 +140,54 @@ def _save_record(state_dir: Path, name: str, record: _Record) -> Path:
 
 
 def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
-    """Kill processes left by an earlier worker with this state directory. Returns the names of their scopes.
+    """Kill processes left by an earlier worker with this state directory. Returns the names of the scopes it closed.
 
     Call this first at the start, while this process has locked the state directory.
     """
-    names = []
-    for path in sorted((state_dir / RECORDS).glob("*.json")):
-        names.append(path.stem)
-        with contextlib.suppress(msgspec.DecodeError):
-            Scope(path.stem, path, msgspec.json.decode(path.read_bytes(), type=_Record)).close()
-        path.unlink(missing_ok=True)
+    scopes = _recorded(state_dir)
+    known = {scope.name for scope in scopes}
+    for path in (state_dir / RECORDS).glob("*.json"):
+        if path.stem not in known:  # unreadable; the marker below finds its processes
+            path.unlink(missing_ok=True)
+    killed = tuple(scope.name for scope in scopes if scope.close())
     _kill_marked(_marker_of(state_dir))
-    return tuple(names)
+    return killed
+
+
+class StuckScope(msgspec.Struct, frozen=True):
+    """A program that could not be killed, and the stable ids of its drives."""
+
+    name: str
+    drives: tuple[str, ...]
+
+
+def stuck_scopes(state_dir: Path) -> tuple[StuckScope, ...]:
+    """Scopes whose processes could not be killed and are still there."""
+    found = []
+    for scope in _recorded(state_dir):
+        if scope.is_stuck and scope.is_gone:
+            log.info("The processes of scope %s have ended.", scope.name)
+            scope.forget()
+        elif scope.is_stuck:
+            found.append(StuckScope(scope.name, scope.drives))
+    return tuple(found)
+
+
+def forget_scope(state_dir: Path, name: str) -> bool:
+    """Forget a stuck scope although its processes may still be there; False if there is none with this name."""
+    found = [scope for scope in _recorded(state_dir) if scope.is_stuck and scope.name == name]
+    for scope in found:
+        scope.forget()
+    return bool(found)
+
+
+def _recorded(state_dir: Path) -> tuple[Scope, ...]:
+    """All scopes with a readable record on disk."""
+    found = []
+    for path in sorted((state_dir / RECORDS).glob("*.json")):
+        with contextlib.suppress(msgspec.DecodeError, FileNotFoundError):
+            found.append(Scope(path.stem, path, msgspec.json.decode(path.read_bytes(), type=_Record)))
+    return tuple(found)
 
 
 def isolation() -> str:

@@ -51,11 +51,13 @@ def ask(
     cwd_fd: int | None = None,
     merge_stderr: bool = False,
     on_poll: Callable[[str], None] | None = None,
+    drives: tuple[str, ...] = (),
 ) -> ToolOutput:
     """Run a program until it ends. Raises ToolError. The caller checks the exit status.
 
     `on_poll` is called with the output so far, several times per second. `state`: the state directory for a record of
-    the running program, so that the next start of the worker kills the program after a crash.
+    the running program, so that the next start of the worker kills the program after a crash. `drives`: stable ids of
+    the drives that are quarantined if the program cannot be killed.
     """
     path = find((program,))
     name = Path(program).name
@@ -71,7 +73,7 @@ def ask(
         if on_poll is not None:
             on_poll(out.decode(errors="replace"))
 
-    with open_scope(state, f"tool.{name[:40]}.{os.getpid()}.{time.monotonic_ns()}") as scope:
+    with open_scope(state, f"tool.{name[:40]}.{os.getpid()}.{time.monotonic_ns()}", drives=drives) as scope:
         child = scope.spawn((path, *arguments), cwd_fd=cwd_fd, stdin_text=stdin_text, merge_stderr=merge_stderr)
         try:
             limits = Limits(total_s=limit_s, output_bytes=MAX_OUTPUT_BYTES)

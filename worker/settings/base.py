@@ -56,7 +56,7 @@ class Setting(ABC):
     survives_reboot: bool = False
     rank: int = 2  # lower ones are written first, when applying and when restoring
     disturbs: tuple[str, ...] = ()  # keys of higher rank that the kernel changes when this one is written
-    vanishes: bool = False  # may disappear when another setting is restored before it
+    may_lag: bool = False  # a write that failed or exceeded its time limit may take effect later
     stacked: bool = False  # an array has a value of its own; without this flag, its drives get the value
     taken_by: str = "the kernel"  # what may change a written value
     by_name_only: bool = False  # "*" in the policy does not allow it, because it can lose data or affect other drives
@@ -118,6 +118,13 @@ class Setting(ABC):
     def because(self, subject: str) -> str:
         """A sentence that explains an unexpected value, with a leading space; usually ""."""
         return ""
+
+    def vanished(self, subject: str) -> bool:
+        """True if the setting no longer exists, because another one was restored before it; raises SettingError.
+
+        A setting that cannot be read has not vanished.
+        """
+        return False
 
     def missing(self, subject: str) -> str:
         """Why the subject does not have this setting."""

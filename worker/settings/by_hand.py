@@ -72,7 +72,7 @@ def _effects(setting: Setting, requested: Iterable[str]) -> list[str]:
 
 def _refuse_while_a_run_holds_settings(journal: Journal) -> None:
     """Ignores settings that cannot be restored now, such as those of an absent drive."""
-    if any(baseline.run != BY_HAND and not obstacle(baseline) for baseline in journal.baselines()):
+    if any(baseline.run != BY_HAND and not obstacle(baseline, journal) for baseline in journal.baselines()):
         raise SettingError(
             "setting_conflict",
             "A run has changed settings on this host and has not restored them yet. Wait for its end, or cancel it.",

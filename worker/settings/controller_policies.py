@@ -17,6 +17,7 @@ _BAD_BATTERY = "; with a bad battery "
 class ControllerPolicy(Setting):
     survives_reboot = True
     by_name_only = True
+    may_lag = True
     taken_by = "the controller"
 
     def __init__(self, name: str, policy: CachePolicy, description: str, drives: ControllerDrives) -> None:

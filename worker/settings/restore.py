@@ -1,6 +1,7 @@
 """Restore settings: only values that nobody else has changed, on the same device, in the same boot.
 
-A setting that cannot be restored stays in the journal. The worker tries again at each start and at the end of each run.
+A setting that cannot be restored stays in the journal. The worker tries again at each start, while it is idle, and at
+the end of each run.
 """
 
 import time
@@ -10,13 +11,14 @@ import msgspec
 
 from worker.contract.items import SettingRestored
 from worker.journal import Baseline, Journal
+from worker.process import stuck_scopes
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
-from worker.settings.writer import SettingWriter, is_own_value, rank
+from worker.settings.writer import SettingWriter, is_own_value, needs_restoring, rank
 from worker.text_limits import MAX_TEXT
 
-AGAIN = "the worker tries again at its next start and at the end of the next run"
+AGAIN = "the worker tries again at its next start, while it is idle and at the end of the next run"
 ABSENT = f"the device is absent, or another device has its name; {AGAIN}"
 REBOOTED = "the restart of the host has already reset it"
 CHANGED = "another program or person has changed it since; the worker left it unchanged"
@@ -43,12 +45,19 @@ def restore_others(run: str, journal: Journal) -> list[SettingRestored]:
 
 
 def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
-    for kept in sorted(baselines, key=_when):
+    known = {(kept.run, *_key(kept)) for kept in journal.baselines()}
+    todo = sorted(baselines, key=_when)
+    while todo:
+        kept = todo.pop(0)
         # Restoring an earlier setting may have changed this row: read it again.
         current = next((b for b in journal.baselines(kept.run) if _key(b) == _key(kept)), None)
         told = None if current is None else _restore_one(current, journal)
         if told is not None:
             yield told
+        # Restoring this one may have changed settings that had no row yet.
+        effects = [each for each in journal.baselines(kept.run) if (each.run, *_key(each)) not in known]
+        known |= {(each.run, *_key(each)) for each in effects}
+        todo = sorted((*todo, *effects), key=_when)
 
 
 def _when(kept: Baseline) -> tuple[str, int, str, tuple[int, str]]:
@@ -66,7 +75,7 @@ def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
     if kept.boot_id != journal.boot_id and not kept.survives_reboot:
         journal.drop_baseline(kept)
         return _told(kept, "", REBOOTED)
-    if why := obstacle(kept):
+    if why := obstacle(kept, journal):
         return _told(kept, "", why)
     now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
     try:
@@ -81,28 +90,33 @@ def plan_words(kept: Baseline, journal: Journal) -> str:
     name = f"{kept.name} of {kept.device or 'the host'}"
     if kept.boot_id != journal.boot_id and not kept.survives_reboot:
         return f"{name}: no write; {REBOOTED}"
-    if why := obstacle(kept):
+    if why := obstacle(kept, journal):
         return f"{name}: cannot be restored now: {why}"
     return f"{name}: restore {setting.shown(kept.before) if setting else kept.before}"
 
 
-def obstacle(kept: Baseline) -> str:
-    """Why the setting cannot be restored now; "" if the worker can try."""
+def obstacle(kept: Baseline, journal: Journal) -> str:
+    """Why the setting cannot be restored now; "" if the worker can try.
+
+    A write to the queue of a quarantined drive could wait for ever.
+    """
     if kept.name not in BY_KEY:
         return UNKNOWN
+    if stuck := next((scope for scope in stuck_scopes(journal.folder) if kept.stable_id in scope.drives), None):
+        return f"the drive is quarantined, because its program {stuck.name} cannot be killed; {AGAIN}"
     return ABSENT if find(kept.stable_id, kept.device) is None else ""
 
 
 def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
     setting = BY_KEY[kept.name]
-    if not setting.discover(kept.device) and setting.vanishes:
+    if setting.vanished(kept.device):
         writer.drop(kept)
         return None
     found = setting.capture(kept.device)
     if not is_own_value(kept, found):
         writer.drop(kept)
         return _told(kept, found, CHANGED)
-    if setting.same(found, kept.before):
+    if not needs_restoring(setting, kept, found):
         writer.drop(kept)
         return _told(kept, found) if kept.requested else None
     observed = writer.restore(setting, kept.before)

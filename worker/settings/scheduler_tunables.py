@@ -17,8 +17,6 @@ _DISTURBS = {"strict_guarantees": ("bfq.slice_idle_us",)}
 
 
 class SchedulerTunable(QueueFile):
-    vanishes = True
-
     def __init__(self, scheduler: str, tunable: str, description: str) -> None:
         super().__init__(
             f"{scheduler}.{tunable}",
@@ -39,6 +37,9 @@ class SchedulerTunable(QueueFile):
         if now == self.scheduler:
             return f"{self.scheduler} of this kernel has no {self.name.partition('.')[2]}."
         return f"{self.name} exists only with scheduler {self.scheduler}; {subject} has {now}: also set scheduler."
+
+    def vanished(self, subject: str) -> bool:
+        return SCHEDULER.read(subject) != self.scheduler or not self.path(subject).exists()
 
     def discover(self, subject: str) -> bool:
         try:

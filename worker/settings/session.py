@@ -24,7 +24,7 @@ from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
-from worker.settings.writer import SettingWriter, is_own_value, rank
+from worker.settings.writer import SettingWriter, needs_restoring, rank
 from worker.text_limits import MAX_TEXT
 
 __all__ = ["SettingFailed", "apply_settings", "restore_all", "restore_other_runs", "restore_run"]
@@ -167,14 +167,14 @@ def _restore(
         if kept is None or key not in BY_KEY or (key in effects and not kept.requested):
             continue
         setting = BY_KEY[key]
-        if not (setting.vanishes and not setting.discover(writer.subject)):
+        if not setting.vanished(writer.subject):
             _restore_one(writer, setting, kept, records)
         writer.drop(kept)
 
 
 def _restore_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
     found = setting.capture(writer.subject)
-    if setting.same(found, kept.before) or not is_own_value(kept, found):
+    if not needs_restoring(setting, kept, found):
         return
     observed = writer.restore(setting, kept.before)
     before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))

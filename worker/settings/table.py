@@ -31,10 +31,11 @@ _TRIED = {
 _HEAD = """# Settings
 
 A plan can change these settings of a host. The worker restores them at the end of the run, when the run is cancelled,
-and after a crash. A setting of a *device* belongs to the block device under the target. A setting of a *controller*
-affects everything behind the controller. A setting of the *host* affects everything on the host. The policy file
-allows settings of devices and controllers with each target, and settings of the host under `[host]`. `*` for a target
-allows all settings of the device, except those marked "by name", which can lose data or affect other drives.
+and after a crash. A write that failed or could not be read back counts as a change. A setting of a *device* belongs to
+the block device under the target. A setting of a *controller* affects everything behind the controller. A setting of
+the *host* affects everything on the host. The policy file allows settings of devices and controllers with each target,
+and settings of the host under `[host]`. `*` for a target allows all settings of the device, except those marked "by
+name", which can lose data or affect other drives.
 
 | setting | scope | description | policy | survives a restart | tested on |
 | --- | --- | --- | --- | --- | --- |

@@ -1,6 +1,10 @@
 """Write settings of one subject so that a worker killed at any point can restore them.
 
     announce in the journal (pending) ─► write ─► read back ─► confirm in the journal
+                                           └── failed, or unreadable: stays pending, counts as written
+
+A controller's tool that exceeds its time limit may still take effect later, when the value has already been read. So a
+failed write is never confirmed as “nothing was written”, and restoring a pending setting writes the original value.
 
 A write may make the kernel change other settings (`disturbs`); their baselines are saved
 together with that of the written setting. The journal stores settings by their `key`.
@@ -31,19 +35,15 @@ class SettingWriter:
     def write(self, setting: Setting, value: str) -> str:
         """Write the value, read it back and return it. Raises SettingError."""
         kept = self._announce(setting, requested=True)
-        try:
-            setting.apply(self.subject, value)
-        finally:
-            self._confirm(kept)
+        setting.apply(self.subject, value)
+        self._confirm(kept)
         return setting.read(self.subject)
 
     def restore(self, setting: Setting, state: str) -> str:
         """Restore a captured state and return the new state. Raises SettingError."""
         kept = self._announce(setting, requested=False)
-        try:
-            setting.restore(self.subject, state)
-        finally:
-            self._confirm(kept)
+        setting.restore(self.subject, state)
+        self._confirm(kept)
         return setting.capture(self.subject)
 
     def drop(self, baseline: Baseline) -> None:
@@ -90,6 +90,13 @@ def is_own_value(baseline: Baseline, now: str) -> bool:
     """True if the worker wrote this state, if it is the original one, or if a write was not confirmed."""
     same = BY_KEY[baseline.name].same
     return baseline.pending or same(now, baseline.written) or same(now, baseline.before)
+
+
+def needs_restoring(setting: Setting, baseline: Baseline, now: str) -> bool:
+    """False if nothing is to be undone: the original value is there and stays, or someone else changed it since."""
+    if setting.same(now, baseline.before):
+        return baseline.pending and setting.may_lag
+    return is_own_value(baseline, now)
 
 
 def rank(key: str) -> tuple[int, str]:

@@ -149,3 +149,10 @@ def test_a_list_takes_the_same_number_of_queries_however_long_it_is(
         a_schedule(person, name=f"schedule {number}")
     with django_assert_num_queries(6):
         assert len(send(client, "GET", "")[1]["items"]) == 5
+
+
+@pytest.mark.parametrize("name", ["since", "before"])
+def test_it_refuses_a_time_without_a_zone(client: Client, person: User, name: str) -> None:
+    schedule = a_schedule(person)
+    assert client.get(f"{ROOT}/{schedule.pk}/occurrences", {name: "2026-03-10T12:00:00Z"}).status_code == 200
+    assert client.get(f"{ROOT}/{schedule.pk}/occurrences", {name: "2026-03-10T12:00:00"}).status_code == 422

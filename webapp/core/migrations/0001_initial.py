@@ -87,6 +87,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("left_at", models.DateTimeField(null=True)),
+                ("session_version", models.PositiveIntegerField(default=0)),
                 (
                     "groups",
                     models.ManyToManyField(

@@ -9,6 +9,8 @@ import pytest
 from django.test import Client
 
 import webapp
+from webapp.core.services import create_api_token
+from webapp.tests.factories.people import a_user
 
 PRODUCTION = {
     "SWEETSPOT_PUBLIC_URL": "https://sweetspot.example",
@@ -54,3 +56,13 @@ def test_it_limits_what_a_page_may_do(client: Client, address: str) -> None:
     assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
     assert "camera=()" in headers["Permissions-Policy"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("address", ["/", "/runs/", "/account/", "/api/v1/runs", "/nowhere/"])
+def test_nothing_keeps_what_a_logged_in_person_sees(address: str) -> None:
+    browser = Client()
+    browser.force_login(a_user())
+    assert "no-store" in browser.get(address)["Cache-Control"]
+    script = Client(headers={"Authorization": f"Bearer {create_api_token(user=a_user(), name='nightly')}"})
+    assert "no-store" in script.get(address)["Cache-Control"]

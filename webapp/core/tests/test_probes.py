@@ -14,13 +14,16 @@ from django.utils import timezone
 from webapp.core import tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
+from webapp.hosts.models import Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
-from webapp.runs.tasks import tick
-from webapp.tests.factories.hosts import a_host, a_host_with_token, a_target
+from webapp.runs.tasks import tick as tick_runs
+from webapp.schedules.tasks import tick as tick_schedules
+from webapp.tests.factories.hosts import a_drive, a_host, a_host_with_token, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
+from worker.contract.inventory import QUARANTINED
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -28,6 +31,11 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 @pytest.fixture(autouse=True)
 def _own_tally() -> None:
     tally.forget()
+
+
+def tick() -> None:
+    tick_runs()
+    tick_schedules()
 
 
 def metrics(**extra: Any) -> dict[str, float]:
@@ -81,6 +89,25 @@ def test_it_is_not_ready_while_no_tick_runs(caplog: pytest.LogCaptureFixture, ag
     assert why in caplog.text
     assert why.encode() not in answer.content
     assert Client().get("/healthz?without=tasks").status_code == 200
+
+
+def test_it_is_not_ready_while_the_schedules_are_not_processed(caplog: pytest.LogCaptureFixture) -> None:
+    tick()
+    Heartbeat.objects.filter(name="schedules").update(at=Now() - timedelta(seconds=75))
+    answer = Client().get("/healthz")
+    assert (answer.status_code, answer.json()["parts"]["tasks"]) == (503, False)
+    assert "the tick of schedules last ran 75 s ago" in caplog.text
+
+
+def test_it_is_not_ready_while_the_database_can_write_nothing_to_its_disk() -> None:
+    tick()
+    with connection.cursor() as cursor:
+        cursor.execute("SET temp_file_limit = 0")  # as if the disk was full
+        try:
+            answer = Client().get("/healthz")
+        finally:
+            cursor.execute("RESET temp_file_limit")
+    assert (answer.status_code, answer.json()["parts"]["database"]) == (503, False)
 
 
 def test_it_tells_how_long_ago_each_periodic_task_ran() -> None:
@@ -156,6 +183,14 @@ def test_it_tells_how_long_a_host_is_silent_and_what_waits_on_its_disk() -> None
     found = metrics()
     assert found[f'sweetspot_host_silent_seconds{{host="{host.slug}"}}'] == pytest.approx(100, abs=5)
     assert found[f'sweetspot_host_spool_bytes{{host="{host.slug}"}}'] == 12345
+
+
+def test_it_counts_quarantined_targets() -> None:
+    drive = a_drive()
+    name = f'sweetspot_host_quarantined_targets{{host="{drive.host.slug}"}}'
+    assert metrics()[name] == 0
+    Target.objects.filter(pk=drive.pk).update(present=False, problem=f"{QUARANTINED}a program cannot be killed")
+    assert metrics()[name] == 1
 
 
 def test_it_leaves_out_what_needs_the_broker_while_there_is_none() -> None:

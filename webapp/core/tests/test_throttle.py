@@ -37,6 +37,13 @@ def test_it_makes_an_account_wait_from_one_address_and_nobody_else() -> None:
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("name", ["ＯＬＧＡ", "\u00a0olga", "Olga ", "ｏlga"])
+def test_it_counts_all_spellings_that_log_in_to_one_account(name: str) -> None:
+    exhaust()
+    assert count_try(name=name, address=HERE)
+
+
+@pytest.mark.django_db
 def test_it_makes_an_address_wait_whatever_the_account() -> None:
     waits = [count_try(name=f"name{number}", address=HERE) for number in range(MAX_FOR_ADDRESS + 1)]
     assert waits[:-1] == [None] * MAX_FOR_ADDRESS

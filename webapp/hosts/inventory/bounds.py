@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import product
+from itertools import islice, product
 
 from django.db.models import Q
 
@@ -14,6 +14,7 @@ from webapp.hosts.models import Target
 from webapp.hosts.names import parted
 
 MAX_BOUNDS = 6  # lines in one chart
+MAX_WAYS = 16  # drives that had the names of a target one after the other, for several targets their combinations
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
     found, known = [], _targets(moments)
     for name, at in moments.items():
         host, slugs = parted(name)
-        for targets in product(*(known.get((host, slug), ()) for slug in slugs)):
+        ways = product(*(known.get((host, slug), ()) for slug in slugs))
+        for targets in islice(ways, MAX_WAYS):
             inventory = inventory_at(targets[0].host_id, at)
             bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
             found += [bound] if bound else []

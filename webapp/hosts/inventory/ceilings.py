@@ -13,9 +13,11 @@ moves its width once per transfer. Practical figures: Dirk Geschke, "RAID-Optimi
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webapp.hosts.inventory.drives_under import DrivesUnder, TooLarge
 from worker.contract.controllers import PhysicalDrive
 from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, PcieLink, PciFunction
 
+MAX_BRIDGES = 32  # between a drive and memory
 ARTICLE = "D. Geschke, RAID-Optimierungen, LUG Erding 2012"
 PACKET_OVERHEAD_BYTES = 26  # header, sequence number, checksums of a packet with data; ARTICLE
 _ARTICLES_PAYLOAD_BYTES = 256
@@ -126,8 +128,11 @@ def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, 
     A shared drive or link counts once. `drive_bytes_per_s` has the rates of drives by kernel name, from a datasheet or
     measured alone.
     """
-    devices = {found.name: found for found in inventory.block_devices}
-    under = {name: _drives(name, devices) for name in names}
+    drives_under = DrivesUnder(inventory)
+    try:
+        under = {name: drives_under.of(name) for name in names}
+    except TooLarge as error:
+        return Chain(unknown=(str(error),))
     if not all(under.values()):
         bare = next(name for name, found in under.items() if not found)
         return Chain(unknown=(f"the devices under {bare or 'the target'}",))
@@ -141,15 +146,6 @@ def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, 
     ceilings = (*own, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
     unknown = tuple(_unknown(drives, functions, rates, memory))
     return Chain(ceilings, _together(drives, functions, links, rates, memory, members), unknown)
-
-
-def _drives(device: str, devices: Mapping[str, BlockDevice], seen: frozenset[str] = frozenset()) -> list[BlockDevice]:
-    """The devices at the bottom of a device, each once."""
-    found = devices.get(device)
-    if found is None or device in seen:
-        return []
-    lower = [drive for parent in found.parents for drive in _drives(parent, devices, seen | {device})]
-    return list({drive.name: drive for drive in lower or [found]}.values())
 
 
 def _members(inventory: Inventory) -> dict[str, tuple[PhysicalDrive, ...]]:
@@ -200,7 +196,7 @@ def _links(drives: list[BlockDevice], functions: Mapping[str, PciFunction]) -> d
 def _way(address: str, functions: Mapping[str, PciFunction]) -> list[str]:
     """The function and the bridges above it, each with the link above it: upper ends are left out."""
     way: list[str] = []
-    while address in functions and address not in way:
+    while address in functions and address not in way and len(way) < MAX_BRIDGES:
         way.append(address)
         address = functions[address].parent
     return [each for each in way if not functions[each].downstream]
@@ -260,7 +256,7 @@ def _together(
         passes[drive.controller] = passes.get(drive.controller, 0.0) + own
     for address in _lowest_first(passes, functions):
         link = links.get(address)
-        upper, amount = _above(address, functions), passes.pop(address)
+        upper, amount = _above(address, functions), passes.pop(address, 0.0)
         passes[upper] = passes.get(upper, 0.0) + (min(amount, link.bytes_per_s) if link else amount)
     total = min(sum(passes.values()), memory or float("inf"))
     return None if total == float("inf") else total

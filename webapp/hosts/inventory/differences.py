@@ -4,6 +4,7 @@ The comparison knows no fact by name, so it also covers facts of newer workers. 
 and the items of its lists; an item is recognised by facts that stay the same when kernel names change.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -63,9 +64,10 @@ def controller_name(controller: Controller) -> str:
 def _parts(inventory: Inventory) -> dict[_Key, Struct]:
     """Parts with the same identity are distinguished by their order."""
     found: dict[_Key, Struct] = {}
+    alike: Counter[tuple[object, ...]] = Counter()
     for kind, identity, part in _listed(inventory):
-        alike = sum(key[:2] == (kind, identity) for key in found)
-        found[kind, identity, alike] = part
+        found[kind, identity, alike[kind, identity]] = part
+        alike[kind, identity] += 1
     return found
 
 

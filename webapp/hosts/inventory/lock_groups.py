@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePath
 from uuid import UUID
 
+from webapp.core.errors import Refusal
+from webapp.hosts.inventory.drives_under import DrivesUnder, TooLarge
 from webapp.hosts.models import Host, Target
 from worker.contract.controllers import Controller, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
@@ -18,34 +20,51 @@ from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 # Names stored in the drive or LUN, so they identify the same device on every host.
 WORLD_WIDE = ("slot:", "wwn-", "nvme-", "eui.", "nguid.", "naa.", "scsi-", "uuid.", "t10.")
 MAX_KEY_LENGTH = 300
+MAX_KEYS = 50_000  # of all targets of a host
+MAX_SHARING = 20  # other targets that are named for one
 
 
-def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[str]:
-    """Sorted keys, at least one: world-wide names of drives, else names within the host."""
-    devices = {device.name: device for device in inventory.block_devices}
-    found = [devices[name] for name in _under(target, inventory) if name in devices]
-    if not found:
-        stable_id = (
-            target.stable_id if target.kind in ("block", "slot") else f"{target.kind}:{target.device or target.path}"
-        )
-        return [_named(host, stable_id)]
-    leaves = [leaf for device in found for leaf in _leaves(device, devices, depth=0)]
-    behind = _behind_controllers(inventory)
-    return sorted({_named(host, name) for leaf in leaves for name in (*_names(leaf), *behind.get(leaf.name, ()))})
+def lock_keys(host: Host, targets: Iterable[PolicyTarget], inventory: Inventory) -> list[list[str]]:
+    """Sorted keys of each target, at least one: world-wide names of drives, else names within the host.
+
+    Raises Refusal inventory_too_large.
+    """
+    under, behind = DrivesUnder(inventory), _behind_controllers(inventory)
+    try:
+        found = [_drive_names(target, inventory, under, behind) for target in targets]
+    except TooLarge as error:
+        raise Refusal("inventory_too_large", f"The inventory of this host is too large. {error}") from error
+    if sum(map(len, found)) > MAX_KEYS:
+        raise Refusal("inventory_too_large", f"The targets lie on too many drives: at most {MAX_KEYS} in all.")
+    return [sorted(_named(host, name) for name in names) for names in found]
+
+
+def _drive_names(
+    target: PolicyTarget, inventory: Inventory, under: DrivesUnder, behind: Mapping[str, set[str]]
+) -> set[str]:
+    drives = [drive for name in _under(target, inventory) for drive in under.of(name)]
+    if not drives:
+        local = target.kind not in ("block", "slot")
+        return {f"{target.kind}:{target.device or target.path}" if local else target.stable_id}
+    return {name for drive in drives for name in (*_names(drive), *behind.get(drive.name, ()))}
 
 
 def sharing(targets: Collection[Target]) -> dict[UUID, list[Target]]:
-    """For each target with any: the targets of all hosts that share a drive with it. One query."""
+    """For each target with any: targets of all hosts that share a drive with it, at most MAX_SHARING. One query."""
     keys = sorted({key for target in targets for key in target.lock_keys})
     others = Target.objects.filter(in_policy=True, host__archived_at=None, lock_keys__has_any_keys=keys)
-    near = list(others.select_related("host")) if keys else []
-    found = {target.pk: _common(target, near) for target in targets}
+    by_key: dict[str, list[Target]] = {}
+    for other in others.select_related("host") if keys else []:
+        for key in other.lock_keys:
+            if len(alike := by_key.setdefault(key, [])) <= MAX_SHARING:
+                alike.append(other)
+    found = {target.pk: _common(target, by_key) for target in targets}
     return {pk: shared for pk, shared in found.items() if shared}
 
 
-def _common(target: Target, near: Iterable[Target]) -> list[Target]:
-    own = set(target.lock_keys)
-    return [other for other in near if other.pk != target.pk and own.intersection(other.lock_keys)]
+def _common(target: Target, by_key: Mapping[str, list[Target]]) -> list[Target]:
+    near = {other.pk: other for key in target.lock_keys for other in by_key.get(key, ()) if other.pk != target.pk}
+    return list(near.values())[:MAX_SHARING]
 
 
 def _under(target: PolicyTarget, inventory: Inventory) -> tuple[str, ...]:
@@ -55,14 +74,6 @@ def _under(target: PolicyTarget, inventory: Inventory) -> tuple[str, ...]:
     ways = [(point, each.devices) for each in inventory.file_systems for point in each.points]
     on = [(point, names) for point, names in ways if PurePath(target.path).is_relative_to(point)]
     return max(on, key=lambda way: len(way[0]))[1] if on else ()
-
-
-def _leaves(device: BlockDevice, devices: Mapping[str, BlockDevice], *, depth: int) -> list[BlockDevice]:
-    """All devices under the device."""
-    parents = [devices[name] for name in device.parents if name in devices]
-    if not parents or depth > len(devices):
-        return [device]
-    return [leaf for parent in parents for leaf in _leaves(parent, devices, depth=depth + 1)]
 
 
 def _names(drive: BlockDevice) -> list[str]:

@@ -109,6 +109,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("taken_at", models.DateTimeField()),
+                ("changes", models.JSONField(null=True)),
             ],
             options={
                 "ordering": ["-taken_at"],
@@ -139,6 +140,7 @@ class Migration(migrations.Migration):
                 ("private_key", models.BinaryField(max_length=200)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("retired_at", models.DateTimeField(null=True)),
+                ("endorsement", models.JSONField(null=True)),
             ],
         ),
         migrations.CreateModel(

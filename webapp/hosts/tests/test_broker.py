@@ -1,5 +1,7 @@
 """Hosts' users in a real Redis: what each may do there, and that they come and go with the host."""
 
+import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -54,8 +56,6 @@ def test_it_takes_what_lies_in_its_own_queue() -> None:
         server.lpush(queue, "order")
     assert own.llen(queue) == 1
     assert own.brpop([queue], timeout=1) == (queue.encode(), b"order")
-    own.hset(f"{queue}:unacked", "tag", "message")
-    assert own.hget(f"{queue}:unacked", "tag") == b"message"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,58 @@ def test_it_may_not_administer_or_look_around(command: str) -> None:
     _, own = an_admitted_host()
     with pytest.raises(redis.ResponseError, match=r"(?i)permission"):
         own.execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("EVAL", "while true do redis.call('SET', KEYS[1], 'x') end", 1, "{queue}"),
+        ("EVALSHA", "0" * 40, 1, "{queue}"),
+        ("SCRIPT", "LOAD", "return 1"),
+        ("FUNCTION", "LIST"),
+        ("FCALL", "f", 1, "{queue}"),
+        ("LPUSH", "{queue}", "rubbish"),
+        ("SET", "{queue}:x", "rubbish"),
+        ("HSET", "{queue}:unacked", "tag", "rubbish"),
+        ("SADD", "{queue}:x", "rubbish"),
+        ("APPEND", "{queue}:x", "rubbish"),
+    ],
+)  # fmt: skip
+def test_it_may_neither_hold_redis_with_a_script_nor_fill_it(command: tuple[object, ...]) -> None:
+    host, own = an_admitted_host()
+    queue = queue_name(str(host.pk))
+    words = [part.replace("{queue}", queue) if isinstance(part, str) else part for part in command]
+    with pytest.raises(redis.ResponseError, match=r"(?i)permission|unknown command"):
+        own.execute_command(*words)  # type: ignore[no-untyped-call]
+
+
+def test_it_frees_the_broker_of_a_revoked_host_that_waits_for_orders() -> None:
+    host, own = an_admitted_host()
+    queue = queue_name(str(host.pk))
+    ended: list[type[BaseException]] = []
+
+    def wait() -> None:
+        try:
+            own.brpop([queue], timeout=30)
+        except redis.RedisError as error:
+            ended.append(type(error))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.5)
+    revoke_host(host=host, by=None)
+    waiting.join(10)
+    assert ended
+    with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
+        own.ping()
+
+
+def test_it_empties_the_queue_of_a_revoked_host() -> None:
+    host, _ = an_admitted_host()
+    with redis_client() as server:
+        server.lpush(queue_name(str(host.pk)), "order")
+        revoke_host(host=host, by=None)
+        assert not server.exists(queue_name(str(host.pk)))
 
 
 def test_it_lets_nobody_in_as_the_default_user() -> None:

@@ -3,16 +3,19 @@
 import base64
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 from django.utils import timezone
+from msgspec.structs import replace
 
-from webapp.hosts.keys import create_key, public_keys, signing_key
+from webapp.hosts.keys import create_key, endorsements, public_keys, signing_key
 from webapp.hosts.models import ServerKey
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from worker.contract.orders import InventoryOrder
-from worker.contract.signing import BadSignature, seal, unseal
+from worker.contract.signing import BadSignature, endorse, key_id, seal, unseal
+from worker.link.keys import accepted_keys
 
 ORDER = InventoryOrder(host="h", attempt="a", issued_at=1.0, expires_at=2.0)
 
@@ -61,3 +64,27 @@ def test_it_makes_one_key_when_several_processes_need_the_first() -> None:
     found = at_once(*[signing_key] * 4)
     assert len(set(map(str, found))) == 1
     assert ServerKey.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_host_that_was_away_follows_the_keys_one_after_the_other() -> None:
+    first, _ = signing_key()
+    known = trusted()
+    second, third = create_key(), create_key()
+    ServerKey.objects.exclude(pk=third.pk).update(retired_at=timezone.now())
+    assert accepted_keys(known, public_keys(), endorsements()) == public_keys()
+    assert {each.by for each in endorsements()} == {first, second.key_id}
+    assert third.key_id in public_keys()
+
+
+@pytest.mark.django_db
+def test_a_server_in_the_middle_cannot_add_its_own_key() -> None:
+    signing_key()
+    known, own = trusted(), Ed25519PrivateKey.generate()
+    raw = own.public_key().public_bytes_raw()
+    offered = {key_id(raw): base64.b64encode(raw).decode()}
+    forged = endorse(raw, own.private_bytes_raw())
+    (name,) = known
+    for endorsements_ in ((), (forged,), (replace(forged, by=name),)):
+        assert accepted_keys(known, {**public_keys(), **offered}, endorsements_) == public_keys()
+        assert accepted_keys(known, offered, endorsements_) == public_keys()

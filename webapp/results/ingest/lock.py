@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
@@ -15,7 +16,7 @@ _COLUMNS = [field.attname for field in Attempt._meta.concrete_fields if field.at
 # Every report needs this query. With Django's ORM it took longer than everything else together.
 _LOCK = f"""
 SELECT {", ".join(f"attempt.{column}" for column in _COLUMNS)},
-    coalesce(run.cancel_requested_at, trial.skip_requested_at, action.stop_requested_at) IS NOT NULL AS stop_requested,
+    coalesce(run.cancel_requested_at, trial.skip_requested_at, action.stop_requested_at) AS stop_requested_at,
     ARRAY(SELECT stream FROM results_streamrun WHERE attempt_id = attempt.id) AS started_streams
 FROM runs_attempt attempt
 LEFT JOIN runs_run run ON run.id = attempt.run_id AND attempt.kind = 'trial'
@@ -29,7 +30,7 @@ FOR NO KEY UPDATE OF attempt
 @dataclass(frozen=True)
 class LockedAttempt:
     attempt: Attempt
-    stop_requested: bool  # a person cancelled the run, skipped the trial or stopped the purge
+    stop_requested_at: datetime | None  # a person cancelled the run, skipped the trial or stopped the purge
     started_streams: frozenset[int]  # those that were committed when the query started
 
 
@@ -43,8 +44,9 @@ def lock_attempt(host: Host, attempt_id: UUID) -> LockedAttempt | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    *values, stop_requested, started_streams = row
-    return LockedAttempt(Attempt.from_db("default", _COLUMNS, values), stop_requested, frozenset(started_streams))
+    *values, stop_requested_at, started_streams = row
+    attempt = Attempt.from_db("default", _COLUMNS, values)
+    return LockedAttempt(attempt, stop_requested_at, frozenset(started_streams))
 
 
 def in_sequence(confirmed_seq: int, batches: Iterable[AnyBatch]) -> Iterator[AnyBatch]:
@@ -64,7 +66,7 @@ def reply_about(
     return AttemptReply(
         attempt=name,
         confirmed_seq=attempt.confirmed_seq,
-        cancel=locked.stop_requested if active else cancel,
+        cancel=locked.stop_requested_at is not None if active else cancel,
         lease_until=attempt.lease_until.timestamp() if active else 0.0,
         refusal=refusal,
     )

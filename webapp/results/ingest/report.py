@@ -15,7 +15,8 @@ attempts are committed.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections import Counter as Tally
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
@@ -35,7 +36,7 @@ from webapp.results.ingest.write import write
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.dispatch.leases import parse_id, renewed, revive
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, AttemptState
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptState
 from webapp.runs.reasons import told
 from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply
 
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 # A report with more batches of an attempt is a backlog. After an outage, hundreds of hosts send one at the same time.
 # Their next orders are then dispatched by the tick, not by the request.
 _BACKLOG_BATCHES = 20
+_FEW_ATTEMPTS = 8
 _BAD = (BadItem, IntegrityError, DataError)
 _WHY = {
     "unknown_attempt": "This host has no such attempt on this server.",
@@ -57,17 +59,28 @@ def take_report(*, host: Host, parsed: ParsedReport) -> ReportReply:
     active = frozenset(parsed.report.active)
     batches: dict[str, list[AnyBatch]] = {name: [] for name in parsed.report.active} | by_attempt(parsed.batches)
     note_heard(host=host, spool_bytes=parsed.report.spool_bytes)
-    replies = tuple(_take_attempt(host, name, found, name in active) for name, found in batches.items())
-    for reply in replies:
-        if reply.refusal is not None:
-            count(Counter.REFUSED, reply.refusal.code)
+    known = _known(host, batches)
+    replies = tuple(_take_attempt(host, name, found, name in active, known) for name, found in batches.items())
+    refused = Tally(reply.refusal.code for reply in replies if reply.refusal is not None)
+    for code, number in refused.items():
+        count(Counter.REFUSED, code, by=number)
     return ReportReply(attempts=replies)
 
 
-def _take_attempt(host: Host, name: str, batches: Sequence[AnyBatch], active: bool) -> AttemptReply:
+def _known(host: Host, names: Collection[str]) -> Collection[UUID]:
+    """Which of many attempts are the host's, in one query; for few they are found one by one."""
+    ids = [attempt_id for attempt_id in map(parse_id, names) if attempt_id is not None]
+    if len(ids) <= _FEW_ATTEMPTS:
+        return ids
+    return set(Attempt.objects.filter(host=host.pk, pk__in=ids).values_list("pk", flat=True))
+
+
+def _take_attempt(
+    host: Host, name: str, batches: Sequence[AnyBatch], active: bool, known: Collection[UUID]
+) -> AttemptReply:
     attempt_id = parse_id(name)
     with about(attempt=name):
-        if attempt_id is None:
+        if attempt_id is None or attempt_id not in known:
             return _unknown(name, batches)
         return _take_up_to_bad_batch(host, attempt_id, name, batches, active)
 
@@ -120,7 +133,7 @@ def _changes(locked: LockedAttempt, batches: Sequence[AnyBatch]) -> Changes:
     if batches and isinstance(batches[-1], Batch):
         offset = offset_ms(attempt.clock_offset_ms, batches[-1], now_s=time.time())
         changes.change_attempt(clock_offset_ms=offset)
-    changes.change_attempt(lease_until=renewed(attempt.lease_until))
+    changes.change_attempt(lease_until=renewed(attempt.lease_until, stop_requested_at=locked.stop_requested_at))
     return changes
 
 

@@ -8,6 +8,7 @@ from django.db import connection
 
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.clock import moment
+from webapp.results.ingest.quota import check_samples
 from webapp.results.models import Sample
 from webapp.results.partitions import ensure_partition
 from webapp.runs.models import Attempt
@@ -21,6 +22,8 @@ _MAX_REAL = 3.4028234e38
 
 def copy_samples(attempt: Attempt, samples: Iterable[SampleItem]) -> None:
     """Write one row for each direction of each sample. Raises BadItem and Django's database errors."""
+    samples = list(samples)
+    check_samples(attempt, samples)
     ensure_partition(attempt.created_at.date())
     with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.set_types(_types())

@@ -6,6 +6,7 @@ import msgspec
 from django.db.models import Model
 
 from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.quota import check_rows
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun
 from webapp.results.steadiness import Steadiness, Timed, worst
@@ -28,7 +29,7 @@ def write(changes: Changes) -> None:
     Attachment.objects.bulk_create(changes.attachments)
     if changes.samples:
         copy_samples(changes.attempt, changes.samples)
-    _write_rows(changes.rows)
+    _write_rows(changes.attempt, changes.rows)
     if changes.results:
         _write_results(changes)
     columns = {name: getattr(changes.attempt, name) for name in sorted(changes.attempt_columns)}
@@ -47,12 +48,13 @@ def _write_streams(changes: Changes) -> None:
         StreamRun.objects.bulk_create(new)
 
 
-def _write_rows(rows: list[Model]) -> None:
+def _write_rows(attempt: Attempt, rows: list[Model]) -> None:
     """A worker may report a line of the kernel log or a drive reading twice; it is stored once."""
     by_model: defaultdict[type[Model], list[Model]] = defaultdict(list)
     for row in rows:
         by_model[type(row)].append(row)
     for model, found in by_model.items():
+        check_rows(attempt, model, len(found))
         model._default_manager.bulk_create(found, ignore_conflicts=True)
 
 

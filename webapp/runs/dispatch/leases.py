@@ -32,6 +32,10 @@ from webapp.runs.states import revive_trial, transition_attempt
 
 log = logging.getLogger(__name__)
 
+# Between the request to stop an attempt and its end. The longest part is a purge in a trial, which some drives finish
+# by themselves.
+STOP_LIMIT = timedelta(hours=1)
+
 
 def expire_leases() -> int:
     """Mark active attempts with expired leases as lost; return their number."""
@@ -116,9 +120,14 @@ def new_lease() -> datetime:
     return timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def renewed(lease_until: datetime) -> datetime:
-    """The lease after an exchange: a new one, or the existing one if it is almost new."""
+def renewed(lease_until: datetime, *, stop_requested_at: datetime | None = None) -> datetime:
+    """The lease after an exchange: a new one, or the existing one if it is almost new.
+
+    After a person asked for the stop of an attempt it ends STOP_LIMIT later, whatever the host claims.
+    """
     lease = new_lease()
+    if stop_requested_at is not None:
+        return min(lease, stop_requested_at + STOP_LIMIT)
     return lease_until if whole_from(lease) <= lease_until <= lease else lease
 
 

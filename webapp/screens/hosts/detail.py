@@ -1,14 +1,12 @@
 """Data for the page of a host."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.inventory.lock_groups import sharing
-from webapp.hosts.inventory.reading import read_inventory
-from webapp.hosts.inventory.wording import summary
 from webapp.hosts.models import Host, HostInventory, Target
 from webapp.plans.factors import FACTORS
 from webapp.runs.models import TargetLock
@@ -16,6 +14,7 @@ from worker.contract.inventory import BlockDevice, Inventory
 
 INVENTORIES_SHOWN = 20
 ACTIONS_SHOWN = 30
+MAX_BRANCHES, MAX_LEVELS = 2000, 16
 _TITLES = {
     "host.enrol": "Enrolled",
     "host.rename": "Renamed",
@@ -77,12 +76,19 @@ def tree(inventory: Inventory) -> list[Branch]:
         for parent in device.parents:
             on.setdefault(parent, []).append(device)
     roots = [device for device in inventory.block_devices if not any(parent in devices for parent in device.parents)]
-    return [_branch(device, on, ()) for device in roots]
+    left = itertools.count(MAX_BRANCHES, -1)
+    return list(_branches(roots, on, (), left))
 
 
-def _branch(device: BlockDevice, on: dict[str, list[BlockDevice]], below: tuple[str, ...]) -> Branch:
-    path = (*below, device.name)
-    return Branch(device, [_branch(one, on, path) for one in on.get(device.name, []) if one.name not in path])
+def _branches(
+    devices: Iterable[BlockDevice], on: dict[str, list[BlockDevice]], below: tuple[str, ...], left: Iterator[int]
+) -> Iterator[Branch]:
+    """At most MAX_LEVELS levels, and as many branches as are left: an array of many drives is under each of them."""
+    for device in devices:
+        if device.name in below or len(below) == MAX_LEVELS or next(left) <= 0:
+            continue
+        path = (*below, device.name)
+        yield Branch(device, list(_branches(on.get(device.name, ()), on, path, left)))
 
 
 def history(host: Host, inventories: Sequence[HostInventory]) -> list[Event]:
@@ -97,16 +103,11 @@ def history(host: Host, inventories: Sequence[HostInventory]) -> list[Event]:
 
 
 def _changed(after: HostInventory, before: HostInventory) -> Event:
-    new, old = read_inventory(after), read_inventory(before)
-    address = f"from={before.pk}&to={after.pk}"
-    if new is None or old is None:
-        return Event(
-            after.taken_at,
-            "Changed",
-            sentences=["The earlier inventory has a format that is no longer supported."],
-        )
-    said = summary(old, new) or ["Hardware details changed."]
-    return Event(after.taken_at, "Changed", sentences=said, address=address)
+    if after.changes is None:
+        said = ["The earlier inventory has a format that is no longer supported."]
+        return Event(after.taken_at, "Changed", sentences=said)
+    said = after.changes or ["Hardware details changed."]
+    return Event(after.taken_at, "Changed", sentences=said, address=f"from={before.pk}&to={after.pk}")
 
 
 def _detail(operation: AuditEntry) -> list[str]:

@@ -21,7 +21,7 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
     host = host_or_404(slug)
     if host.slug != slug:
         return redirect(f"{request.path.replace(slug, host.slug, 1)}?{request.GET.urlencode()}")
-    inventories = list(host.inventories.select_related("content")[:INVENTORIES_OFFERED])
+    inventories = list(host.inventories.all()[:INVENTORIES_OFFERED])
     before = _chosen(host, request.GET.get("from", ""), inventories, 1)
     after = _chosen(host, request.GET.get("to", ""), inventories, 0)
     old, new = read_inventory(before), read_inventory(after)
@@ -39,7 +39,7 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _chosen(host: Host, text: str, inventories: Sequence[HostInventory], default: int) -> HostInventory | None:
     """The inventory with this id, else the default one."""
-    found = host.inventories.select_related("content").filter(pk=int(text)).first() if _is_id(text) else None
+    found = host.inventories.filter(pk=int(text)).first() if _is_id(text) else None
     return found or (inventories[min(default, len(inventories) - 1)] if inventories else None)
 
 

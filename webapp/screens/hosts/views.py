@@ -101,7 +101,7 @@ def host_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _context(request: HttpRequest, host: Host) -> dict[str, object]:
     active, targets = active_attempt(host), list(host.targets.all())
-    inventories = list(host.inventories.select_related("content")[: detail.INVENTORIES_SHOWN])
+    inventories = list(host.inventories.all()[: detail.INVENTORIES_SHOWN])
     inventory = read_inventory(inventories[0] if inventories else None)
     newest, window = worker_wheel().version, open_window(host.pk)
     return {

@@ -1,5 +1,6 @@
 """The person's own account: password, e-mail address, tokens, theme; and the first password by a link."""
 
+import math
 from typing import Any
 from uuid import UUID
 
@@ -15,9 +16,11 @@ from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, User
 from webapp.core.selectors import tokens_of
 from webapp.core.services import create_api_token, set_email, set_password
+from webapp.core.throttle import count_own_try, forgive_own_tries, password_slot
 from webapp.screens import one_time_secrets
 from webapp.screens.access import own_action, page, person
 from webapp.screens.people.forms import EmailForm, FirstPasswordForm, OwnPasswordForm, TokenForm
+from webapp.screens.people.login import BUSY
 from webapp.screens.people.views import revoke
 
 
@@ -40,14 +43,20 @@ def _account(request: HttpRequest, status: int = 200, **forms: object) -> HttpRe
 
 @own_action
 def change_password(request: HttpRequest) -> HttpResponse:
-    """Change the password. The person's other sessions end; this one stays."""
+    """Change the password. The person's other sessions and all API tokens end; this session stays."""
     me = person(request)
     form = OwnPasswordForm(me, request.POST)
-    if not form.is_valid():
-        return _account(request, 400, password_form=form)
+    with password_slot() as free:
+        wait = count_own_try(name=me.username) if free else BUSY
+        if wait:
+            messages.error(request, f"Too many attempts. Try again in {math.ceil(wait.total_seconds())} s.")
+            return _account(request, 429)
+        if not form.is_valid():
+            return _account(request, 400, password_form=form)
+    forgive_own_tries(name=me.username)
     set_password(user=me, password=form.cleaned_data["new_password1"], by=me)
     update_session_auth_hash(request, me)
-    messages.success(request, "Your password is changed. All your other sessions are logged out.")
+    messages.success(request, "Your password is changed. Your other sessions and your API tokens have ended.")
     return redirect("account")
 
 

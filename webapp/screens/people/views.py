@@ -130,7 +130,7 @@ def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
         lambda: people.reactivate_user(user=somebody, by=person(request)),
         f"{somebody.username} is restored. Create a password link so that they can log in."
         if somebody.left_at
-        else f"{somebody.username} can log in again with the earlier password and tokens.",
+        else f"{somebody.username} can log in again with the earlier password; sessions and tokens stay ended.",
     )
 
 

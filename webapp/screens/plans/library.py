@@ -8,11 +8,15 @@ from enum import StrEnum
 from django.db.models import Aggregate, Count, F, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Extract
 
-from webapp.plans.document import PlanDocument, read
+from webapp.plans.document import Part, PlanDocument, read
+from webapp.plans.grids import factor_texts
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.outline import Outline, outline
 from webapp.runs.models import Run, RunState
 from webapp.screens.plans.sentence import part_in_words
+
+MAX_CHARACTERS = 10_000  # of levels that a row of a list reads: many times those of a large plan
+TOO_MANY = "too many levels to list"
 
 
 class Shown(StrEnum):
@@ -46,7 +50,7 @@ class Row:
     plan: Plan
     latest: int
     sentences: list[tuple[str, str]]
-    outline: Outline
+    outline: Outline | None  # None: the plan is too large to be expanded for a list
     runs: int
     took_s: float | None
     last_run_at: datetime | None
@@ -90,7 +94,7 @@ def _row(plan: Plan, version: PlanVersion, used: _Used | None, took_s: float | N
         plan=plan,
         latest=version.number,
         sentences=sentences(document),
-        outline=outline(document),
+        outline=outline(document) if _characters(document) <= MAX_CHARACTERS else None,
         runs=used.runs if used else 0,
         took_s=took_s,
         last_run_at=used.last_at if used else None,
@@ -99,5 +103,18 @@ def _row(plan: Plan, version: PlanVersion, used: _Used | None, took_s: float | N
 
 
 def sentences(document: PlanDocument) -> list[tuple[str, str]]:
-    """Name and sentence of each part."""
-    return [(part.name, part_in_words(document, part)) for part in document.parts]
+    """Name and sentence of each part, without sentences for parts after MAX_CHARACTERS of levels."""
+    told, characters = [], 0
+    for part in document.parts:
+        characters += _characters_of(document, part)
+        told.append((part.name, part_in_words(document, part) if characters <= MAX_CHARACTERS else TOO_MANY))
+    return told
+
+
+def _characters(document: PlanDocument) -> int:
+    """Length of all levels as typed, in all parts."""
+    return sum(_characters_of(document, part) for part in document.parts)
+
+
+def _characters_of(document: PlanDocument, part: Part) -> int:
+    return sum(map(len, factor_texts(document, part).values()))

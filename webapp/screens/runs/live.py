@@ -27,7 +27,7 @@ from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run,
 from webapp.runs.reasons import sentence
 from webapp.runs.selectors import progress
 from webapp.screens import points
-from webapp.screens.hosts.presence import phase_words
+from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
 from webapp.screens.runs.story import lasted
 from webapp.screens.runs.telemetry import Lines, lines_of, live_sensors
@@ -83,7 +83,8 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
     transitions_until = _transitions_until(run)
     rows, more = _new_samples(run, cursor) if with_samples else ([], False)
     state = progress(run)
-    lines = lines_of(rows)
+    lines, active = lines_of(rows), _active(run)
+    unheard = any(quiet_for(attempt.host, attempt) for attempt in active)
     return LiveRun(
         number=run.number,
         state=run.state,
@@ -96,8 +97,8 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         lost=state.lost,
         elapsed_s=state.elapsed_s,
         lasted=lasted(run, state),
-        seconds_left=state.seconds_left,
-        now=_now(run),
+        seconds_left=None if unheard else state.seconds_left,
+        now=_now(active),
         cells=_cells(run, cursor),
         samples=live_samples(rows, run.started_at or run.created_at, lines),
         sensors=live_sensors(rows, lines),
@@ -215,8 +216,13 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
     )
 
 
-def _now(run: Run) -> tuple[LiveNow, ...]:
+def _active(run: Run) -> list[Attempt]:
+    """The running trials' attempts, at most one per host."""
     active = Attempt.objects.filter(run=run, kind=AttemptKind.TRIAL, state__in=ACTIVE_ATTEMPT_STATES)
+    return list(active.select_related("host", "trial__target").order_by("host__slug"))
+
+
+def _now(active: Iterable[Attempt]) -> tuple[LiveNow, ...]:
     return tuple(
         LiveNow(
             host=attempt.host.slug,
@@ -226,7 +232,7 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
             point=points.in_words(attempt.trial.point),
             phase=phase_words(attempt),
         )
-        for attempt in active.select_related("host", "trial__target").order_by("host__slug")
+        for attempt in active
         if attempt.trial is not None
     )
 

@@ -171,7 +171,7 @@ def _spread(kind: str, name: str, values: Values) -> Spread | None:
 
 
 def _core(name: str, shares: Mapping[SensorKind, Values]) -> Core:
-    working = (values for kind, values in shares.items() if kind != _IDLE)
+    working = (values for kind, values in shares.items() if kind != _IDLE and values)
     busy = [sum(value or 0 for value in second) for second in zip(*working, strict=True)]
     means = (_mean(values) for values in shares.values())
     return Core(name, tuple(map(formatting.percent, means)), formatting.percent(max(busy, default=None)))

@@ -1,5 +1,6 @@
 """Parts of pages about a host's hardware: the paths to its drives, and their limits."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -8,12 +9,13 @@ import msgspec
 from django import template
 
 from webapp.core import formatting
-from webapp.hosts.inventory.ceilings import Chain, chain_of
+from webapp.hosts.inventory.ceilings import MAX_BRIDGES, Chain, chain_of
 from webapp.hosts.models import Host, Target
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import DriveHealth, Inventory, PciFunction
 
 register = template.Library()
+MAX_CHAINS = 64
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ def hardware(host: Host, inventory: Inventory | None) -> dict[str, Any]:
     if inventory is None:
         return {}
     return {
-        "functions": [_function_row(function, inventory) for function in _as_tree(inventory.pci)],
+        "functions": _function_rows(inventory),
         "assembled": [device for device in inventory.block_devices if device.geometry],
         "file_systems": inventory.file_systems,
         "drives": msgspec.convert(host.health, tuple[DriveHealth, ...]),
@@ -90,46 +92,44 @@ def gigabits(bits_per_s: int | None) -> str:
 
 @register.inclusion_tag("screens/parts/ceilings.html")
 def ceilings(inventory: Inventory | None, targets: Iterable[Target]) -> dict[str, Any]:
-    """The limits from the drives to memory, for every available target."""
+    """The limits from the drives to memory, for every available target on the first MAX_CHAINS devices."""
     if inventory is None:
         return {"chains": []}
     chains: dict[str, tuple[list[str], Chain]] = {}
     for target in targets:
-        if target.in_policy and target.device:
-            names, _ = chains.setdefault(target.device, ([], chain_of(inventory, target.device)))
-            names.append(target.slug)
+        if target.in_policy and target.device and (target.device in chains or len(chains) < MAX_CHAINS):
+            if target.device not in chains:
+                chains[target.device] = [], chain_of(inventory, target.device)
+            chains[target.device][0].append(target.slug)
     return {"chains": [(", ".join(names), device, chain) for device, (names, chain) in chains.items()]}
 
 
-def _as_tree(functions: tuple[PciFunction, ...]) -> list[PciFunction]:
+def _function_rows(inventory: Inventory) -> list[FunctionRow]:
     """Functions in tree order: each after the bridge above it."""
-    known = {function.address for function in functions}
+    known = {function.address for function in inventory.pci}
+    below, drives = defaultdict(list), defaultdict(list)
+    for function in inventory.pci:
+        below[function.parent if function.parent in known else ""].append(function)
+    for device in inventory.block_devices:
+        if not device.parents:
+            drives[device.controller].append(device.name)
+    rows, waiting = [], [(0, function) for function in reversed(below.pop("", []))]
+    while waiting:
+        depth, function = waiting.pop()
+        rows.append(_function_row(function, depth, drives[function.address]))
+        waiting += [(depth + 1, each) for each in reversed(below.pop(function.address, []))]
+    return rows
 
-    def below(parent: str) -> list[PciFunction]:
-        own = [f for f in functions if (f.parent if f.parent in known else "") == parent]
-        return [each for function in own for each in (function, *below(function.address))]
 
-    return below("")
-
-
-def _function_row(function: PciFunction, inventory: Inventory) -> FunctionRow:
-    drives = [d.name for d in inventory.block_devices if d.controller == function.address and not d.parents]
+def _function_row(function: PciFunction, depth: int, drives: list[str]) -> FunctionRow:
     link = function.link
     return FunctionRow(
         function=function,
-        depth=_depth(function, inventory),
+        depth=min(depth, MAX_BRIDGES),
         drives=", ".join(drives),
         now=_link_words(link.transfers_per_s, link.lanes) if link else "",
         able=_link_words(link.max_transfers_per_s, link.max_lanes) if link else "",
     )
-
-
-def _depth(function: PciFunction, inventory: Inventory) -> int:
-    parents = {each.address: each.parent for each in inventory.pci}
-    depth, address = 0, function.parent
-    while address in parents and depth < len(parents):
-        depth, address = depth + 1, parents[address]
-    return depth
 
 
 def _link_words(transfers_per_s: int | None, lanes: int | None) -> str:

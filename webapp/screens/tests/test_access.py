@@ -1,11 +1,17 @@
 """Logging in and out, and addresses that lead nowhere. Who may what: webapp/tests/test_roles.py."""
 
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
 from webapp.core.models import LoginTries, User
-from webapp.core.throttle import MAX_FOR_ACCOUNT
+from webapp.core.throttle import MAX_AT_ONCE, MAX_FOR_ACCOUNT
 from webapp.tests.factories.people import PASSWORD, a_user
 
 
@@ -53,3 +59,42 @@ def test_it_says_the_same_to_who_is_switched_off_as_to_who_guesses(client: Clien
     User.objects.filter(pk=a_user("olga").pk).update(is_active=False)
     refused = client.post(reverse("login"), {"username": "olga", "password": PASSWORD})
     assert "name or the password is wrong" in refused.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_log_ins_leave_room_for_other_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each check of a password takes a core for a third of a second: only some may run at the same time."""
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def slow(*_: object, **__: object) -> None:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.5)
+        with lock:
+            at_once -= 1
+
+    monkeypatch.setattr("django.contrib.auth.forms.authenticate", slow)
+
+    def attempt() -> int:
+        return Client().post(reverse("login"), {"username": "olga", "password": "wrong"}).status_code
+
+    statuses = at_once_results([attempt] * 16)
+    assert most == MAX_AT_ONCE
+    assert sorted(set(statuses)) == [200, 503]
+    assert statuses.count(503) == 16 - MAX_AT_ONCE
+
+
+def at_once_results(calls: list[Callable[[], int]]) -> list[int]:
+    gate = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], int]) -> int:
+        gate.wait(10)
+        try:
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))

@@ -3,6 +3,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from unittest.mock import patch
 
+import msgspec
 import pytest
 from django.conf import settings
 from django.test import Client
@@ -10,11 +11,12 @@ from django.utils import timezone
 
 from webapp.hosts.lifecycle import rename_host
 from webapp.hosts.models import EnrolmentToken, HostInventory, InventoryContent
+from webapp.hosts.services import record_inventory
 from webapp.hosts.wheel import worker_wheel
 from webapp.hosts.worker_log import keep_log
 from webapp.runs.models import TargetLock
 from webapp.screens.hosts.presence import presence
-from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_scratch
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_inventory, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import end_attempt, first_look_run, start_trial
@@ -141,10 +143,9 @@ def test_it_says_which_targets_share_drives(operator: Client) -> None:
 
 def test_it_tells_the_history_of_a_host(operator: Client) -> None:
     host = a_host("storage1")
-    first = an_inventory(host)
-    facts = {**first.content.facts, "memory_bytes": 17}
-    newer = InventoryContent.objects.create(digest="f" * 64, facts=facts)
-    HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
+    an_inventory(host)
+    newer = msgspec.structs.replace(storage1_inventory(), memory_bytes=17)
+    record_inventory(host, newer, at=timezone.now() + timedelta(seconds=1))
     rename_host(host=host, slug="rack4", by=None)
     page = operator.get("/hosts/rack4/").content.decode()
     for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "The former name is storage1."):
@@ -192,8 +193,9 @@ def test_it_compares_two_inventories_that_the_address_names(operator: Client) ->
     assert "has not reported yet" in operator.get("/hosts/storage1/differences/").content.decode()
     first = an_inventory(host)
     assert "has not changed since the first" in operator.get("/hosts/storage1/differences/").content.decode()
-    newer = InventoryContent.objects.create(digest="f" * 64, facts={**first.content.facts, "memory_bytes": 17})
-    second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
+    newer = msgspec.structs.replace(storage1_inventory(), memory_bytes=17)
+    record_inventory(host, newer, at=timezone.now() + timedelta(seconds=1))
+    second = HostInventory.objects.latest("taken_at")
     address = f"/hosts/storage1/differences/?from={first.pk}&to={second.pk}"
     assert address.replace("&", "&amp;") in operator.get("/hosts/storage1/").content.decode()
     for page in (address, "/hosts/storage1/differences/", "/hosts/storage1/differences/?from=x&to=999"):

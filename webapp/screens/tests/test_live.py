@@ -61,14 +61,19 @@ def test_it_gives_each_second_once_as_the_cursor_moves(run: Run) -> None:
 
 
 def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
+    finish_trial(trial(run, 1), timezone.now() - timedelta(minutes=10), seconds=2)
     attempt = start_trial(trial(run, 0))
-    assert live.live_run(run).now[0].phase == "measuring"
+    heard = live.live_run(run)
+    assert heard.now[0].phase == "measuring"
+    assert heard.seconds_left is not None
     now = timezone.now()
     long_ago = now - timedelta(minutes=9)
     Attempt.objects.filter(pk=attempt.pk).update(created_at=long_ago, lease_until=now + timedelta(seconds=700.5))
     Host.objects.update(last_seen_at=now - timedelta(seconds=200.5))
     with patch.object(timezone, "now", return_value=now):
-        assert live.live_run(run).now[0].phase == "nothing heard of storage1 for 3 min 20 s, lost in 11 min 40 s"
+        silent = live.live_run(run)
+    assert silent.now[0].phase == "nothing heard of storage1 for 3 min 20 s, lost in 11 min 40 s"
+    assert silent.seconds_left is None
 
 
 def test_it_catches_up_over_several_trials_after_a_lost_connection(run: Run) -> None:

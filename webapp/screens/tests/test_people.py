@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from webapp.core.models import ApiToken, AuditEntry, Role, User
 from webapp.core.services import create_api_token
+from webapp.core.throttle import MAX_FOR_ACCOUNT
 from webapp.hosts.models import EnrolmentToken
 from webapp.tests.factories.people import PASSWORD, a_user
 
@@ -94,7 +95,45 @@ def test_it_ends_sessions_and_tokens_of_an_account_that_is_switched_off(admin: C
     assert script.get("/api/v1/runs").status_code == 401
     assert not is_in(log_in("olga", PASSWORD))
     admin.post(reverse("reactivate_person", args=[olga.pk]))
+    assert not is_in(session)
+    assert script.get("/api/v1/runs").status_code == 401
     assert is_in(log_in("olga", PASSWORD))
+
+
+def test_a_password_link_of_an_account_that_was_switched_off_stays_invalid(admin: Client) -> None:
+    made = admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}, follow=True)
+    olga = User.objects.get(username="olga")
+    admin.post(reverse("deactivate_person", args=[olga.pk]))
+    admin.post(reverse("reactivate_person", args=[olga.pk]))
+    assert "already used" in Client().get(link_in(made.content.decode()), follow=True).content.decode()
+
+
+def test_a_new_password_ends_all_other_sessions_and_tokens(me: User) -> None:
+    mine, thief = log_in("anna", PASSWORD), log_in("anna", PASSWORD)
+    script = Client(headers={"Authorization": f"Bearer {create_api_token(user=me, name='nightly')}"})
+    assert is_in(thief)
+    changed = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
+    assert mine.post(reverse("change_password"), changed).status_code == 302
+    assert is_in(mine)
+    assert not is_in(thief)
+    assert script.get("/api/v1/runs").status_code == 401
+
+
+def test_an_admins_reset_ends_sessions_and_tokens(admin: Client) -> None:
+    olga = a_user("olga")
+    session = log_in("olga", PASSWORD)
+    script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
+    admin.post(reverse("reset_password", args=[olga.pk]))
+    assert not is_in(session)
+    assert script.get("/api/v1/runs").status_code == 401
+
+
+def test_a_stolen_session_cannot_guess_the_password(me: User) -> None:
+    thief = log_in("anna", PASSWORD)
+    wrong = {"old_password": "wrong", "new_password1": NEW, "new_password2": NEW}
+    answers = [thief.post(reverse("change_password"), wrong).status_code for _ in range(MAX_FOR_ACCOUNT + 1)]
+    assert answers == [400] * MAX_FOR_ACCOUNT + [429]
+    assert thief.post(reverse("change_password"), {**wrong, "old_password": PASSWORD}).status_code == 429
 
 
 def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(admin: Client) -> None:

@@ -1,6 +1,7 @@
 """Enrolment, registration and reports as they come over HTTP, and everything that is refused there."""
 
 import json
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -354,3 +355,60 @@ def test_it_answers_in_the_version_that_it_was_asked_in(monkeypatch: pytest.Monk
     refused = post("report", Report(version=4), token)
     assert (refused.status_code, problem(refused).code) == (426, "version_mismatch")
     assert "understands 2 to 3" in problem(refused).message
+
+
+# ---- hostile inventories
+
+
+def layered_hello(width: int, layers: int) -> bytes:
+    """A small message in which width ** layers ways lead from the target to the bottom."""
+    plain = msgspec.to_builtins(HELLO)
+    example = {**plain["inventory"]["block_devices"][0], "controller": ""}
+    names = [[f"d{layer}-{number}" for number in range(width)] for layer in range(layers)]
+    plain["inventory"]["block_devices"] = [
+        {**example, "name": name, "stable_id": f"wwn-{name}", "parents": names[layer - 1] if layer else []}
+        for layer in range(layers)
+        for name in names[layer]
+    ]
+    plain["targets"][0]["device"] = names[-1][0]
+    return msgspec.json.encode(plain)
+
+
+def test_a_crafted_inventory_holds_no_process() -> None:
+    host, token = a_host_with_token()
+    started_at = time.process_time()
+    assert post("hello", layered_hello(3, 20), token).status_code == 200
+    viewer = Client()
+    viewer.force_login(a_user())
+    assert viewer.get(f"/hosts/{host.slug}/").status_code == 200
+    assert time.process_time() - started_at < 5
+
+
+def hello_with(**facts: Any) -> bytes:
+    return msgspec.json.encode(msgspec.to_builtins(HELLO) | facts)
+
+
+def changed(**facts: Any) -> bytes:
+    return hello_with(inventory=msgspec.to_builtins(HELLO)["inventory"] | facts)
+
+
+def device_with(**facts: Any) -> bytes:
+    return changed(block_devices=[{**msgspec.to_builtins(HELLO)["inventory"]["block_devices"][0], **facts}])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        device_with(parents=[f"sd{number}" for number in range(1500)]),
+        device_with(optimal_io_bytes=-1),
+        changed(pci=[{"address": "a", "kind": "", "vendor_id": "", "device_id": "", "link": {"payload_bytes": -26}}]),
+        changed(numa_nodes=[{"number": number, "cpus": "", "memory_bytes": 1} for number in range(5000)]),
+        hello_with(at=1.7e308),
+        hello_with(health=[{"device": "a", "serial": "", "percent_used": -1}]),
+    ],
+    ids=["parents", "negative size", "negative payload", "many nodes", "time", "percent"],
+)  # fmt: skip
+def test_it_refuses_figures_that_no_host_has(body: bytes) -> None:
+    _, token = a_host_with_token()
+    refused = post("hello", body, token)
+    assert (refused.status_code, problem(refused).code) == (400, "bad_message")

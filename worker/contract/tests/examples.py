@@ -68,6 +68,7 @@ from worker.contract.orders import (
 from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
+from worker.contract.signing import Endorsement
 from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
@@ -451,7 +452,16 @@ HELLO = Hello(
     health=(HEALTH,),
     host_settings=("vm.dirty_ratio", "vm.dirty_bytes"),
 )
-HELLO_REPLY = HelloReply(contract=2, server_time=AT, public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"})
+HELLO_REPLY = HelloReply(
+    contract=2,
+    server_time=AT,
+    public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"},
+    endorsements=(
+        Endorsement(
+            public_key="q83vEjRWeJCrze8SNFZ4kKvN7xI0", by="0b1c2d3e4f5a6b7c", signature="ASNFZ4mrze8BI0VniavN7w=="
+        ),
+    ),
+)
 WORKER_LOG = WorkerLog(
     session="5f0c3b7a91d2e604",
     lines=(

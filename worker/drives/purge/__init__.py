@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from worker.contract.items import Purged
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.drives.purge import ata, discard, nvme, scsi, zeros
-from worker.drives.purge.base import Family, HeldDrive, Progress, PurgeFailed, Stopped
+from worker.drives.purge.base import Family, Lease, Progress, PurgeFailed, PurgeRun
 from worker.inventory import sysfs
 
-__all__ = ["HeldDrive", "Progress", "PurgeFailed", "offers", "purge"]
+__all__ = ["Lease", "Progress", "PurgeFailed", "PurgeRun", "offers", "purge"]
 
 _M = PurgeMethod
 FAMILIES: Mapping[PurgeMethod, Family] = {
@@ -38,7 +38,7 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return tuple(offer for family in (discard, nvme, ata, scsi) for offer in family.offers(name))
 
 
-def purge(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Purged:
+def purge(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Purged:
     """Purge a drive that the guard holds. Raises PurgeFailed; the drive's content is then unknown."""
     family = FAMILIES[method]
     offer = next((each for each in family.offers(drive.name) if each.method is method), None)
@@ -46,7 +46,7 @@ def purge(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: St
         why = offer.problem if offer else f"{drive.path} does not support {method}."
         raise PurgeFailed("purge_not_offered", f"{drive.path} cannot be purged by {method}: {why}")
     began = time.monotonic()
-    sent = family.send(drive, method, progress, stopped)
+    sent = family.send(drive, method, run)
     seconds = time.monotonic() - began
     found = zeros.sample(drive)
     promised = family.promises_zeros(drive.name, method)

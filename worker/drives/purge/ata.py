@@ -2,21 +2,30 @@
 
 A drive needs a password before it can be erased, and loses it during the erase. The firmware of most hosts freezes the
 security state of drives at start, so that no program can set a password.
+
+    journal ─► password set ─► erased, or password removed ─► verified: the drive has none ─► dropped from the journal
+
+A worker that is killed in between removes the password at its next start (`remove_password`). A drive that still erases
+itself does not answer; the password then stays in the journal, and the worker tries again later.
 """
 
 import re
 import time
+from pathlib import Path
 
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
+from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun, Sent
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
-from worker.process import ToolError, ask
+from worker.journal import DrivePassword, Journal
+from worker.process import ToolError, ToolOutput, ask
+from worker.settings.subjects import find
 
 PASSWORD = "sweetspot"  # noqa: S105 - it lives for the length of the erasure, and is told where it is left behind
 LIMIT_S = 24 * 3600.0
+AGAIN = "the worker tries again at its next start and while it is idle."
 _M = PurgeMethod
 _FROZEN = (
     "The host's firmware has frozen the drive's security state. Suspend and wake the host, or unplug and reconnect "
@@ -85,24 +94,30 @@ def read_security(printed: str) -> Security:
     )
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
-    found = read_security(answer("hdparm", "-I", drive.path).out)
+def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
+    found = read_security(answer(drive, run, "hdparm", "-I", drive.path).out)
     enhanced = method is _M.ATA_ENHANCED_ERASE
     takes_s = 60.0 * ((found.enhanced_minutes if enhanced else found.minutes) or 0)
     set_password = ("hdparm", "--user-master", "u", "--security-set-pass", PASSWORD, drive.path)
     erase = ("hdparm", "--user-master", "u", f"--security-erase{'-enhanced' if enhanced else ''}", PASSWORD, drive.path)
-    answer(*set_password)
+    known = DrivePassword(stable_id=drive.stable_id, serial=drive.serial, device=drive.name, password=PASSWORD)
+    run.journal.save_password(known)
     began = time.monotonic()
 
     def tick(_: str) -> None:
         passed = time.monotonic() - began
-        progress(_estimated(passed, takes_s), takes_s or None)
+        run.progress(_estimated(passed, takes_s), takes_s or None)
 
     try:
-        printed = to_the_end(*erase, tick=tick, limit_s=LIMIT_S)
-        _refuse_if_locked_out(drive)
+        answer(drive, run, *set_password)
+        printed = to_the_end(drive, run, *erase, tick=tick, limit_s=LIMIT_S)
+        if read_security(answer(drive, run, "hdparm", "-I", drive.path).out).enabled:
+            raise PurgeFailed("purge_failed", f"{drive.path} still has its password, so it was not erased.")
     except PurgeFailed as error:
-        raise PurgeFailed(error.code, f"{error.message} {_take_off(drive)}") from error
+        note = remove_password(known, run.journal, run.state)
+        left = f"The drive still has the password {PASSWORD!r}: {note}" if note else "The drive has no password."
+        raise PurgeFailed(error.code, f"{error.message} {left}") from error
+    run.journal.drop_password(known.stable_id)
     return Sent((" ".join(set_password), " ".join(erase)), printed)
 
 
@@ -110,19 +125,33 @@ def _estimated(passed_s: float, takes_s: float) -> float | None:
     return min(99.0, 100 * passed_s / takes_s) if takes_s else None
 
 
-def _refuse_if_locked_out(drive: HeldDrive) -> None:
-    """hdparm may succeed although the drive refused the erase. An erased drive has no password."""
-    if read_security(answer("hdparm", "-I", drive.path).out).enabled:
-        raise PurgeFailed("purge_failed", f"{drive.path} still has its password, so it was not erased.")
-
-
-def _take_off(drive: HeldDrive) -> str:
-    command = ("hdparm", "--user-master", "u", "--security-disable", PASSWORD, drive.path)
+def remove_password(known: DrivePassword, journal: Journal, state: Path) -> str:
+    """Remove the password and drop it from the journal; return the reason if that is impossible now, else ""."""
+    name = find(known.stable_id, known.device)
+    if name is None or sysfs.serial(name) != known.serial:
+        return f"the drive is absent; {AGAIN}"
     try:
-        answer(*command)
-    except PurgeFailed:
-        return f"The drive still has the password {PASSWORD!r}. Remove it: {' '.join(command)}"
-    return "The password was removed again."
+        return _without_password(sysfs.device_path(name), known, journal, state)
+    except ToolError as error:
+        return f"{error} {AGAIN}"
+
+
+def _without_password(path: str, known: DrivePassword, journal: Journal, state: Path) -> str:
+    def hdparm(*arguments: str) -> ToolOutput:
+        return ask("hdparm", *arguments, path, limit_s=30.0, state=state, drives=(known.stable_id,))
+
+    found = read_security(hdparm("-I").out)
+    if found.locked:
+        hdparm("--user-master", "u", "--security-unlock", known.password)
+    if found.enabled:
+        hdparm("--user-master", "u", "--security-disable", known.password)
+    said = hdparm("-I")
+    now = read_security(said.out)
+    if said.exit_code or not now.supported or now.enabled or now.locked:
+        why = _FROZEN if now.frozen else f"hdparm -I {path} does not report that it has none."
+        return f"{why} By hand: hdparm --user-master u --security-disable {known.password} {path}"
+    journal.drop_password(known.stable_id)
+    return ""
 
 
 def promises_zeros(name: str, method: PurgeMethod) -> bool | None:  # noqa: ARG001 - ACS leaves the pattern to the maker

@@ -1,17 +1,27 @@
 """The interface of a family of purge commands."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.guard import HeldDrive
+from worker.guard import Lease
+from worker.journal import Journal
 
-__all__ = ["Family", "HeldDrive", "Progress", "PurgeFailed", "Sent", "Stopped"]
+__all__ = ["Family", "Lease", "Progress", "PurgeFailed", "PurgeRun", "Sent"]
 
 Progress = Callable[[float | None, float | None], None]  # percent, expected seconds; None if unknown
-Stopped = Callable[[], bool]
+
+
+class PurgeRun(msgspec.Struct, frozen=True):
+    """What a family needs besides the drive."""
+
+    journal: Journal  # keeps a password from before it is set until the drive has none
+    state: Path  # the state directory: records of running programs
+    progress: Progress
+    stopped: Callable[[], bool]
 
 
 class PurgeFailed(Exception):
@@ -34,7 +44,7 @@ class Family(Protocol):
     def offers(self, name: str) -> tuple[PurgeOffer, ...]:
         """Methods for this kind of drive, each with its problem or ""; () for other kinds."""
 
-    def send(self, drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:
+    def send(self, drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
         """Purge the drive and wait until it has finished. Raises PurgeFailed."""
 
     def promises_zeros(self, name: str, method: PurgeMethod) -> bool | None:

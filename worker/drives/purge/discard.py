@@ -8,7 +8,7 @@ import fcntl
 import struct
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
+from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun, Sent
 from worker.inventory import sysfs
 
 BLKDISCARD = 0x1277
@@ -24,22 +24,22 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return (PurgeOffer(method=PurgeMethod.DISCARD, problem=problem),)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
+def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:  # noqa: ARG001 - one method
     granule = max(sysfs.number(drive.name, "queue/discard_granularity") or 0, 2**20)
     step = max(_MIN_STEP_BYTES, drive.size_bytes // STEPS // granule * granule)
     for start in range(0, drive.size_bytes, step):
-        if stopped():
+        if run.stopped():
             raise PurgeFailed(
                 "cancelled",
                 f"The discard of {drive.path} was cancelled after {start} of {drive.size_bytes} bytes. It is partly "
                 "purged; its content is unknown until it is purged or filled completely.",
             )
-        progress(100 * start / drive.size_bytes, None)
+        run.progress(100 * start / drive.size_bytes, None)
         _discard(drive, start, min(step, drive.size_bytes - start))
     return Sent((f"BLKDISCARD {drive.path} 0 {drive.size_bytes}",), "")
 
 
-def _discard(drive: HeldDrive, start: int, length: int) -> None:
+def _discard(drive: Lease, start: int, length: int) -> None:
     try:
         fcntl.ioctl(drive.fd, BLKDISCARD, struct.pack("=QQ", start, length))
     except OSError as error:

@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
+from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun, Sent
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
@@ -81,31 +81,31 @@ def other_namespaces(name: str) -> tuple[str, ...]:
     return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == own)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
-    return _format(drive, method, progress) if method in _SECURE_ERASE else _sanitize(drive, method, progress)
+def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
+    return _format(drive, method, run) if method in _SECURE_ERASE else _sanitize(drive, method, run)
 
 
-def _format(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent:
+def _format(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
     command = ("nvme", "format", drive.path, f"--ses={_SECURE_ERASE[method]}", "--force")
-    progress(None, None)
-    printed = to_the_end(*command, tick=lambda _: progress(None, None), limit_s=LIMIT_S)
+    run.progress(None, None)
+    printed = to_the_end(drive, run, *command, tick=lambda _: run.progress(None, None), limit_s=LIMIT_S)
     return Sent((" ".join(command),), printed)
 
 
-def _sanitize(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent:
+def _sanitize(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
     controller = controller_path(drive.name)
     command = ("nvme", "sanitize", controller, f"--sanact={_ACTION[method]}")
-    answer(*command)
+    answer(drive, run, *command)
     give_up_at = time.monotonic() + LIMIT_S
     while time.monotonic() < give_up_at:
         time.sleep(POLL_S)
-        printed = answer("nvme", "sanitize-log", controller).out
+        printed = answer(drive, run, "nvme", "sanitize-log", controller).out
         status, percent = read_progress(printed)
         if status in _DONE:
             return Sent((" ".join(command),), printed)
         if status != _GOING_ON:
             raise PurgeFailed("purge_failed", f"The drive reports that sanitize failed (status {status}).")
-        progress(percent, None)
+        run.progress(percent, None)
     raise PurgeFailed("purge_timeout", f"{drive.path} has not finished after {LIMIT_S / 3600:g} hours.")
 
 

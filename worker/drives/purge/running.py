@@ -1,28 +1,30 @@
-"""Run purge programs: short ones that must succeed, and long ones that report progress."""
+"""Run purge programs in recorded scopes: short ones that must succeed, and long ones that report progress."""
 
 import shlex
 from collections.abc import Callable
 
-from worker.drives.purge.base import PurgeFailed
+from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun
 from worker.process import ToolError, ToolMissing, ToolOutput, ask
 
 
-def answer(*command: str, limit_s: float = 30.0) -> ToolOutput:
+def answer(drive: Lease, run: PurgeRun, *command: str, limit_s: float = 30.0) -> ToolOutput:
     """Run a short command that must succeed. Raises PurgeFailed with the command's output."""
     try:
-        said = ask(*command, limit_s=limit_s)
+        said = ask(*command, limit_s=limit_s, state=run.state, drives=(drive.stable_id,))
     except ToolError as error:
         raise PurgeFailed("purge_tool_missing", str(error)) from error
     return _succeeded(command, said)
 
 
-def to_the_end(*command: str, tick: Callable[[str], None], limit_s: float) -> str:
+def to_the_end(drive: Lease, run: PurgeRun, *command: str, tick: Callable[[str], None], limit_s: float) -> str:
     """Run a long command; return its output. `tick` gets the output so far, several times a second.
 
     Raises PurgeFailed.
     """
     try:
-        said = ask(*command, limit_s=limit_s, merge_stderr=True, on_poll=tick)
+        said = ask(
+            *command, limit_s=limit_s, merge_stderr=True, on_poll=tick, state=run.state, drives=(drive.stable_id,)
+        )
     except ToolMissing as error:
         raise PurgeFailed("purge_tool_missing", str(error)) from error
     except ToolError as error:

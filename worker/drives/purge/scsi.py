@@ -3,7 +3,7 @@
 import re
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, Progress, Sent, Stopped
+from worker.drives.purge.base import Lease, PurgeRun, Sent
 from worker.drives.purge.running import to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
@@ -23,9 +23,13 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return (PurgeOffer(method=PurgeMethod.SCSI_FORMAT),)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
+def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:  # noqa: ARG001 - one method
     command = ("sg_format", "--format", "--quick", drive.path)
-    printed = to_the_end(*command, tick=lambda so_far: progress(read_percent(so_far), None), limit_s=LIMIT_S)
+
+    def tick(so_far: str) -> None:
+        run.progress(read_percent(so_far), None)
+
+    printed = to_the_end(drive, run, *command, tick=tick, limit_s=LIMIT_S)
     return Sent((" ".join(command),), printed)
 
 

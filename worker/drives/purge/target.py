@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -11,8 +12,9 @@ from worker import guard
 from worker.contract.items import Phase, PhaseName, Purged
 from worker.contract.purge import PurgeMethod
 from worker.contract.workload import TargetRef
-from worker.drives.purge import Progress, purge
+from worker.drives.purge import Progress, PurgeRun, purge
 from worker.drives.records import Drives
+from worker.journal import Journal
 from worker.policy import Policy
 
 log = logging.getLogger(__name__)
@@ -22,13 +24,15 @@ PROGRESS_EVERY_S = 1.0
 
 def purge_target(
     target: TargetRef, method: PurgeMethod, allowed: Policy, armed: tuple[str, ...], *,
-    drives: Drives, emit: Callable[[Phase | Purged], None], stopped: threading.Event,
+    drives: Drives, journal: Journal, state: Path, emit: Callable[[Phase | Purged], None], stopped: threading.Event,
 ) -> None:  # fmt: skip
     """Raises GuardRefused or PurgeFailed; the drive's state is then unknown."""
-    with guard.hold_drive(target, allowed, armed) as drive:
+    with guard.lease_drive(target, allowed, armed, method) as drive:
+        guard.refuse_quarantined([drive.stable_id], state)
         drives.begin_writing(drive.name)
         log.warning("Purging %s (%s) by %s.", drive.path, target.serial, method)
-        emit(purge(drive, method, _progress(target, method, emit), stopped.is_set))
+        run = PurgeRun(journal, state, _progress(target, method, emit), stopped.is_set)
+        emit(purge(drive, method, run))
     drives.purged(drive.name)
 
 

@@ -5,7 +5,7 @@ import os
 
 import msgspec
 
-from worker.drives.purge.base import HeldDrive, PurgeFailed
+from worker.drives.purge.base import Lease, PurgeFailed
 
 BLKFLSBUF = 0x1261
 SAMPLES = 256
@@ -21,7 +21,7 @@ class Zeros(msgspec.Struct, frozen=True):
         return self.other == 0
 
 
-def sample(drive: HeldDrive) -> Zeros:
+def sample(drive: Lease) -> Zeros:
     """Drop the kernel's cache of the drive, then read. Raises PurgeFailed if it cannot be read."""
     length = min(SAMPLE_BYTES, drive.size_bytes)
     last = drive.size_bytes - length

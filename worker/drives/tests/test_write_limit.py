@@ -113,6 +113,16 @@ def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host)
             WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, None, [request])
 
 
+def test_a_trial_may_not_switch_the_counting_off_at_another_target_on_the_limited_drive(host: Host) -> None:
+    """The second stream uses another policy entry without a limit, on the same drive."""
+    first = policy(4 * MIB).targets[0]
+    both = Policy(Path("/p"), (first, replace(first, id="nvme0p2", path="/dev/nvme0n1p2", max_write_bytes=None)))
+    sibling = replace(stream(), number=1, target=replace(STREAM.target, id="nvme0p2"))
+    request = SettingRequest(name="iostats", value="0", stream=1)
+    with pytest.raises(GuardRefused, match="iostats=0 makes the kernel stop counting"):
+        WriteLimit(host.wear()).begin(both, [stream(), sibling], {0: PLACES[0], 1: PLACES[0]}, None, [request])
+
+
 @pytest.mark.parametrize(("gone", "words"), [(False, "the setting iostats is 0"), (True, "the drive is gone")])
 def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
     host: Host, monkeypatch: pytest.MonkeyPatch, gone: bool, words: str

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +51,26 @@ def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
         yield point
     finally:
         run("umount", str(point))
+
+
+OPENER = """
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_RDWR)
+print("open", flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@contextmanager
+def opened_elsewhere(path: str, seconds: float = 60) -> Iterator[int]:
+    """Another process that has the path open without O_EXCL, as QEMU does: its id."""
+    with subprocess.Popen([sys.executable, "-c", OPENER, path, str(seconds)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.kill()
 
 
 def load(directory: Path, *targets: dict[str, Any], pools: Mapping[str, list[str]] | None = None) -> Policy:

@@ -1,7 +1,11 @@
 """Real layouts on real loop devices. What this kernel or host lacks (md, LVM, a mkfs) is left out by name."""
 
+import os
+import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -140,26 +144,41 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     assert rack.journal.layouts() == (built.record,)
 
 
-def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: Path) -> None:
-    """The first drive is wiped before that, and the layout is forgotten: nothing of it stays to be taken down."""
+def test_it_holds_every_drive_until_the_command_that_needs_it(rack: Rack, tmp_path: Path) -> None:
+    """Nobody can mount the last drive while the first is wiped, or any drive between two commands."""
     line, point = "2 drives / btrfs raid0", tmp_path / "point"
-    rig.run("mkfs.ext4", "-q", "-F", rack.devices[0])
-    rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
+    for device in rack.devices[:2]:
+        rig.run("mkfs.ext4", "-q", "-F", device)
+    point.mkdir()
+    mounted = []
 
     def mount() -> None:
-        if not point.exists():
-            point.mkdir()
-            rig.run("mount", rack.devices[1], str(point))
-            (point / "file").write_text("kept")
+        for device in rack.devices[:2]:
+            said = subprocess.run(["mount", device, str(point)], capture_output=True, text=True, check=False)
+            mounted.append((said.returncode, "already mounted or mount point busy" in said.stderr))
 
-    try:
-        with pytest.raises(LayoutFailed, match=f"{rack.devices[1]} was mounted or opened") as failure:
-            rack.build(line, go_on=mount)
-        assert (failure.value.code, (point / "file").read_text()) == ("layout_held", "kept")
-    finally:
-        rig.run("umount", str(point))
-    assert (ownership.read_content(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
-    rack.take_down(rack.build(line))
+    built = rack.build(line, go_on=mount)
+    assert mounted == [(32, True)] * 8  # wipe, wipe, mkfs, mount
+    rack.take_down(built)
+    rack.assert_blank()
+
+
+def test_it_takes_nothing_from_a_drive_that_another_program_opens_between_two_commands(rack: Rack) -> None:
+    """The drive is handed over for one command; whoever takes it then keeps it, and the layout fails by name."""
+    with ExitStack() as others:
+
+        def run(step: Step, **places: Any) -> str:
+            if step.argv[0] == "mkfs.ext4":
+                others.callback(os.close, os.open(rack.devices[0], os.O_RDWR | os.O_EXCL))
+            return real(step, **places)
+
+        real = steps.run
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(steps, "run", run)
+            with pytest.raises(LayoutFailed, match=r"mkfs\.ext4"):
+                rack.build("single / ext4")
+        (record,) = rack.journal.layouts()
+    layouts.take_down(record, state=rack.state, journal=rack.journal)
     rack.assert_blank()
 
 
@@ -227,7 +246,8 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
     with sqlite3.connect(path) as db:
         db.executescript(
             "alter table attempts rename column started_at to begun_at; "
-            "alter table baselines rename column requested to wished; drop table layouts; pragma user_version=1;"
+            "alter table baselines rename column requested to wished; "
+            "drop table layouts; drop table passwords; pragma user_version=1;"
         )
     assert Journal(path).layouts() == ()
     assert Journal(path).baselines() == ()

@@ -41,7 +41,14 @@ class Bench:
         self.state.mkdir(mode=0o700)
         self.journal = Journal(self.state / "journal.db")
         targets = [
-            {"id": f"s{n}", "kind": "slot", "path": f"/{ADDRESS}/252:{n}", "serial": f"SER{n}", "destroy": True}
+            {
+                "id": f"s{n}",
+                "kind": "slot",
+                "path": f"/{ADDRESS}/252:{n}",
+                "serial": f"SER{n}",
+                "destroy": True,
+                "experimental": True,
+            }
             for n in range(DRIVES)
         ]
         self.policy = rig.load(folder, *targets, pools={"shelf": [f"s{n}" for n in range(DRIVES)]})
@@ -124,6 +131,21 @@ def test_it_builds_nothing_that_nobody_armed_and_no_md_from_slots(bench: Bench) 
     with pytest.raises(GuardRefused, match="layouts need block devices"):
         bench.build("raid0 x2 chunk 64k")
     assert bench.shelf.asked("add") + bench.shelf.asked("-Cfg") == []
+
+
+def test_it_uses_no_slot_without_the_word_experimental(bench: Bench) -> None:
+    slots = [msgspec.to_builtins(entry) for entry in bench.policy.targets]
+    plain = [
+        {name: slot[name] for name in ("id", "kind", "path", "serial", "destroy")}
+        | {"experimental": slot["id"] == "s0"}
+        for slot in slots
+    ]
+    bench.policy = rig.load(bench.folder, *plain)
+    with pytest.raises(GuardRefused) as refused:
+        bench.build("vd raid0 x2 strip 64k")
+    assert (refused.value.code, "'s1'" in refused.value.message) == ("guard_experimental", True)
+    assert ["experimental = true" in each.problem for each in report_targets(bench.policy)[:2]] == [False, True]
+    bench.assert_blank()
 
 
 def test_it_takes_down_after_a_crash_between_any_two_steps(bench: Bench) -> None:

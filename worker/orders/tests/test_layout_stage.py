@@ -132,6 +132,16 @@ def test_it_measures_a_raw_layout_as_a_device(rack: Rack) -> None:
     clear(rack)
 
 
+def test_a_label_inside_a_new_array_is_left_of_an_earlier_use(rack: Rack) -> None:
+    """It lies where the partition begins, so it is not seen on the drive itself, which the policy protects."""
+    with rack.files[0].open("r+b") as image:
+        image.seek(rig.MIB + 128 * 1024)
+        image.write(bytes.fromhex("0cb1ba0000000000"))
+    end, _ = run(rack, order(rack, "single share 50%"))
+    assert end.outcome is Outcome.DONE, end.message
+    clear(rack)
+
+
 @pytest.mark.parametrize("pattern", [Pattern.RANDREAD, Pattern.RANDWRITE])
 def test_it_builds_on_nothing_that_nobody_armed(rack: Rack, pattern: Pattern) -> None:
     rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
@@ -180,8 +190,8 @@ def test_its_pool_stays_usable_while_its_own_layout_stands(rack: Rack) -> None:
     assert (present["d0"], present["rack"]) == (False, False)
     present = {each.id: each.present for each in report_targets(rack.policy, built_on=layouts.built_on(rack.journal))}
     assert (present["d0"], present["rack"]) == (True, True)
-    with pytest.raises(guard.GuardRefused):
-        guard.claim_drives(rack.policy.targets[:1], rack.armed)
+    with pytest.raises(guard.GuardRefused), guard.lease_drives(rack.policy.targets[:1], rack.armed):
+        pass
     clear(rack)
 
 

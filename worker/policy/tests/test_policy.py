@@ -10,6 +10,7 @@ from worker.settings import SETTING_NAMES
 
 EXAMPLE = Path(__file__).parents[2] / "deploy/policy.example.toml"
 GOOD = '[[target]]\nid = "a"\nkind = "directory"\npath = "/srv/a"\n'
+SDA = GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda") + 'stable_id = "wwn-0x1"\nserial = "S"\n'
 
 
 def refusal(tmp_path: Path, text: str) -> PolicyError:
@@ -82,6 +83,9 @@ KEYS = {
     "max_bytes",
     "max_write_bytes",
     "read_mounted",
+    "destroy_members",
+    "purge",
+    "experimental",
 }
 
 
@@ -104,6 +108,11 @@ KEYS = {
         ('[host]\nsettings = ["*"]\n', "not a setting of the host"),
         ('[host]\nsetting = ["irqbalance"]\n', "line 2"),
         (GOOD + 'stable_id = "dir:/srv/b"\n', "dir:/srv/a"),
+        (GOOD + 'purge = ["discard"]\n', "only for block devices"),
+        (GOOD + "experimental = true\n", "only for block devices and slots"),
+        (SDA + 'destroy = true\ndestroy_members = ["lvm"]\n', "known formats: lvm2"),
+        (SDA + 'destroy_members = ["lvm2"]\n', "need destroy = true"),
+        (SDA + 'destroy = true\npurge = ["shred"]\n', "purge"),
         (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs a stable_id"),
         (
             GOOD.replace("directory", "block").replace("/srv/a", "/dev/vda")
@@ -166,3 +175,16 @@ def test_a_star_covers_neither_what_can_cost_data_nor_what_touches_others(tmp_pa
     assert {"scheduler", "queue_depth", "irq_affinity"} <= set(entry.settings)
     assert not {"write_cache", "drive_write_cache", "nvme.write_cache", "vm.dirty_ratio"} & set(entry.settings)
     assert "write_cache" not in entry.settings
+
+
+def test_it_refuses_a_policy_below_a_directory_in_which_others_can_rename(tmp_path: Path) -> None:
+    """Whoever can rename a directory above the policy can put another one in its place."""
+    path = tmp_path / "above" / "etc" / "policy.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(GOOD)
+    path.chmod(0o644)
+    (tmp_path / "above").chmod(0o777)
+    with pytest.raises(PolicyError, match="chmod go-w"):
+        policy.load(path, SETTING_NAMES)
+    (tmp_path / "above").chmod(0o755)
+    assert policy.load(path, SETTING_NAMES).entry("a") is not None

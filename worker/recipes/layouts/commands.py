@@ -49,7 +49,8 @@ class Step(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: str = ""
     makes: str = ""  # path of a device that exists afterwards
-    wipes: str = ""  # path of a device that is blank afterwards
+    wipes: str = ""  # path of a device that is blank afterwards: the worker erases the signatures that `argv` lists
+    opens_all: bool = False  # the command opens all drives exclusively, not only those that it names
     by_controller: bool = False  # runs a controller's tool, see `worker.layouts.virtual_drives`
 
     @property
@@ -173,13 +174,18 @@ def _virtual_drives(layout: Layout, drives: tuple[Drive, ...], names: Names) -> 
 def _blank(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
     """Wipe old signatures: tools would ask about them, or udev would use them while the layout is built.
 
-    A virtual drive shows the old content of its drives. Without --force, wipefs opens the device with O_EXCL: it fails,
-    and changes nothing, if another program has mounted the device since the guard's check.
+    A virtual drive shows the old content of its drives.
     """
     made = layout.maker is Maker.CONTROLLER
     if layout != Layout():
         for path in array_paths(layout, drives, names) if made else [drive.path for drive in drives]:
-            yield Step(f"wipe {path}", ("wipefs", "--all", "--quiet", path), wipes=path)
+            yield list_signatures(path)
+
+
+def list_signatures(path: str) -> Step:
+    """The worker erases what this lists, through its own exclusive descriptor (worker.layouts.wiping)."""
+    argv = ("wipefs", "--json", "--output", "OFFSET,LENGTH,TYPE", path)
+    return Step(f"list the signatures of {path}; the worker erases them", argv, wipes=path)
 
 
 def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
@@ -229,6 +235,7 @@ def _stripe(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator
             f"volume striped over {layout.arrays} arrays",
             ("lvcreate", *NO_COPIES, *wipe, *options, "--extents", "100%FREE", "--name", "data", names.group),
             makes=names.volume,
+            opens_all=True,
         )
 
 
@@ -278,4 +285,5 @@ def _ext4_options(layout: Layout) -> str:
 
 def _mount(layout: Layout, top: str, mount_point: str) -> Step:
     options = ",".join(("nodev", "nosuid", "noexec", *layout.mount_options))
-    return Step(f"mount on {mount_point}", ("mount", "-t", str(layout.file_system), "-o", options, top, mount_point))
+    argv = ("mount", "-t", str(layout.file_system), "-o", options, top, mount_point)
+    return Step(f"mount on {mount_point}", argv, opens_all=True)

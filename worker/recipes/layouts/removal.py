@@ -17,6 +17,7 @@ from worker.recipes.layouts.commands import (
     Step,
     array_bays,
     array_paths,
+    list_signatures,
     members,
     top_path,
 )
@@ -73,7 +74,8 @@ def _steps(layout: Layout, drives: tuple[Drive, ...], names: Names, mount_point:
 
 
 def _wipe(path: str) -> Removal:
-    return Removal(f"wipe {path}", ("wipefs", "--all", "--quiet", path), part=Part.SIGNATURES, of=path)
+    listed = list_signatures(path)
+    return Removal(listed.words, listed.argv, part=Part.SIGNATURES, of=path)
 
 
 def _stop(path: str) -> Removal:

@@ -20,7 +20,7 @@ from worker.journal import Journal
 from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import session
-from worker.settings.base import SettingFailed
+from worker.settings.base import SettingFailed, refused
 from worker.settings.controller_drives import ControllerDrives
 from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES
 from worker.settings.observed import settings_facts
@@ -262,3 +262,52 @@ def test_the_policy_must_name_it(tmp_path: Path, device: str, behind: Path, monk
     rig_of("storcli", tmp_path, device, behind)
     drive = Rig(tmp_path, device, ["*"])
     assert drive.fails(write_cache="write through").code == "setting_not_allowed"
+
+
+@pytest.mark.parametrize("when", ["before it is read back", "after it is read back", "never"])
+def test_a_tool_that_exceeded_its_time_limit_may_have_set_it(
+    when: str, tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker kills storcli, but the firmware already has the command. It counts as written."""
+    state = Emulation(tmp_path, monkeypatch, "storcli")
+    drive = rig_of("storcli", tmp_path, device, behind)
+    monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
+
+    def exceed(_device: str, _policy: CachePolicy, _value: str) -> None:
+        if when.startswith("before"):
+            state["write"] = "wt"
+        raise refused("storcli did not finish within 10 s and was killed.")
+
+    with monkeypatch.context() as slow:
+        slow.setattr(DRIVES, "set", exceed)
+        assert "did not finish" in drive.fails(write_cache="write through").message
+    if when.startswith("after"):
+        state["write"] = "wt"
+    state["asked"] = []
+    assert drive.restore() == [("controller.write_cache", "write back", True)]
+    assert (state["write"], [each for each in state["asked"] if "set" in each]) == (
+        "wb",
+        ["/c0/v0 set wrcache=wb J nolog"],
+    )
+    assert drive.journal.baselines() == ()
+
+
+def test_an_unreadable_read_back_counts_as_written(
+    tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = Emulation(tmp_path, monkeypatch, "storcli")
+    drive = rig_of("storcli", tmp_path, device, behind)
+    monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
+    real = DRIVES.read
+
+    def silent(subject: str) -> object:
+        if state["write"] == "wt":
+            raise refused("storcli did not finish within 10 s and was killed.")
+        return real(subject)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(DRIVES, "read", silent)
+        drive.fails(write_cache="write through")
+        assert [restored for _, _, restored in drive.restore()] == [False]
+    assert drive.restore() == [("controller.write_cache", "write back", True)]
+    assert state["write"] == "wb"

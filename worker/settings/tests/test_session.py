@@ -16,6 +16,7 @@ from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
 from worker.settings.base import SettingError, SettingFailed, SettingScope
 from worker.settings.kernel_file import KernelFile
+from worker.settings.scheduler_tunables import SchedulerTunable
 
 pytestmark = rig.needs_root
 
@@ -265,6 +266,7 @@ from worker.journal import Journal
 from worker.open_target import OpenTarget
 from worker.settings import SETTING_NAMES, session
 from worker.settings.kernel_file import KernelFile
+from worker.settings.scheduler_tunables import SchedulerTunable
 
 left = int(sys.argv[4])
 before_write, write = sys.argv[5] == "before", KernelFile._write
@@ -322,3 +324,19 @@ def test_it_tells_what_something_else_changed_meanwhile(host: Host) -> None:
     (changed,) = session.changed_meanwhile(applied)
     assert (changed.name, changed.before, changed.asked, changed.observed) == ("read_ahead_kb", "64", "64", "128")
     assert changed.meanwhile
+
+
+def test_a_scheduler_tunable_that_cannot_be_read_has_not_vanished(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.apply_settings({"scheduler": "mq-deadline", "mq-deadline.fifo_batch": "7"})
+
+    def unreadable(setting: KernelFile, device: str) -> str:
+        raise SettingError("setting_refused", f"{setting.name} of {device} cannot be read: Input/output error.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SchedulerTunable, "read", unreadable)
+        broken.setattr(type(REGISTRY["scheduler"]), "restore", lambda *_: None)
+        told = {each.name: each.restored for each in session.restore_run("run", host.journal)}
+    assert told["mq-deadline.fifo_batch"] is False
+    assert "mq-deadline.fifo_batch" in {kept.name for kept in host.journal.baselines()}
+    assert all(each.restored for each in session.restore_run("run", host.journal))
+    assert host.journal.baselines() == ()

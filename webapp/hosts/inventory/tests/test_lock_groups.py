@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from webapp.hosts.inventory.lock_groups import in_virtual_drives, lock_keys, sharing
+from webapp.core.errors import Refusal
+from webapp.hosts.inventory import lock_groups
+from webapp.hosts.inventory.lock_groups import in_virtual_drives, sharing
 from webapp.hosts.models import Host
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
@@ -15,6 +17,11 @@ from worker.contract.tests.examples import HELLO
 from worker.contract.workload import TargetKind
 
 A, B = Host(slug="a"), Host(slug="b")
+
+
+def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[str]:
+    (found,) = lock_groups.lock_keys(host, [target], inventory)
+    return found
 
 
 def device(name: str, stable_id: str, parents: Sequence[str] = ()) -> BlockDevice:
@@ -149,3 +156,40 @@ def test_a_drive_in_a_slot_is_the_same_behind_two_controllers() -> None:
         for n in (3, 4)
     )
     assert lock_keys(A, one, inventory()) == lock_keys(B, other, inventory()) == ["slot:SER1"]
+
+
+def layered(width: int, layers: int) -> Inventory:
+    """Each device lies on all devices of the layer below it: width ** layers ways to the bottom."""
+    names = [[f"d{layer}-{number}" for number in range(width)] for layer in range(layers)]
+    below = [[], *names]
+    return inventory(*(device(name, f"wwn-{name}", below[layer]) for layer in range(layers) for name in names[layer]))
+
+
+def test_it_walks_each_device_once_however_many_ways_lead_to_it() -> None:
+    facts = layered(width=4, layers=40)
+    assert lock_keys(A, block("d39-0", "x"), facts) == [f"wwn-d0-{number}" for number in range(4)]
+
+
+def test_it_survives_a_device_that_lies_on_itself() -> None:
+    facts = inventory(device("sda", "wwn-1", ["sda", "sda", "sdb"]), device("sdb", "wwn-2", ["sda"]))
+    assert lock_keys(A, block("sda", "wwn-1"), facts) == ["wwn-1"]
+
+
+def test_it_refuses_more_drives_than_any_host_has() -> None:
+    many = [device(f"s{number}", f"wwn-{number}") for number in range(300)]
+    md = device("md0", "md", [disk.name for disk in many])
+    with pytest.raises(Refusal, match="300 drives lie under md0"):
+        lock_keys(A, block("md0", "md"), inventory(*many, md))
+
+
+def test_it_bounds_the_work_for_all_targets_of_a_host() -> None:
+    facts = layered(width=200, layers=8)
+    targets = [block(f"d7-{number}", "x") for number in range(200)]
+    with pytest.raises(Refusal, match="too many devices"):
+        lock_groups.lock_keys(A, targets, facts)
+
+
+@pytest.mark.django_db
+def test_it_names_only_some_of_many_targets_on_one_drive() -> None:
+    targets = [a_drive(lock_keys=["wwn-1"]) for _ in range(lock_groups.MAX_SHARING + 5)]
+    assert {len(others) for others in sharing(targets).values()} == {lock_groups.MAX_SHARING}

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,8 @@ from worker.drives.state import DriveState
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
+from worker.link.registration import PurgeOffers
+from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.purge import carry_out
 from worker.policy import Policy
@@ -103,9 +106,32 @@ def test_it_leaves_a_mounted_drive_alone(lab: Lab, tmp_path: Path) -> None:
         untouched(lab, lab.carry_out(lab.order()), "guard_mounted")
 
 
-def test_it_refuses_what_the_drive_does_not_offer(lab: Lab) -> None:
-    for method in set(PurgeMethod) - {PurgeMethod.DISCARD}:
+ERASES = sorted(set(PurgeMethod) - {PurgeMethod.DISCARD})
+
+
+def test_it_refuses_what_the_drive_does_not_offer(lab: Lab, tmp_path: Path) -> None:
+    permitted = {"purge": [method.value for method in ERASES], "experimental": True}
+    rig.load(tmp_path, rig.block(lab.device, lab.file, destroy=True, **permitted))
+    for method in ERASES:
         untouched(lab, lab.carry_out(lab.order(method=method)), "purge_not_offered")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, 'needs purge = ["nvme_format"] and experimental = true'),
+        ({"experimental": True}, 'needs purge = ["nvme_format"].'),
+        ({"purge": ["nvme_format"]}, "needs experimental = true"),
+        ({"purge": ["ata_secure_erase"], "experimental": True}, 'needs purge = ["nvme_format"].'),
+    ],
+)
+def test_destroy_alone_permits_no_erase_command(lab: Lab, tmp_path: Path, more: dict[str, Any], words: str) -> None:
+    allowed = rig.load(tmp_path, rig.block(lab.device, lab.file, destroy=True, **more))
+    end = lab.carry_out(lab.order(method=PurgeMethod.NVME_FORMAT))
+    untouched(lab, end, "guard_purge_not_permitted")
+    assert words in end.message
+    offers = PurgeOffers().added(report_targets(allowed), allowed, refresh=True)[0].purges
+    assert [(offer.method, offer.problem) for offer in offers] == [(PurgeMethod.DISCARD, "")]
 
 
 def test_a_cancelled_discard_is_broken_off_and_leaves_an_unknown_drive(lab: Lab) -> None:
@@ -124,5 +150,8 @@ def test_a_partition_is_not_purged(lab: Lab) -> None:
     entry = rig.block(f"{lab.device}p1", lab.file, destroy=True) | {"stable_id": stable_id}
     allowed = rig.load(lab.allowed.path.parent, entry)
     target = TargetRef(id="disk", kind=lab.target.kind, path=f"{lab.device}p1", stable_id=stable_id)
-    with pytest.raises(guard.GuardRefused, match="partition"), guard.hold_drive(target, allowed, (stable_id,)):
+    with (
+        pytest.raises(guard.GuardRefused, match="partition"),
+        guard.lease_drive(target, allowed, (stable_id,), PurgeMethod.DISCARD),
+    ):
         pass

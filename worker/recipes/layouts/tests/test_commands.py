@@ -17,7 +17,7 @@ def commands(text: str, given: tuple[Drive, ...]) -> list[str]:
 
 def test_it_builds_two_arrays_from_the_drives_up() -> None:
     assert commands("2 arrays of raid5 x3 chunk 64k / lvm stripe 128k / ext4 noatime", drives(6)) == [
-        *(f"wipefs --all --quiet /dev/sd{letter}" for letter in "bcdefg"),
+        *(f"wipefs --json --output OFFSET,LENGTH,TYPE /dev/sd{letter}" for letter in "bcdefg"),
         "mdadm --create /dev/md/sweetspot-t1-0 --run --force --metadata=1.2 --homehost=any --level 5 --raid-devices 3"
         " --chunk 64K --assume-clean --bitmap=none --data-offset=1024K /dev/sdb /dev/sdc /dev/sdd",
         "mdadm --create /dev/md/sweetspot-t1-1 --run --force --metadata=1.2 --homehost=any --level 5 --raid-devices 3"
@@ -107,8 +107,8 @@ def test_it_makes_virtual_drives_and_stripes_over_them() -> None:
         "storcli /c0 add vd type=raid5 name=ss-t1-1 drives=252:3,252:4,252:5 pdcache=off wb nora direct strip=64"
         " J nolog",
         "storcli /c0/vN set autobgi=off J nolog",
-        "wipefs --all --quiet /dev/disk/by-id/wwn-OF-ss-t1-0",
-        "wipefs --all --quiet /dev/disk/by-id/wwn-OF-ss-t1-1",
+        "wipefs --json --output OFFSET,LENGTH,TYPE /dev/disk/by-id/wwn-OF-ss-t1-0",
+        "wipefs --json --output OFFSET,LENGTH,TYPE /dev/disk/by-id/wwn-OF-ss-t1-1",
     ]
     assert "--yes --force --dataalignment 131072b /dev/disk/by-id/wwn-OF-ss-t1-0" in made[6]
     assert not any("mdadm" in each for each in made)
@@ -143,5 +143,5 @@ def test_it_deletes_virtual_drives_last_and_wipes_nothing_below_them() -> None:
     layout = parse("vd raid0 x2 strip 64k / xfs")
     steps = tear_down_steps(layout, BAYS[:2], key="t1", mount_point="/m", made=("/dev/sdq",))
     assert [" ".join(step.argv) for step in steps] == [
-        "umount /m", "wipefs --all --quiet /dev/sdq", "storcli /c0/vN del J nolog",
+        "umount /m", "wipefs --json --output OFFSET,LENGTH,TYPE /dev/sdq", "storcli /c0/vN del J nolog",
     ]  # fmt: skip

@@ -1,0 +1,49 @@
+"""A stolen token of a host cannot fill the database with inventories."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from msgspec.structs import replace
+
+from webapp.core.errors import Refusal
+from webapp.hosts import services
+from webapp.hosts.inventory.retention import KEPT_DAYS, thin_inventories
+from webapp.hosts.models import Host, HostInventory, InventoryContent
+from webapp.hosts.services import MAX_INVENTORIES_A_DAY, record_inventory
+from webapp.tests.factories.hosts import a_host, storage1_inventory
+
+pytestmark = pytest.mark.django_db
+
+
+def record(host: Host, number: int, age: timedelta = timedelta()) -> None:
+    record_inventory(host, replace(storage1_inventory(), memory_bytes=number), at=timezone.now() - age)
+
+
+def test_it_keeps_a_limited_number_of_inventories_a_day_and_always_the_newest() -> None:
+    host = a_host()
+    for number in range(MAX_INVENTORIES_A_DAY + 10):
+        record(host, number)
+    assert HostInventory.objects.count() == InventoryContent.objects.count() == MAX_INVENTORIES_A_DAY
+    newest = HostInventory.objects.latest("taken_at")
+    assert newest.content.facts["memory_bytes"] == MAX_INVENTORIES_A_DAY + 9
+    assert len(newest.changes or []) == 11
+
+
+def test_it_refuses_an_inventory_of_a_size_that_no_host_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "MAX_INVENTORY_BYTES", 100)
+    with pytest.raises(Refusal, match="at most 100"):
+        record(a_host(), 1)
+
+
+def test_it_thins_old_inventories() -> None:
+    host, other = a_host(), a_host()
+    day = timezone.now().replace(hour=12) - timedelta(days=KEPT_DAYS + 5)
+    for number in range(5):
+        record_inventory(host, replace(storage1_inventory(), memory_bytes=number), at=day + timedelta(minutes=number))
+    record(other, 7, timedelta(days=KEPT_DAYS + 9))
+    record(host, 8)
+    assert thin_inventories() == 4
+    assert list(host.inventories.values_list("content__facts__memory_bytes", flat=True)) == [8, 0]
+    assert (other.inventories.count(), InventoryContent.objects.count()) == (1, 3)
+    assert thin_inventories() == 0

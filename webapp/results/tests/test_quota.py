@@ -1,0 +1,107 @@
+"""A stolen token of a host cannot fill the database with samples, nor with attempts that do not exist."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from msgspec.structs import replace
+
+from webapp.core.models import Counter
+from webapp.core.services import counted
+from webapp.hosts.models import Host
+from webapp.results.ingest import quota
+from webapp.results.ingest.parse import parse_report
+from webapp.results.ingest.report import take_report
+from webapp.results.models import Sample
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.leases import STOP_LIMIT, expire_leases
+from webapp.runs.models import Attempt, AttemptState, Run, TrialState
+from webapp.runs.services import cancel_run
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
+from webapp.tests.factories.runs import a_run
+from worker.contract.base import encode
+from worker.contract.items import SettingRecord
+from worker.contract.reports import Batch, Report
+from worker.contract.tests.examples import AT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+@pytest.fixture
+def running() -> tuple[Host, Attempt]:
+    host = a_host()
+    a_run(a_target(host))
+    attempt = dispatch_host(host.pk)
+    assert attempt
+    say(host, attempt, (1, (ACCEPTED, STARTED)))
+    return host, attempt
+
+
+def test_it_takes_no_seconds_that_the_trial_cannot_have_lasted(running: tuple[Host, Attempt]) -> None:
+    host, attempt = running
+    reply = say(host, attempt, (2, (sample(), sample(second=10_000_000 // 10))))
+    assert reply.refusal
+    assert "cannot have lasted so long" in reply.refusal.message
+    assert not Sample.objects.exists()
+
+
+def test_it_takes_few_samples_in_a_second(running: tuple[Host, Attempt]) -> None:
+    host, attempt = running
+    many = tuple(replace(sample(), offset_ms=number, length_ms=1) for number in range(1, 1900))
+    reply = say(host, attempt, (2, many))
+    assert reply.refusal
+    assert "too many samples" in reply.refusal.message
+
+
+def test_it_takes_a_last_sample_of_a_moment(running: tuple[Host, Attempt]) -> None:
+    host, attempt = running
+    moment = replace(sample(), offset_ms=1003, length_ms=3)
+    assert say(host, attempt, (2, (sample(), moment))).refusal is None
+
+
+def test_it_takes_a_limited_number_of_other_rows(
+    running: tuple[Host, Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "MAX_ROWS", 5)
+    host, attempt = running
+    record = SettingRecord(at=AT, name="scheduler", device="sda", before="a", asked="b", observed="b")
+    assert say(host, attempt, (2, (record,) * 5)).refusal is None
+    reply = say(host, attempt, (3, (record,)))
+    assert reply.refusal
+    assert "more than 5" in reply.refusal.message
+
+
+def test_it_works_little_for_many_unknown_attempts() -> None:
+    host = a_host()
+    names = [str(uuid.uuid4()) for _ in range(500)]
+    report = Report(batches=tuple(Batch(attempt=name, seq=1, items=(ACCEPTED,)) for name in names))
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        reply = take_report(host=host, parsed=parse_report(encode(report)))
+    assert {each.refusal.code for each in reply.attempts if each.refusal} == {"unknown_attempt"}
+    assert len(reply.attempts) == 500
+    assert len(queries) <= 4
+    assert counted(Counter.REFUSED, "unknown_attempt") == 500
+
+
+def test_a_cancelled_run_ends_whatever_its_host_claims(running: tuple[Host, Attempt]) -> None:
+    host, attempt = running
+    run = attempt.run
+    assert run is not None
+    cancel_run(run=run, by=a_user())
+    Run.objects.filter(pk=run.pk).update(cancel_requested_at=timezone.now() - STOP_LIMIT - timedelta(seconds=1))
+    assert say(host, attempt, (2, (sample(),))).cancel
+    assert expire_leases() == 1
+    attempt.refresh_from_db()
+    assert attempt.state == AttemptState.LOST
+    again = say(host, attempt, (3, (sample(1),)))
+    assert again.refusal
+    assert again.refusal.code == "superseded"
+    assert attempt.trial is not None
+    assert run.trials.get(pk=attempt.trial.pk).state == TrialState.CANCELLED

@@ -1,0 +1,106 @@
+"""A full disk under the state directory: a small file system in memory, filled to the last byte."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from worker import layouts
+from worker.contract.items import Finished, Outcome
+from worker.contract.orders import SettingRequest
+from worker.engines.complete_files import CompleteFiles
+from worker.guard.tests import rig
+from worker.journal import RESERVE, Journal, JournalError
+from worker.layouts.tests.rack import Rack, racked
+from worker.link.client import Client
+from worker.link.reporter import Reporter
+from worker.link.spool import Spool
+from worker.open_target import OpenTarget
+from worker.orders.context import HostContext
+from worker.orders.restore import restore
+from worker.recipes.layouts import parse
+from worker.settings import session
+
+pytestmark = rig.needs_root
+SIZE_BYTES = 24 * rig.MIB
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "small"
+    folder.mkdir(mode=0o700)
+    rig.run("mount", "-t", "tmpfs", "-o", f"size={SIZE_BYTES},mode=0700", "tmpfs", str(folder))
+    try:
+        yield folder
+    finally:
+        rig.run("umount", "--lazy", str(folder))
+
+
+def fill(folder: Path) -> Path:
+    filler = folder / "filler"
+    with suppress(OSError), filler.open("ab", buffering=0) as file:
+        while True:
+            file.write(b"\0" * 4096)
+    assert os.statvfs(folder).f_bavail == 0
+    return filler
+
+
+def test_a_full_disk_does_not_prevent_restoring(state: Path, tmp_path: Path) -> None:
+    with racked(tmp_path) as rack:
+        journal = Journal(state / "journal.db")
+        context = HostContext(state, rack.folder / "policy.toml", journal, CompleteFiles(tmp_path / "files.db"))
+        with rig.loop(rig.sparse(tmp_path / "one.img")) as device:
+            name = Path(device).name
+            node = Path(f"/sys/block/{name}/queue/read_ahead_kb")
+            node.write_text("256")
+            allowed = rig.load(tmp_path, rig.block(device, tmp_path / "one.img", settings=["*"]))
+            target = {0: OpenTarget(path=device, device=name, target="disk")}
+            session.apply_settings([SettingRequest(name="read_ahead_kb", value="64")], "r", target, allowed, journal)
+            _build(rack, state, journal)
+            fill(state)
+            assert [(item.restored, item.note) for item in restore(context)] == [(True, ""), (True, "")]
+            assert (node.read_text(), journal.baselines(), journal.layouts()) == ("256\n", (), ())
+
+
+def _build(rack: Rack, state: Path, journal: Journal) -> None:
+    layouts.build(
+        parse("single / ext4"), rack.policy.targets[:1], rack.armed, key="t1", run="r", state=state, journal=journal
+    )
+
+
+def test_a_full_disk_does_not_prevent_the_start(state: Path) -> None:
+    journal = Journal(state / "journal.db")
+    journal.receive("{}", "a")
+    journal.close()
+    fill(state)
+    again = Journal(state / "journal.db")
+    again.start("a")
+    again.finish("a")
+    assert again.open_attempts() == ()
+
+
+def test_nothing_new_begins_until_there_is_space_again(state: Path) -> None:
+    journal = Journal(state / "journal.db")
+    journal.require_reserve()
+    filler = fill(state)
+    assert (state / RESERVE).exists()
+    journal.reserve.free_if_needed()
+    with pytest.raises(JournalError, match="Free 10 MiB") as error:
+        journal.require_reserve()
+    assert error.value.code == "state_disk_full"
+    filler.unlink()
+    journal.require_reserve()
+    assert (state / RESERVE).stat().st_blocks * 512 >= 8 * rig.MIB
+
+
+def test_a_full_disk_does_not_keep_the_end_of_an_attempt(state: Path) -> None:
+    journal = Journal(state / "journal.db")
+    spool = Spool(state / "spool.db", reserve_bytes=0)
+    reporter = Reporter(spool, Client("http://127.0.0.1:1", "token"))
+    fill(state)
+    journal.reserve.free_if_needed()
+    reporter.finish("a1", Finished(at=time.time(), outcome=Outcome.FAILED, code="fio_error", message="x" * 50_000))
+    assert spool.is_finished("a1")
