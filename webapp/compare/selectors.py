@@ -160,8 +160,9 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Co
     """How claims are made, and when they are not."""
     if any(one.order for one in found.series.values()) or any(one.same_order for one in found.extremes.values()):
         yield (
-            "Series always ran in the same order, as in a listed plan or in runs one after another, so a drift of the "
-            "host cannot be told from an effect. One randomised plan that has all of them can tell."
+            "Two or more series always ran in the same order, on average over their points, as in a listed plan or in "
+            "runs one after another. Drift of the host can then look like a difference. A randomised plan with all "
+            "series and more repeats can tell drift from a difference."
         )
     compared = found.sentences + found.tested_points
     if compared and any(len(cell.values) > 1 for cell in cells.values()):

@@ -46,6 +46,16 @@ def iops(value: float | None) -> str:
     return _with_unit(value, _COUNTS).replace(" ", "")
 
 
+def count(value: int | None) -> str:
+    """Counts of I/Os: 16, 812, 45.6k."""
+    return str(value) if value is not None and abs(value) < 1000 else iops(value)
+
+
+def seconds_of_ms(value_ms: float | None) -> str:
+    """0.0490 s, 3.00 s."""
+    return seconds(None if value_ms is None else value_ms / 1000)
+
+
 def bytes_decimal(value: float | None) -> str:
     """Amounts and drive capacities: 45.6 kB, 1.92 TB."""
     return _with_unit(value, _BYTES)

@@ -29,7 +29,7 @@ from webapp.runs.selectors import read_further
 from worker.contract.items import ReadingMoment
 
 RESOLVED = 0.10  # of the amplification, on either side
-SILENT = "not reported by the drive"
+SILENT = "not reported"
 ONCE = "only one reading so far"
 TOO_COARSE = "below the counter's resolution"
 BACKWARDS = "the counter went back"

@@ -20,7 +20,7 @@ ALTERNATIVES: tuple[tuple[str, str], ...] = ()
 SILENT_BY = "copy_method"
 CHART_BY = ""
 SERIES_BY = "copy_method"
-NAMED_BY = {"copy_method": "{} copy", "block_size": "{}"}
+NAMED_BY = {"copy_method": "{} copy", "size": "{}", "block_size": "blocks of {}"}
 PHRASES = {"copy_method": "{}", "block_size": "blocks of {}", "size": "{} each", "files": "{} files"}
 
 FACTORS = (

@@ -104,9 +104,17 @@ class _Reading:
         if section := _SECTION.fullmatch(text):
             self._begin(number, section[1].strip())
         elif not self.jobs and not self.in_global:
-            self.problems.append(JobProblem(number, "", "An option stands before the first section, e.g. `[job1]`."))
+            self._before_sections(number)
         else:
             self._option(number, text)
+
+    def _before_sections(self, number: int) -> None:
+        """One problem for all such lines: they have one cause."""
+        words = (
+            "Options before the first section, e.g. `[job1]`. If the text is the YAML of a plan, choose that format."
+        )
+        if not any(problem.message == words for problem in self.problems):
+            self.problems.append(JobProblem(number, "", words))
 
     def _begin(self, number: int, name: str) -> None:
         self.in_global = name == "global"

@@ -149,6 +149,13 @@ def test_jobs_at_the_same_time_are_refused_by_name() -> None:
     assert refused("[a]\nsize=1m\n[b]\nstonewall=0\nsize=1m")[0][0] == 3
 
 
+def test_lines_before_the_first_section_are_one_problem() -> None:
+    found = [
+        line for line, _, words in refused("title: A\nrepeats: 2\nparts:\n") if "before the first section" in words
+    ]
+    assert found == [1]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

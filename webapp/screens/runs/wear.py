@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from webapp.core import formatting
-from webapp.results.wear import Amplification, Counted, DriveWear, wear_of, wear_of_trial
+from webapp.results.wear import SILENT, Amplification, Counted, DriveWear, wear_of, wear_of_trial
 from webapp.runs.models import Run, Trial
 
 
@@ -35,7 +35,7 @@ def _row(wear: DriveWear) -> WearRow:
     together = f", over {wear.together} drives" if wear.together > 1 else ""
     return WearRow(
         wear=wear,
-        engine=f"{formatting.bytes_decimal(wear.engine_bytes)}{together}" if wear.engine_bytes else "no results",
+        engine=f"{formatting.bytes_decimal(wear.engine_bytes)}{together}" if wear.engine_bytes else "none measured",
         kernel=_kernel(wear),
         host=_bytes(wear.host_bytes),
         media=_bytes(wear.media_bytes),
@@ -69,7 +69,7 @@ def _amplification(found: Amplification) -> str:
 
 def _percents(wear: DriveWear) -> str:
     if wear.percent_before is None:
-        return "not reported by the drive"
+        return SILENT
     return f"{wear.percent_before} % → {wear.percent_after} %"
 
 

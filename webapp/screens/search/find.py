@@ -11,6 +11,7 @@ from webapp.core import formatting
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run
+from worker.contract.workload import TargetKind
 
 MAX_FOUND = 20
 _NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)
@@ -62,6 +63,8 @@ def _targets(words: str) -> Iterable[Hit]:
         serial = f"serial {target.serial}" if target.serial else ""
         gone = "" if target.in_policy else "no longer in the policy"
         size = formatting.bytes_decimal(target.size_bytes) if target.size_bytes else ""
+        if size and target.kind == TargetKind.DIRECTORY:
+            size += " free"
         detail = _joined(target.model, serial, size, target.path, gone)
         yield Hit(str(target), reverse("host", args=[target.host.slug]), detail)
 

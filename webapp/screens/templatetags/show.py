@@ -20,6 +20,8 @@ from webapp.screens.runs.wear import engine_labels
 register = template.Library()
 
 register.filter("iops", formatting.iops)
+register.filter("count", formatting.count)
+register.filter("seconds_of_ms", formatting.seconds_of_ms)
 register.filter("rate", formatting.bytes_per_s)
 register.filter("latency", formatting.latency)
 register.filter("bytes", formatting.bytes_decimal)

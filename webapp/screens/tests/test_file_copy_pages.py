@@ -3,6 +3,7 @@
 from urllib.parse import parse_qs, urlsplit
 
 from django.test import Client
+from django.utils import timezone
 
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import estimate
@@ -111,3 +112,18 @@ def test_bytes_written_to_drives_are_headed_by_the_engine(viewer: Client) -> Non
     page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
     assert '<th class="num">File copy</th>' in page
     assert '<th class="num">fio</th>' not in page
+
+
+def test_the_page_of_a_trial_shows_the_time_and_the_size_of_a_short_copy(viewer: Client) -> None:
+    lab = copies_measured(buffered=(0.05,))
+    Result.objects.update(runtime_ms=50, ios=16, steadiness="")
+    trial = lab.run.trials.get()
+    trial.attempts.update(ended_at=timezone.now(), phase={"name": "measuring"})
+    trial.point = trial.point | {"size": 16 * 2**20}
+    trial.save(update_fields=["point"])
+    page = viewer.get(f"/runs/{lab.run.number}/trials/{trial.number}/").content.decode()
+    assert '<td class="num">16</td>' in page
+    assert "0.0500 s" in page
+    assert "buffered copy · 16 MiB" in page
+    assert "–." not in page
+    assert "measuring" not in page

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from webapp.runs.models import Note
 from webapp.screens.search.find import MAX_FOUND, find
-from webapp.tests.factories.hosts import a_host, storage1_drive
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.runs import first_look_run
 
@@ -40,6 +40,14 @@ def found(words: str) -> list[str]:
 )
 def test_it_finds(lab: None, words: str, title: str) -> None:
     assert title in found(words)
+
+
+def test_the_size_of_a_directory_is_its_free_space(lab: None) -> None:
+    target = storage1_scratch(a_host("storage2"))
+    target.size_bytes = 60_000_000_000
+    target.save(update_fields=["size_bytes"])
+    (hit,) = (hit for group in find("storage2") + find("scratch") for hit in group.hits if hit.title == str(target))
+    assert "60.0 GB free" in hit.detail
 
 
 def test_it_finds_nothing_in_words_that_mean_something_to_the_database(lab: None) -> None:
