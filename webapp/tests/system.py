@@ -1,7 +1,7 @@
 """The whole system for a test: gunicorn on a loopback port, real workers, the test's own database and Redis.
 
-The periodic tick, which beat starts in production, is called by `System.until`, so a test
-sees each step of it and needs no further process.
+The periodic ticks, which beat starts in production, are called by `System.until`, so a test
+sees each step of them and needs no further process.
 """
 
 import json
@@ -29,7 +29,8 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
 from webapp.runs.models import OPEN_RUN_STATES, Run
 from webapp.runs.services import start_run
-from webapp.runs.tasks import tick
+from webapp.runs.tasks import tick as tick_runs
+from webapp.schedules.tasks import tick as tick_schedules
 
 ROOT = Path(__file__).parents[2]
 TICK_EVERY_S = 1.0
@@ -245,7 +246,8 @@ class System:
             now = time.monotonic()
             assert now < until, f"{what}: not within {limit_s:.0f} s\n" + "\n".join(h.log[-3000:] for h in self.hosts)
             if now >= due:
-                tick()
+                tick_runs()
+                tick_schedules()
                 due = now + TICK_EVERY_S
             time.sleep(0.05)
 

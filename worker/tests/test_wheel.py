@@ -16,7 +16,7 @@ SITE = next(Path(entry) for entry in sys.path if entry.endswith("site-packages")
 # What the worker may use, and what that brings along; nothing else of the test's environment is lent.
 LENT = """
     _cffi_backend* amqp billiard celery cffi click click_didyoumean click_plugins click_repl cryptography dateutil
-    kombu msgspec packaging prompt_toolkit redis six.py typing_extensions.py tzdata tzlocal urllib3 vine wcwidth
+    kombu msgspec packaging prompt_toolkit redis redis-* six.py typing_extensions.py tzdata tzlocal urllib3 vine wcwidth
     async_timeout
 """
 
