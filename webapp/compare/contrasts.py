@@ -23,6 +23,7 @@ from webapp.compare.blocks import Block, Measured
 from webapp.compare.statistics import Ratio, student_t, tail
 
 Pair = tuple[Measured, Measured]  # the series and the baseline at one point
+LEANS = 0.2  # a smaller lean is balance: drift then hardly changes the mean of a block (our convention)
 MIN_RUNS = 3  # on each side, for a run to be one observation
 
 
@@ -178,15 +179,22 @@ def same_order(pairs: Iterable[Pair]) -> str:
     Paired: in every block, on average over the points. Else: all blocks of one series before all of the other.
     """
     given = list(pairs)
-    blocks: dict[Block, float] = {}
+    blocks: dict[Block, list[float]] = {}
     for series, baseline in given:
         for block in _common((series, baseline)):
-            blocks[block] = blocks.get(block, 0.0) + series.at[block] - baseline.at[block]
+            blocks.setdefault(block, []).append(series.at[block] - baseline.at[block])
     if blocks:
-        return "" if len(blocks) < 2 else _always(min(blocks.values()), max(blocks.values()))
+        leans = [_lean(seconds) for seconds in blocks.values()]
+        return "" if len(leans) < 2 else _always(min(leans), max(leans))
     mine = [at for series, _ in given for at in series.at.values()]
     theirs = [at for _, baseline in given for at in baseline.at.values()]
     return _always(min(mine) - max(theirs), max(mine) - min(theirs)) if mine else ""
+
+
+def _lean(seconds: Sequence[float]) -> float:
+    """From -1, before at all points of a block, to 1, after at all of them; 0 if both are nearly in balance."""
+    total, apart = math.fsum(seconds), math.fsum(map(abs, seconds))
+    return total / apart if apart and abs(total) >= LEANS * apart else 0.0
 
 
 def _always(least: float, most: float) -> str:

@@ -6,7 +6,8 @@
     stepped     two levels that differ by 20 % or more explain half of the variance, more than a line does, and the
                 difference is five standard errors, as the best of many splits is chosen
     drifting    a line explains a change of 10 % or more from start to end, and is significant
-    bursty      the seconds vary by 20 % or more around the mean or the line (coefficient of variation)
+    bursty      the seconds vary by 20 % or more around the mean or the line (coefficient of variation), in addition to
+                the variation of counting n random I/Os a second, which is 1 / sqrt(n) (Poisson)
     steady      none of these
 
 10 % from start to end is the slope that SNIA's steady state allows (SNIA Solid State Storage Performance Test
@@ -122,7 +123,7 @@ def steadiness(samples: Iterable[Timed]) -> Steadiness:
         Verdict.STALLED: longest_s >= STALL_S - SHORT_S,
         Verdict.STEPPED: abs(step) >= STEP * mean and step_explains >= max(STEP_EXPLAINS, line_explains, least),
         Verdict.DRIFTING: abs(change) >= DRIFT * mean and _is_significant(change, residuals, autocorrelation),
-        Verdict.BURSTY: variation >= BURSTS,
+        Verdict.BURSTY: variation**2 - 1 / mean >= BURSTS**2,
     }
     verdict = next((each for each, is_so in verdicts.items() if is_so), Verdict.STEADY)
     return msgspec.structs.replace(found, verdict=verdict)

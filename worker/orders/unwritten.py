@@ -9,7 +9,8 @@ from worker.inventory.unwritten import unwritten_bytes, unwritten_words
 from worker.open_target import OpenTarget
 from worker.recipes.names import target_names
 
-MAX_SHARE = 0.01  # of a file; the effect of fewer unwritten bytes is smaller than the difference between repeats
+MAX_SHARE = 0.01  # of a file that may be unwritten, but at most:
+MAX_BYTES = 2**20  # so few are read in milliseconds, wherever they are
 _AFTER_PREFILL = (
     "It was written completely, so another program emptied it, or its file system does not store zeroes. Remove it."
 )
@@ -41,7 +42,7 @@ def _refuse_file(name: str, stream: Stream, directory_fd: int) -> None:
         unwritten = unwritten_bytes(fd, length)
     finally:
         os.close(fd)
-    if unwritten > MAX_SHARE * length:
+    if unwritten > min(MAX_SHARE * length, MAX_BYTES):
         raise StreamFailed("reads_unwritten", _words(name, stream, unwritten, length))
 
 

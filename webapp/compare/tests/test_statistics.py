@@ -186,3 +186,15 @@ def test_the_same_order_in_every_block_is_seen() -> None:
     assert same_order([(turned, first)]) == ""
     assert same_order([(cell(1.0, run=2), first)]) == "after"
     assert same_order([(cell(1.0), cell(1.0))]) == ""
+
+
+def test_a_block_in_which_both_series_lead_about_equally_has_no_order() -> None:
+    """A series that is 10 s before at one point and 9 s after at the next one meets the same drift."""
+
+    def at(*seconds: float) -> Measured:
+        blocks = [(1, repeat) for repeat in range(len(seconds))]
+        return Measured(dict.fromkeys(blocks, 1.0), dict(zip(blocks, seconds, strict=True)), step=0.0, balanced=True)
+
+    baseline = at(0.0, 100.0)
+    assert same_order([(at(-10.0, 90.0), baseline), (at(9.0, 109.0), baseline)]) == ""
+    assert same_order([(at(-10.0, 90.0), baseline), (at(-9.0, 91.0), baseline)]) == "before"

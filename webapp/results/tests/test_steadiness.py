@@ -2,6 +2,7 @@
 
 import random
 
+import numpy
 import pytest
 
 from webapp.results.steadiness import MAX_SECONDS, Timed, Verdict, per_second, steadiness, worst
@@ -70,6 +71,13 @@ def test_a_freeze_of_three_seconds_is_a_stall_at_any_start(at_ms: int) -> None:
 def test_a_fast_start_a_slow_middle_and_a_freeze_is_a_stall() -> None:
     found = steadiness(samples([1000.0] * 30 + [200.0] * 20 + [0.0] * 10))
     assert (found.verdict, found.stall_s, found.step_at_s) == (Verdict.STALLED, 10, 30)
+
+
+def test_few_random_ios_a_second_are_no_bursts() -> None:
+    """Counts of 25 I/Os a second vary by 20 % by chance alone."""
+    chance = numpy.random.default_rng(1)
+    found = [steadiness(samples(chance.poisson(25, 60).tolist())).verdict for _ in range(200)]
+    assert found.count(Verdict.BURSTY) <= 4
 
 
 def test_bursts_are_found() -> None:

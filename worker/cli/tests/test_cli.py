@@ -132,6 +132,18 @@ def test_it_refuses_to_measure_reads_of_holes(shell: Shell) -> None:
     assert shell("run", shell.trial_file(**read_of("image"))) == 0, shell.out
 
 
+def test_it_refuses_reads_of_a_large_file_with_a_small_hole(shell: Shell) -> None:
+    """Less than 1 %, but a sequential trial that ends early could read nothing else."""
+    image = shell.place / "image"
+    with image.open("wb") as file:
+        file.seek(2 << 20)
+        for _ in range(254):
+            file.write(os.urandom(1 << 20))
+    shell.policy.write_text(FILE_TARGET.format(path=image))
+    assert shell("run", shell.trial_file(**read_of("image", size_bytes=256 << 20))) != 0
+    assert f"Less than 1 % of {image} is unwritten" in shell.out
+
+
 def test_it_refuses_reads_of_an_own_file_that_an_unprefilled_trial_left_with_holes(shell: Shell) -> None:
     written = {"prefill": False, "pattern": "randwrite", "runtime_s": None, "amount_bytes": 8192}
     assert shell("run", shell.trial_file(**read_of("scratch", **written))) == 0, shell.out
