@@ -100,6 +100,7 @@ def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]
     page.goto(ADDRESS)
     reset = page.get_by_role("button", name="Reset zoom")
     page.wait_for_load_state("networkidle")
+    page.locator("#compare-chart").scroll_into_view_if_needed()
     box = page.locator("#compare-chart").bounding_box()  # once everything above it has its place
     assert box is not None
     page.mouse.move(box["x"] + 100, box["y"] + 60)
