@@ -48,6 +48,14 @@ def await_true(condition: Callable[[], object], *, limit_s: float, what: str) ->
     assert await_condition(lambda: bool(condition()), limit_s=limit_s), f"{what}: not within {limit_s:.0f} s"
 
 
+def _is_socket(descriptor: Path) -> bool:
+    """False for one that was closed meanwhile."""
+    try:
+        return str(descriptor.readlink()).startswith("socket:")
+    except FileNotFoundError:
+        return False
+
+
 class Process:
     """One child with its log."""
 
@@ -124,7 +132,7 @@ class Web:
         assert self._process
         pid = self._process.child.pid
         (served_by,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return sum(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{served_by}/fd").iterdir())
+        return sum(_is_socket(each) for each in Path(f"/proc/{served_by}/fd").iterdir())
 
     def stop(self) -> None:
         if self._process and not self._process.ended():
