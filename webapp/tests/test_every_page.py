@@ -17,6 +17,7 @@ from webapp.tests.visits import (
     out_of_reach,
     script_bytes,
     sideways,
+    until,
     visit,
 )
 
@@ -102,7 +103,7 @@ def test_it_would_see_what_the_policy_stops(chromium: Browser, live_server: Live
     page = page_in(chromium, live_server.url, "runs")
     page.goto("/runs/")
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">x</p><img src=x onerror=y>')")
-    page.wait_for_function("window.stopped.length >= 2")
+    until(page, "window.stopped.length >= 2")
     stopped = " ".join(page.evaluate("window.stopped"))
     assert "style-src-attr" in stopped
     assert "script-src-attr" in stopped

@@ -1,6 +1,7 @@
 """Every page in a real browser: what axe finds, what the content security policy stops, how much script it loads."""
 
 import gzip
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -186,3 +187,15 @@ def sideways(page: Page) -> int:
     """By how many pixels the page is wider than the window."""
     width: int = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     return width
+
+
+def until(page: Page, condition: str, *, limit_s: float = 20) -> None:
+    """Wait until the JavaScript expression is true. AssertionError after `limit_s`.
+
+    Playwright's own wait_for_function evaluates the expression again from inside the page, which the content security
+    policy stops.
+    """
+    deadline = time.monotonic() + limit_s
+    while not page.evaluate(condition):
+        assert time.monotonic() < deadline, f"not true within {limit_s} s: {condition}"
+        page.wait_for_timeout(50)

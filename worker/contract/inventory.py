@@ -175,6 +175,7 @@ class DriveHealth(Message, frozen=True, kw_only=True):
 
 
 QUARANTINED = "Quarantined: "  # start of `PolicyTarget.problem` while a program on the drive cannot be killed
+MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs", "hugetlbfs")
 MAX_WARNINGS = 20
 
 

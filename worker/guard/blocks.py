@@ -239,21 +239,13 @@ def _refuse_shared_file(name: str, now: usage.Usage) -> None:
     file = sysfs.backing_file(name)
     if not file:
         return
-    own = _identity(file)
+    own = openers.identity_at(file)
     for other in sysfs.names():
         other_file = sysfs.backing_file(other)
-        if other_file and sysfs.whole(other) != sysfs.whole(name) and _identity(other_file) == own:
+        if other_file and sysfs.whole(other) != sysfs.whole(name) and openers.identity_at(other_file) == own:
             raise GuardRefused("guard_held", f"the file {file} of {name} is also used by {other}: detach one of them.")
-    if own in [_identity(swap) for swap in now.swap_files]:
+    if own in [openers.identity_at(swap) for swap in now.swap_files]:
         raise GuardRefused("guard_held", f"the file {file} of {name} is used as swap. Run swapoff first.")
-
-
-def _identity(file: str) -> tuple[int, int] | None:
-    try:
-        facts = Path(file).stat()
-    except OSError:
-        return None
-    return facts.st_dev, facts.st_ino
 
 
 def _check_loop_file(name: str, fd: int) -> None:

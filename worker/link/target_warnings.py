@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from worker.contract.inventory import MEMORY_FILE_SYSTEMS
 from worker.contract.workload import TargetKind
 from worker.drives.records import Drives
 from worker.inventory import sysfs
@@ -12,7 +13,6 @@ from worker.inventory.usage import mount_of
 from worker.policy import PolicyEntry
 from worker.text_limits import MAX_TEXT
 
-_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")
 
 
@@ -43,7 +43,7 @@ def _files(entry: PolicyEntry) -> Iterator[str]:
 
 
 def _file_system(path: str, kind: str) -> Iterator[str]:
-    if kind in _MEMORY:
+    if kind in MEMORY_FILE_SYSTEMS:
         yield f"{path} is on {kind}, which is memory and not a drive."
     elif kind in _NETWORK:
         yield f"{path} is on {kind}, a network file system: results include the network and the caches of its server."
@@ -82,7 +82,7 @@ def _unwritten_loops(name: str) -> Iterator[str]:
 def _loop_file(name: str, file: str) -> Iterator[str]:
     with _opened(file) as fd:
         mount = mount_of(fd)
-        if mount is not None and mount.kind in _MEMORY:
+        if mount is not None and mount.kind in MEMORY_FILE_SYSTEMS:
             yield f"{name} is a loop device; its file {file} is on {mount.kind}, which is memory and not a drive."
         start, end = sysfs.backing_range(name)
         for words in _unwritten(file, fd, start, end):

@@ -14,6 +14,7 @@ from worker.cli import main
 from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.orders import CloseRunOrder, SettingRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
+from worker.guard.tests import rig
 from worker.recipes.fio import workload_of
 from worker.tests.service import Bench, until
 from worker.tests.test_service import of
@@ -37,10 +38,8 @@ settings = ["read_ahead_kb"]
 def device(tmp_path: Path) -> Iterator[Path]:
     image = tmp_path / "image"
     image.write_bytes(b"\xa5" * (16 << 20))
-    found = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True)
-    device = Path(found.stdout.strip())
-    yield device
-    subprocess.run(["losetup", "--detach", device], check=True)
+    with rig.loop(image) as path:
+        yield Path(path)
 
 
 @pytest.fixture

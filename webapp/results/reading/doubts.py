@@ -3,10 +3,10 @@
 from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
 from webapp.results.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
+from worker.contract.inventory import MEMORY_FILE_SYSTEMS
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
-MEMORY = ("tmpfs", "ramfs", "hugetlbfs")  # file systems, in the fact `file_system`
 PURGED = "purged"  # worker.drives.state.DriveState
 
 
@@ -37,7 +37,7 @@ def short_doubts(result: ResultRow) -> list[str]:
 
 def _no_drive(result: ResultRow) -> list[str]:
     file_system, device = result.facts.get("file_system", ""), result.facts.get("device.kind", "")
-    what = file_system if file_system in MEMORY else "zram" if device == "zram" else ""
+    what = file_system if file_system in MEMORY_FILE_SYSTEMS else "zram" if device == "zram" else ""
     return [f"measured on {what}, which is memory and not a drive"] if what else []
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from webapp.runs.models import Run
 from webapp.screens.tests.test_compare import with_histograms
 from webapp.tests.factories.results import finish_run
+from webapp.tests.visits import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
@@ -189,7 +190,7 @@ def test_it_draws_distributions_and_time_lines(
     expect(page.locator(canvas)).to_be_visible()
     expect(page.locator("#compare-key button")).to_have_count(2)
     page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_function("document.documentElement.scrollWidth <= 390")  # charts follow a little later
+    until(page, "document.documentElement.scrollWidth <= 390")  # charts follow a little later
     if view == "timeline":
         page.get_by_text("Table of values").click()
         expect(page.locator("#time-table tbody tr")).to_have_count(3)

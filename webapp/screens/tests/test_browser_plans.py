@@ -15,6 +15,7 @@ from webapp.tests.browser import PATIENCE_MS
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.people import PASSWORD
 from webapp.tests.factories.plans import FIRST_LOOK, first_look
+from webapp.tests.visits import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -97,7 +98,7 @@ def test_a_stale_answer_never_overwrites_a_newer_one(page: Page, target: Target)
     page.route("**/plans/preview/", hold_first)
     field = levels(page, "Queue depth")
     field.fill("1")
-    page.wait_for_function("() => document.getElementById('plan-preview').hasAttribute('aria-busy')")
+    until(page, "document.getElementById('plan-preview').hasAttribute('aria-busy')")
     field.fill("1, 2, 4, 8")
     expect(page.locator("#cost-trials")).to_have_text("24")
     held[0].fulfill(json={"problems": [], "warnings": [], "html": "<p>stale</p>", "said": "stale"})

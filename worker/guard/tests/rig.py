@@ -1,10 +1,12 @@
 """Real loop devices and policies for the tests of guard, policy and settings."""
 
+import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ from worker.policy import Policy
 from worker.settings import SETTING_NAMES
 
 MIB = 1024 * 1024
+FIRST_NUMBER, PROCESSES, LOOPS_PER_PROCESS = 1000, 10_000, 64  # loop devices have 2^20 numbers
+LOOP_CTL_REMOVE = 0x4C81  # linux/loop.h
+_loops = count()
 needs_root = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")]
 
 
@@ -33,12 +38,20 @@ def sparse(path: Path, size: int = 64 * MIB) -> Path:
 
 @contextmanager
 def loop(file: Path, *options: str) -> Iterator[str]:
-    """A loop device on `file`: its /dev path. Gone again at the end."""
-    device = run("losetup", "--find", "--show", *options, str(file))
+    """A loop device on `file`: its /dev path. Gone again at the end.
+
+    Its number is not one that `losetup --find` gives: a test may detach it and attach another file, and no test in
+    another process takes the name meanwhile.
+    """
+    number = FIRST_NUMBER + os.getpid() % PROCESSES * LOOPS_PER_PROCESS + next(_loops) % LOOPS_PER_PROCESS
+    device = f"/dev/loop{number}"
+    run("losetup", *options, device, str(file))
     try:
         yield device
     finally:
         subprocess.run(["losetup", "--detach", device], check=False, capture_output=True, timeout=30)
+        with suppress(OSError), Path("/dev/loop-control").open("rb") as control:  # busy: something still has it open
+            fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
 
 
 @contextmanager

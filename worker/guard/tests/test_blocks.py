@@ -1,6 +1,5 @@
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,22 +12,6 @@ from worker.link.targets import report_targets
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return rig.sparse(tmp_path / "disk.img")
-
-
-@pytest.fixture
-def device(file: Path) -> Iterator[str]:
-    with rig.loop(file) as path:
-        yield path
-
-
-@pytest.fixture
-def allowed(tmp_path: Path, file: Path, device: str) -> Policy:
-    return rig.load(tmp_path, rig.block(device, file, destroy=True))
 
 
 def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] | None = None) -> guard.GuardRefused:

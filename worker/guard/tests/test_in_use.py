@@ -6,7 +6,6 @@ Trees of sysfs, /proc and configfs are built after those of real hosts where thi
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -24,22 +23,6 @@ from worker.policy import Policy
 from worker.policy.model import MEMBER_FORMATS
 
 WWID = "naa.6000d31003d5d4000000000000000012"
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return rig.sparse(tmp_path / "disk.img")
-
-
-@pytest.fixture
-def device(file: Path) -> Iterator[str]:
-    with rig.loop(file) as path:
-        yield path
-
-
-@pytest.fixture
-def allowed(tmp_path: Path, file: Path, device: str) -> Policy:
-    return rig.load(tmp_path, rig.block(device, file, destroy=True))
 
 
 @pytest.fixture

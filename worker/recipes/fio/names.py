@@ -47,11 +47,3 @@ def size_text(size_bytes: int) -> str:
         if size_bytes % unit_bytes == 0 and size_bytes:
             return f"{size_bytes // unit_bytes}{letter}"
     return str(size_bytes)
-
-
-def size_words(size_bytes: int) -> str:
-    """`4 KiB`, `1048572 KiB`: never rounded, in a form that plans accept as a level."""
-    for unit_bytes, letter in UNITS:
-        if size_bytes % unit_bytes == 0 and size_bytes:
-            return f"{size_bytes // unit_bytes} {letter.upper()}iB"
-    return f"{size_bytes} B"

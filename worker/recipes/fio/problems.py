@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from worker.contract.workload import CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
-from worker.recipes.fio.names import size_words
+from worker.recipes.sizes import size_words
 
 MAX_JOBS = 1024
 

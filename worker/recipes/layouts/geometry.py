@@ -13,6 +13,7 @@ import msgspec
 
 from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
+from worker.recipes.sizes import size_words
 
 PARTITION_START_BYTES = MIB  # start of sfdisk's first partition
 LVM_DATA_START_BYTES = MIB  # lvm.conf(5), default_data_alignment = 1 MiB: default start of data
@@ -178,7 +179,9 @@ def _file_system(layout: Layout) -> Iterator[Alignment]:
         elif layout.told_geometry:
             yield _held(name, width, 0, width, "data stripe width")
         else:
-            words = f"mkfs gets no stripe width although the data stripe is {size(width)}: files may cross stripes."
+            words = (
+                f"mkfs gets no stripe width although the data stripe is {size_words(width)}: files may cross stripes."
+            )
             yield Alignment(name, Verdict.MISALIGNED, None, 0, width, words)
     elif kind is FileSystem.F2FS:
         yield _held(name, F2FS_SEGMENT_BYTES, 0, width, "data stripe width")
@@ -194,8 +197,8 @@ def _held(layer: str, unit: int | None, start: int, width: int | None, below: st
     wrong = [words for words in (_start_words(start, width, below), _unit_words(unit, width, below)) if words]
     if wrong:
         return Alignment(layer, Verdict.MISALIGNED, unit, start, width, " ".join(wrong))
-    pieces = [f"starts at {size(start)}"] if start else []
-    pieces += [f"its unit of {size(unit)}"] if unit else []
+    pieces = [f"starts at {size_words(start)}"] if start else []
+    pieces += [f"its unit of {size_words(unit)}"] if unit else []
     words = " and ".join(pieces) or "starts at 0"
     fits = "are whole multiples" if len(pieces) > 1 else "is a whole multiple"
     return Alignment(
@@ -204,16 +207,16 @@ def _held(layer: str, unit: int | None, start: int, width: int | None, below: st
 
 
 def _start_words(start: int, width: int, below: str) -> str:
-    return f"Its start, {size(start)}, is not a multiple of the {below}, {size(width)}." if start % width else ""
+    return (
+        f"Its start, {size_words(start)}, is not a multiple of the {below}, {size_words(width)}."
+        if start % width
+        else ""
+    )
 
 
 def _unit_words(unit: int | None, width: int, below: str) -> str:
-    return f"Its unit, {size(unit)}, is not a multiple of the {below}, {size(width)}." if unit and unit % width else ""
-
-
-def size(size_bytes: int) -> str:
-    """`192 KiB`: in the largest binary unit that gives a whole number."""
-    for unit, name in ((2**30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
-        if size_bytes and size_bytes % unit == 0:
-            return f"{size_bytes // unit} {name}"
-    return f"{size_bytes} B"
+    return (
+        f"Its unit, {size_words(unit)}, is not a multiple of the {below}, {size_words(width)}."
+        if unit and unit % width
+        else ""
+    )

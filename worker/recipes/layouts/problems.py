@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
-from worker.recipes.layouts.geometry import lvm_alignment_bytes, size
+from worker.recipes.layouts.geometry import lvm_alignment_bytes
+from worker.recipes.sizes import size_words
 
 MIN_DRIVES = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID10: 4}
 MIN_ARRAYS_BTRFS = {
@@ -86,9 +87,10 @@ def _virtual_drive(layout: Layout) -> Iterator[str]:
     elif drives < MIN_DRIVES[raid] or (raid is Raid.RAID1 and drives != 2):
         yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{MIN_DRIVES[raid]} drives, not {drives}"
     if layout.chunk_bytes is None or not MIN_STRIP <= layout.chunk_bytes <= MAX_STRIP:
-        yield f"a virtual drive needs a strip from {size(MIN_STRIP)} to {size(MAX_STRIP)}, such as `strip 64k`"
+        limits = f"from {size_words(MIN_STRIP)} to {size_words(MAX_STRIP)}"
+        yield f"a virtual drive needs a strip {limits}, such as `strip 64k`"
     elif layout.chunk_bytes & (layout.chunk_bytes - 1):
-        yield f"a strip of {size(layout.chunk_bytes)} is not a power of two, as controllers require"
+        yield f"a strip of {size_words(layout.chunk_bytes)} is not a power of two, as controllers require"
     if layout.share_percent < 100:
         yield "slots of a controller do not support a share: remove it"
     for group in _EITHER:
@@ -104,7 +106,7 @@ def _chunk(layout: Layout) -> Iterator[str]:
     if layout.raid not in CHUNKED and layout.chunk_bytes is not None:
         yield f"{layout.raid} has no chunk: remove it"
     if layout.chunk_bytes and layout.raid is not Raid.RAID0 and layout.chunk_bytes & (layout.chunk_bytes - 1):
-        yield f"a chunk of {size(layout.chunk_bytes)} is not a power of two, as {layout.raid} requires"
+        yield f"a chunk of {size_words(layout.chunk_bytes)} is not a power of two, as {layout.raid} requires"
 
 
 def _stripe(layout: Layout) -> Iterator[str]:
@@ -124,9 +126,10 @@ def _lvm(layout: Layout) -> Iterator[str]:
     if layout.stripe is not Stripe.LVM or layout.stripe_bytes is None:
         return
     if layout.stripe_bytes & (layout.stripe_bytes - 1):
-        yield f"LVM's stripe must be a power of two, not {size(layout.stripe_bytes)}"
+        yield f"LVM's stripe must be a power of two, not {size_words(layout.stripe_bytes)}"
     if layout.stripe_bytes > layout.extent_bytes:
-        yield f"LVM's stripe of {size(layout.stripe_bytes)} is larger than its extent of {size(layout.extent_bytes)}"
+        stripe, extent = size_words(layout.stripe_bytes), size_words(layout.extent_bytes)
+        yield f"LVM's stripe of {stripe} is larger than its extent of {extent}"
     if layout.extent_bytes % 512 or lvm_alignment_bytes(layout) % 512:
         yield "LVM needs multiples of 512 bytes"
 
