@@ -1,0 +1,163 @@
+"""Entries of one group of fio's jobs as one measurement for each direction.
+
+As in fio's group_reporting (stat.c, sum_thread_stats and sum_stat): counts are summed, the runtime is the longest, the
+rates are counts per longest runtime, means are weighted with the numbers of I/Os, and histograms are added.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats.fio_json.document import Document, Flow, Job
+from webapp.imports.formats.fio_json.latency import has_mean, latency, printed
+from webapp.imports.formats.fio_json.options import factors
+from webapp.imports.measurement import Latency, Measurement
+from webapp.imports.values import KIB
+from webapp.plans.values import Value
+from worker.contract.items import Direction
+
+_DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
+_MIXED = (None,)  # unified_rw_reporting=1: reads and writes together
+_ALL_CLIENTS = "All clients"  # fio's own sum of the clients
+
+
+def measurements(document: Document) -> list[Measurement]:
+    """Raises ImportRefused if no job did I/O."""
+    found = [
+        _measured(document, group, direction)
+        for group in _groups(document)
+        for direction in (_active(group, _DIRECTIONS) or _active(group, _MIXED))
+    ]
+    if not found:
+        raise ImportRefused("No job of this result has done any I/O.")
+    return found
+
+
+def _active(group: Sequence[Job], directions: Sequence[Direction | None]) -> list[Direction | None]:
+    return [direction for direction in directions if any(_flow(job, direction).active for job in group)]
+
+
+def _groups(document: Document) -> list[list[Job]]:
+    """Jobs of one section: same group, same name, same options; those of several clients together."""
+    groups: dict[object, list[Job]] = {}
+    clients = [job for job in document.client_stats if job.jobname != _ALL_CLIENTS] or document.client_stats
+    for job in (*document.jobs, *clients):
+        key = (job.groupid, job.jobname, frozenset(job.options.items()))
+        groups.setdefault(key, []).append(job)
+    return list(groups.values())
+
+
+def _flow(job: Job, direction: Direction | None) -> Flow:
+    flow: Flow = getattr(job, direction.value if direction else "mixed")
+    return flow
+
+
+def _measured(document: Document, group: Sequence[Job], direction: Direction | None) -> Measurement:
+    flows = [flow for job in group if (flow := _flow(job, direction)).active]
+    found, other = factors(document.global_options | group[0].options)
+    if clients := sorted({job.hostname for job in group if job.hostname}):
+        other["clients"] = ", ".join(clients)[:500]
+    combined, notes = latency(flows)
+    if problem := _wrong_latency(document.version, found):
+        combined, notes = Latency(), (problem,)
+    return Measurement(
+        tool="fio",
+        tool_version=document.version.removeprefix("fio-"),
+        name=group[0].jobname[:200],
+        direction=direction,
+        factors=found,
+        other=other,
+        **_rates(flows),  # type: ignore[arg-type]
+        latency=combined,
+        metrics=_metrics(group, flows),
+        measured_at=_time(document),
+        notes=(*_objects(document), *_errors(group), *notes),
+    )
+
+
+def _rates(flows: Sequence[Flow]) -> dict[str, float | int | None]:
+    runtime = max(flow.runtime for flow in flows)
+    ios = None if any(flow.total_ios is None for flow in flows) else sum(flow.total_ios or 0 for flow in flows)
+    moved = sum(_bytes(flow) for flow in flows)
+    first = flows[0]
+    if len(flows) == 1:
+        iops, rate = first.iops, _bytes_per_s(first)
+    elif ios is not None and runtime and all(_exact(flow) for flow in flows):
+        iops, rate = ios * 1000 / runtime, moved * 1000 / runtime
+    else:  # fio 2.x prints bytes in whole KiB, and its first versions no count
+        iops = None if any(flow.iops is None for flow in flows) else sum(flow.iops or 0 for flow in flows)
+        rate = sum(_bytes_per_s(flow) or 0 for flow in flows)
+    if iops is None:
+        raise ImportRefused("A job has no number for `iops`.")
+    return {"iops": iops, "bytes_per_s": rate, "ios": ios, "bytes": moved, "runtime_ms": runtime}
+
+
+def _bytes(flow: Flow) -> int:
+    return flow.io_bytes if _exact(flow) else flow.io_bytes * KIB
+
+
+def _exact(flow: Flow) -> bool:
+    """Whether `io_bytes` is in bytes: fio 3.x, which has fields beside it for KiB and, from 3.2 on, bytes/s."""
+    return flow.bw_bytes is not None or flow.io_kbytes is not None
+
+
+def _bytes_per_s(flow: Flow) -> float | None:
+    if flow.bw_bytes is not None:
+        return float(flow.bw_bytes)
+    if _exact(flow) and flow.runtime:
+        return flow.io_bytes * 1000 / flow.runtime
+    return None if flow.bw is None else flow.bw * KIB
+
+
+def _metrics(group: Sequence[Job], flows: Sequence[Flow]) -> dict[str, float]:
+    found = {}
+    for name in ("usr_cpu", "sys_cpu"):
+        shares = [(getattr(job, name), _processes(job)) for job in group]
+        if all(share is not None for share, _ in shares):
+            found[f"{name}_percent"] = sum(share * processes for share, processes in shares)
+    for kind in ("slat", "clat", "lat"):
+        parts = [(part, unit, flow) for flow in flows for part, unit in (printed(flow, kind),) if has_mean(part)]
+        if parts:
+            weighted = sum((part.mean or 0) * unit * (flow.total_ios or 1) for part, unit, flow in parts if part)
+            found[f"{kind}_mean_ns"] = weighted / sum(flow.total_ios or 1 for _, _, flow in parts)
+    return found
+
+
+def _processes(job: Job) -> float:
+    """Average number of running processes: fio's CPU shares are of the sum of their runtimes."""
+    longest = max(flow.runtime for flow in (job.read, job.write, job.trim, job.mixed))
+    if job.job_runtime and longest:
+        return job.job_runtime / longest
+    jobs = job.options.get("numjobs", "1")
+    grouped = job.options.get("group_reporting") in ("", "1")
+    return float(jobs) if grouped and jobs.isdecimal() and len(jobs) < 6 else 1.0
+
+
+def _time(document: Document) -> datetime | None:
+    """When fio printed the result, which is the end of the test."""
+    seconds = document.timestamp_ms / 1000 if document.timestamp_ms else document.timestamp
+    if not seconds or not 0 < seconds < 2**33:
+        return None
+    return datetime.fromtimestamp(seconds, tz=UTC)
+
+
+def _wrong_latency(version: str, found: Mapping[str, Value]) -> str:
+    """Why the latency of this version is wrong, or "" (axboe/fio issue 1484 and pull request 1594)."""
+    if found.get("ioengine") != "io_uring" or not found.get("sqthread_poll"):
+        return ""
+    needed = (3, 34) if found.get("iodepth") == 1 else (3, 36)
+    match = re.search(r"(\d{1,4})\.(\d{1,4})", version)
+    if match and (int(match[1]), int(match[2])) >= needed:
+        return ""
+    return f"fio before {needed[0]}.{needed[1]} reports wrong latencies with sqthread_poll, so they are left out."
+
+
+def _objects(document: Document) -> tuple[str, ...]:
+    if document.objects == 1:
+        return ()
+    return (f"The file has {document.objects} JSON objects, as with --status-interval: the last one counts.",)
+
+
+def _errors(group: Sequence[Job]) -> tuple[str, ...]:
+    return tuple(f"fio reports error {code} in this job." for code in sorted({job.error for job in group if job.error}))

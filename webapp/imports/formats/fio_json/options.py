@@ -1,0 +1,76 @@
+"""fio's job options as factors: those that the plans know, the others as text."""
+
+from collections.abc import Mapping
+
+from webapp.imports.values import sorted_factors
+from webapp.plans.values import Value
+from worker.recipes.fio.options import ALLOWED, Meaning
+
+# What fio uses where an option is not given (HOWTO). The default of `ioengine` changed between versions.
+_DEFAULTS: Mapping[str, Value] = {
+    "pattern": "read",
+    "block_size": 4096,
+    "iodepth": 1,
+    "numjobs": 1,
+    "direct": False,
+}
+# Options that say where fio writes and how it prints: they do not affect the measurement.
+_SILENT = {"group_reporting", "name", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"} | {
+    "log_avg_msec",
+    "log_hist_msec",
+    "per_job_logs",
+    "stonewall",
+    "output-format",
+    "output",
+}
+
+
+_MAX_NAME, _MAX_TEXT = 100, 500  # `filename` may list hundreds of files
+
+
+def factors(options: Mapping[str, str]) -> tuple[dict[str, Value], dict[str, str]]:
+    """The factors of a job, and the options without a factor. Without any option fio says nothing, so neither do we."""
+    if not options:
+        return {}, {}
+    stated: dict[str, Value] = {}
+    other: dict[str, str] = {}
+    for name, text in options.items():
+        try:
+            stated |= ALLOWED[name].read(text)
+        except (KeyError, ValueError):  # no factor, or a value without one: ranges, percentages, other engines
+            other[name] = text
+            continue
+        if ALLOWED[name].meaning is Meaning.IGNORED and name not in _SILENT:
+            other[name] = text
+    _whole_job(stated)
+    stated = {name: value for name, value in _DEFAULTS.items() if not _given(name, stated, other)} | stated
+    found, refused = sorted_factors(stated)
+    kept = {name[:_MAX_NAME]: text[:_MAX_TEXT] for name, text in other.items() if name not in _SILENT}
+    return found, kept | refused
+
+
+def _whole_job(stated: dict[str, Value]) -> None:
+    """fio's size is the total of a job's files and its io_size is per job; ours are per file and in all."""
+    jobs, files = int(stated.get("numjobs") or 1), int(stated.get("files") or 1)
+    if isinstance(stated.get("size"), int) and files:
+        stated["size"] = int(stated["size"] or 0) // files
+    if isinstance(stated.get("amount"), int):
+        stated["amount"] = int(stated["amount"] or 0) * jobs
+    if "block_split" in stated:
+        stated.pop("block_size", None)
+
+
+_OPTIONS_OF = {
+    "pattern": ("rw", "readwrite"),
+    "block_size": ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
+    "iodepth": ("iodepth",),
+    "numjobs": ("numjobs",),
+    "direct": ("direct", "buffered"),
+}
+
+
+def _given(name: str, stated: Mapping[str, Value], other: Mapping[str, str]) -> bool:
+    """Whether an option sets the factor, even to a value that no factor has."""
+    if name == "block_size" and "block_split" in stated:
+        return True
+    return any(option in other for option in _OPTIONS_OF[name])

@@ -1,0 +1,177 @@
+"""The time series of a trial from the logs of its jobs.
+
+fio writes a file for each job. Rates (bw, iops) are summed over the jobs. Latencies are averaged over the jobs,
+weighted with each job's IOPS where there are logs of IOPS. Jobs do not log at the same moments, so each row counts as
+constant over its interval, and the rows are averaged over a common grid of intervals. This keeps the totals.
+Units: bw is KiB/s; latencies are ns in fio 3.x and µs in 2.x.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats.fio_log.names import Kind
+from webapp.imports.formats.fio_log.rows import DIRECTIONS, Rows, read
+from webapp.imports.measurement import Point
+from webapp.imports.values import KIB
+from worker.contract.items import Direction
+
+Floats = NDArray[np.float64]
+SINGLE_IOS_MS = 1000  # grid of logs without log_avg_msec
+MAX_POINTS = 1_000_000
+_LATENCIES = (Kind.LATENCY, Kind.COMPLETION)
+
+
+class Log(msgspec.Struct, frozen=True):
+    kind: Kind
+    job: int
+    text: str
+
+
+class _Job:
+    """The rows of one job, by kind. fio repeats bandwidth, IOPS and latency in files of their own."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Kind, Rows] = {}
+
+
+def series(logs: Iterable[Log], *, latency_unit_ns: float = 1) -> dict[Direction, tuple[Point, ...]]:
+    """Points by direction; `latency_unit_ns` is 1000 for fio 2.x. Raises ImportRefused."""
+    jobs: dict[tuple[int, int], _Job] = {}
+    seen: dict[tuple[int, Kind], int] = {}
+    for log in logs:
+        if log.kind in (Kind.SUBMISSION, Kind.HISTOGRAM):
+            continue
+        same = seen[log.job, log.kind] = seen.get((log.job, log.kind), 0) + 1  # of several clients
+        jobs.setdefault((same, log.job), _Job()).rows[log.kind] = read(log.text)
+    if not jobs:
+        return {}
+    found = {name: _points(list(jobs.values()), code, latency_unit_ns) for code, name in enumerate(DIRECTIONS)}
+    return {direction: points for direction, points in found.items() if points}
+
+
+def _points(jobs: list[_Job], code: int, latency_unit_ns: float) -> tuple[Point, ...]:
+    of_direction = [
+        {kind: part for kind, rows in job.rows.items() if (part := rows.of(code)).times.size} for job in jobs
+    ]
+    all_rows = [rows for job in of_direction for rows in job.values()]
+    if not all_rows:
+        return ()
+    length = _interval(all_rows)
+    edges = _edges(max(int(rows.times.max()) for rows in all_rows), length)
+    iops = [_rate(job.get(Kind.IOPS), edges, length, per_io=None) for job in of_direction]
+    moved = [_rate(job.get(Kind.BANDWIDTH), edges, length, per_io="block") for job in of_direction]
+    latencies = [_latency(job, edges, length) for job in of_direction]
+    return _assemble(edges, _total(iops), _total(moved), _weighted(latencies, iops), latency_unit_ns)
+
+
+def _edges(end: int, length: int) -> Floats:
+    """The ends of the intervals in ms, from 0. The last one ends with the logs: it has 0.5 to 1.5 times the length."""
+    count = max(1, round(end / length))
+    if count > MAX_POINTS:
+        raise ImportRefused(f"The logs have {count:,} intervals of {length} ms, more than {MAX_POINTS:,}.")
+    return np.concatenate((np.arange(count, dtype=np.float64) * length, [max(1.0, end)]))
+
+
+def _interval(all_rows: list[Rows]) -> int:
+    """The usual distance between rows, in ms."""
+    steps = [np.diff(rows.times) for rows in all_rows if rows.averaged and rows.times.size > 1]
+    steps = [step[step > 0] for step in steps]
+    together = np.concatenate(steps) if steps else np.empty(0)
+    if together.size:
+        return max(1, round(float(np.median(together))))
+    return SINGLE_IOS_MS if not all_rows[0].averaged else max(1, int(all_rows[0].times.max()))
+
+
+def _rate(rows: Rows | None, edges: Floats, length: int, *, per_io: str | None) -> Floats | None:
+    """The mean value of each interval, 0 without rows. Of single I/Os their number, or KiB, per second."""
+    if rows is None:
+        return None
+    if rows.averaged:
+        return _integrated(rows, edges, length)[1] / np.diff(edges)
+    sums = _sums(rows, edges, rows.blocks / KIB if per_io else np.ones(rows.times.size))
+    return sums * 1000 / np.diff(edges)
+
+
+def _sums(rows: Rows, edges: Floats, weights: Floats) -> Floats:
+    """The sum of the rows of each interval."""
+    count = edges.size - 1
+    place = np.clip(np.searchsorted(edges, rows.times, side="left") - 1, 0, count - 1)
+    return np.bincount(place, weights=weights, minlength=count).astype(np.float64)
+
+
+def _integrated(rows: Rows, edges: Floats, length: int) -> tuple[Floats, Floats]:
+    """Milliseconds that rows cover in each interval, and the values times milliseconds."""
+    order = np.argsort(rows.times, kind="stable")
+    ends = rows.times[order].astype(np.float64)
+    widths = np.minimum(np.diff(ends, prepend=0.0), 1.5 * length)  # a longer distance is a pause without I/O
+    values = rows.values[order].astype(np.float64)
+    knots = np.column_stack((ends - widths, ends)).ravel()
+    results = []
+    for heights in (np.ones_like(values), values):
+        areas = np.cumsum(heights * widths)
+        areas_at_knots = np.column_stack((areas - heights * widths, areas)).ravel()
+        results.append(np.diff(np.interp(edges, knots, areas_at_knots)))
+    return results[0], results[1]
+
+
+def _latency(job: Mapping[Kind, Rows], edges: Floats, length: int) -> Floats | None:
+    """The mean latency of each interval, NaN in intervals without rows. Total latency, otherwise completion latency."""
+    rows = next((job[kind] for kind in _LATENCIES if kind in job), None)
+    if rows is None:
+        return None
+    if rows.averaged:
+        covered, total = _integrated(rows, edges, length)
+    else:
+        covered = _sums(rows, edges, np.ones(rows.times.size))
+        total = _sums(rows, edges, rows.values.astype(np.float64))
+    return _divided(total, covered)
+
+
+def _total(parts: list[Floats | None]) -> Floats | None:
+    """The sum over the jobs; None if no job has this log."""
+    known = [part for part in parts if part is not None]
+    return np.sum(known, axis=0) if known else None
+
+
+def _weighted(latencies: list[Floats | None], iops: list[Floats | None]) -> Floats | None:
+    known = [(one, rate) for one, rate in zip(latencies, iops, strict=True) if one is not None]
+    if not known:
+        return None
+    values = np.array([one for one, _ in known])
+    equal = any(rate is None for _, rate in known)
+    weights = np.ones_like(values) if equal else np.array([rate for _, rate in known])
+    weights = np.where(np.isnan(values), 0.0, weights)
+    total = weights.sum(axis=0)
+    sums = (np.nan_to_num(values) * weights).sum(axis=0)
+    return _divided(sums, total)
+
+
+def _divided(values: Floats, weights: Floats) -> Floats:
+    """NaN without weight."""
+    means = np.full(values.size, np.nan)
+    np.divide(values, weights, out=means, where=weights > 0)
+    return means
+
+
+def _assemble(
+    edges: Floats, iops: Floats | None, moved: Floats | None, latency: Floats | None, unit_ns: float
+) -> tuple[Point, ...]:
+    ends, lengths = edges[1:], np.diff(edges)
+    columns = [
+        [None] * ends.size if part is None else (part * scale).tolist()
+        for part, scale in ((iops, 1), (moved, KIB), (latency, unit_ns))
+    ]
+    return tuple(
+        Point(
+            offset_ms=round(end),
+            length_ms=round(length),
+            iops=rate,
+            bytes_per_s=bytes_per_s,
+            latency_mean_ns=None if mean is None or mean != mean else mean,
+        )
+        for end, length, rate, bytes_per_s, mean in zip(ends.tolist(), lengths.tolist(), *columns, strict=True)
+    )

@@ -1,0 +1,124 @@
+"""Any CSV with a head: a mapping says what each column is.
+
+A field is the name of a factor ("block_size"), "direction", "name", or a result with its unit: see RESULTS. Columns
+with a field's name need no mapping. Values of factors are read as in a plan (`4k`, `randread`, `on`).
+"""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from webapp.imports.csv_rows import Row, fields, rows
+from webapp.imports.errors import ImportRefused
+from webapp.imports.measurement import Latency, Measurement, with_repeats
+from webapp.imports.values import KIB, MEGABYTE, MIB, MS, SECOND, US, lines, number
+from webapp.plans.factors import FACTORS
+from webapp.plans.values import Value, ValueRefused
+from worker.contract.items import Direction
+from worker.contract.workload import Pattern
+
+TOOL = "CSV"
+# field -> (part of a measurement, factor to the stored unit)
+RESULTS: Mapping[str, tuple[str, float]] = {
+    "iops": ("iops", 1),
+    "bytes_per_s": ("bytes_per_s", 1),
+    "kib_per_s": ("bytes_per_s", KIB),
+    "mib_per_s": ("bytes_per_s", MIB),
+    "mb_per_s": ("bytes_per_s", MEGABYTE),
+    **{
+        f"latency_{name}_{unit}": (f"{name}_ns", scale)
+        for name in ("min", "mean", "max", "stddev")
+        for unit, scale in (("ns", 1.0), ("us", US), ("ms", MS), ("s", SECOND))
+    },
+}
+_UNITS = {"ns": 1.0, "us": US, "ms": MS, "s": SECOND}
+_PERCENTILE = re.compile(r"latency_p(\d{1,2}(?:\.\d{1,6})?)_(ns|us|ms|s)")
+_DELIMITERS = (",", ";", "\t")
+
+
+def is_field(name: str) -> bool:
+    return name in RESULTS or name in FACTORS or name in ("direction", "name") or bool(_PERCENTILE.fullmatch(name))
+
+
+def sniff(head: str) -> bool:
+    """Whether the first line has columns named like fields, one of them a result: no mapping is needed."""
+    try:
+        names = _names(head.lstrip("\n").split("\n", 1)[0].strip())
+    except ImportRefused:
+        return False
+    return len(names) > 1 and any(name in RESULTS for name in names) and sum(map(is_field, names)) > 1
+
+
+def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measurement]:
+    """`mapping` is column -> field; other columns are kept as text. Raises ImportRefused."""
+    text_lines = [line for line in lines(text) if line.strip()]
+    if len(text_lines) < 2:
+        raise ImportRefused("The CSV needs a head and at least one row.")
+    delimiter = _delimiter(text_lines[0])
+    names = _names(text_lines[0])
+    known = {name: name for name in names if is_field(name)} | dict(mapping or {})
+    if wrong := [field for field in known.values() if not is_field(field)]:
+        raise ImportRefused(f"`{wrong[0][:60]}` is not a field. Fields are factors, direction, name and results.")
+    if missing := sorted(set(known) - set(names)):
+        raise ImportRefused(f"The CSV has no column `{missing[0][:60]}`.")
+    found = [_measured(row, known) for row in rows(names, text_lines[1:], delimiter)]
+    return with_repeats(found)
+
+
+def _delimiter(line: str) -> str:
+    return max(_DELIMITERS, key=line.count)
+
+
+def _names(line: str) -> list[str]:
+    return fields(line, _delimiter(line))
+
+
+def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
+    results: dict[str, float] = {}
+    latency: dict[str, float] = {}
+    percentiles: dict[float, float] = {}
+    factors: dict[str, Value] = {}
+    for column, field in known.items():
+        text = row[column]
+        if not text:
+            continue
+        if field in FACTORS:
+            factors[field] = _factor(field, text)
+        elif percentile := _PERCENTILE.fullmatch(field):
+            percentiles[float(percentile[1])] = number(text, column) * _UNITS[percentile[2]]
+        elif field in RESULTS:
+            part, scale = RESULTS[field]
+            (latency if part.endswith("_ns") else results)[part] = number(text, column) * scale
+    if not results and not latency:
+        raise ImportRefused("A row has no result: no IOPS, no bandwidth and no latency.")
+    texts = {field: row[column] for column, field in known.items() if field in ("direction", "name")}
+    return Measurement(
+        tool=TOOL,
+        name=texts.get("name", "")[:200],
+        direction=_direction(texts.get("direction", ""), factors),
+        factors=factors,
+        other={name[:200]: text[:500] for name, text in row.items() if name not in known and text},
+        **results,  # type: ignore[arg-type]
+        latency=msgspec.convert(latency | {"percentiles": percentiles}, Latency),
+    )
+
+
+def _factor(name: str, text: str) -> Value:
+    try:
+        return FACTORS[name].values.parse(text)
+    except ValueRefused as error:
+        raise ImportRefused(f"{FACTORS[name].label}: {error}.") from error
+
+
+def _direction(text: str, factors: Mapping[str, Value]) -> Direction | None:
+    """As stated, otherwise that of the pattern. A mixed pattern is reads and writes together."""
+    if text:
+        try:
+            return Direction(text.lower())
+        except ValueError as error:
+            raise ImportRefused(f"The direction `{text[:40]}` is not read, write or trim.") from error
+    if "pattern" not in factors:
+        raise ImportRefused("The CSV needs a column for the direction or the pattern.")
+    pattern = Pattern(str(factors["pattern"]))
+    return None if pattern.mixed else Direction.WRITE if pattern.writes else Direction.READ

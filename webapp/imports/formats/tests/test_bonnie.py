@@ -1,0 +1,45 @@
+import pytest
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats import bonnie
+from webapp.imports.formats.tests.examples import parsed, text
+from worker.contract.items import Direction
+
+GIB = 1024**3
+
+
+def test_csv_of_1_97() -> None:
+    found = {m.name: m for m in parsed("bonnie/1.97.csv")}
+    write, read = found["Sequential output, block"], found["Sequential input, block"]
+    assert (write.direction, write.bytes_per_s) == (Direction.WRITE, 1579117 * 1024)
+    assert (read.direction, read.bytes_per_s) == (Direction.READ, 3039371 * 1024)
+    assert write.factors == {"pattern": "write", "size": 512 * GIB}
+    assert write.other == {"concurrency": "4"}
+    assert write.metrics == {"cpu_percent": 93}
+    assert write.latency.max_ns == 1402e6
+    assert read.latency.max_ns == 203e6
+    seeks = found["Random seeks"]
+    assert (seeks.iops, seeks.bytes_per_s, seeks.latency.max_ns) == (8350.5, None, 3e9)
+
+
+@pytest.mark.parametrize("name", ["1.03.csv", "1.03.txt"])
+def test_1_03(name: str) -> None:
+    found = {m.name: m for m in parsed(f"bonnie/{name}")}
+    assert found["Sequential output, block"].bytes_per_s == 351223 * 1024
+    assert found["Sequential output, rewrite"].bytes_per_s == 146890 * 1024
+    assert found["Random seeks"].iops == 611.2
+    assert found["Random seeks"].latency.max_ns is None
+
+
+@pytest.mark.parametrize("name", ["2.00.csv", "2.00.txt"])
+def test_too_short_tests_of_2_00_are_no_measurements(name: str) -> None:
+    found = {m.name: m.bytes_per_s for m in parsed(f"bonnie/{name}")}
+    assert found == {
+        "Sequential output, per character": 1372 * 1024,
+        "Sequential input, per character": 2132 * 1024,
+    }
+
+
+def test_a_truncated_line_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="truncated"):
+        bonnie.parse(text("bonnie/1.97.csv")[:80])

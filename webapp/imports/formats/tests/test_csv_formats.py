@@ -1,0 +1,151 @@
+import pytest
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats import elbencho, ezfio, iometer, plain_csv, vdbench
+from webapp.imports.formats.tests.examples import only, parsed, text
+from worker.contract.items import Direction
+
+READ, WRITE = Direction.READ, Direction.WRITE
+MIB = 1024 * 1024
+
+
+def test_iometer_1_1() -> None:
+    read, write = parsed("iometer/1.1.csv")
+    assert (read.direction, write.direction) == (READ, WRITE)
+    assert (read.tool_version, read.name) == ("1.1.0", "4K 67/33")
+    assert read.factors == {
+        "block_size": 4096,
+        "pattern": "randrw",
+        "read_percent": 67,
+        "numjobs": 2,
+        "iodepth": 16,
+    }
+    assert read.iops == 2000
+    assert read.bytes_per_s == pytest.approx(2000 * 4096)  # decimal MB
+    assert (read.ios, read.bytes) == (60000, 245760000)
+    assert (read.latency.mean_ns, read.latency.max_ns) == (2.1e6, 80.1e6)
+    assert write.latency.mean_ns == 3.6e6
+
+
+def test_iometer_2006() -> None:
+    (read,) = parsed("iometer/2006.07.27.csv")
+    assert read.factors["pattern"] == "read"
+    assert read.bytes_per_s == 5000 * 32768  # MBps was binary
+    assert read.iops == 5000
+
+
+def test_a_truncated_row_of_iometer_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="truncated"):
+        iometer.parse(text("iometer/2006.07.27.csv")[:-60])
+
+
+def test_ezfio() -> None:
+    found = parsed("ezfio/1.0.csv")
+    read = only(found, READ)
+    assert read.factors == {"pattern": "read", "block_size": 131072, "numjobs": 1, "iodepth": 256}
+    assert (read.iops, read.bytes_per_s) == (25600, 3200 * MIB)
+    assert read.bytes_per_s == 25600 * 131072  # so MB is MiB
+    assert read.latency.mean_ns == 9_990_500
+    assert read.other["model"] == "EXAMPLE 1000"
+    mixed = only(found, None)
+    assert mixed.factors["read_percent"] == 70
+    assert mixed.metrics == {"read_latency_mean_ns": 1_290_250, "write_latency_mean_ns": 1_310_750}
+    assert only(found, WRITE).name == "Sustained 4KB Random Write Tests by Number of Threads"
+
+
+def test_a_failed_test_of_ezfio_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="ERROR"):
+        ezfio.parse(text("ezfio/1.0.csv") + "ERROR\n")
+
+
+def test_vdbench() -> None:
+    read, mixed = parsed("vdbench/5.04.txt")
+    assert (read.name, read.direction, read.tool_version) == ("run1", READ, "50407")
+    assert (read.iops, read.bytes_per_s) == (1300, 5.0781 * MIB)
+    assert read.bytes_per_s == pytest.approx(1300 * 4096, rel=1e-4)
+    assert read.latency.mean_ns == 650_000
+    assert read.factors == {"block_size": 4096, "numjobs": 8, "pattern": "randread"}
+    assert [(p.offset_ms, p.iops) for p in read.series] == [(1000, 1000), (2000, 1200), (3000, 1400)]
+    assert read.other == {"average of intervals": "avg_2-3"}
+    assert (mixed.direction, mixed.factors["pattern"], mixed.factors["read_percent"]) == (None, "randrw", 70)
+    assert mixed.metrics["write_latency_mean_ns"] == 1_233_000
+
+
+def test_vdbench_without_an_average_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="average"):
+        vdbench.parse(text("vdbench/5.04.txt").split("avg_")[0].rsplit("\n", 1)[0])
+
+
+def test_elbencho_csv() -> None:
+    write, read, mixed, reads_of_mix = parsed("elbencho/3.1.csv")
+    assert (write.direction, write.iops, write.bytes_per_s) == (WRITE, 2941, 2941 * MIB)
+    assert (write.runtime_ms, write.tool_version) == (2784, "3.1-1")
+    assert write.latency.mean_ns == 9_383_000
+    assert write.factors == {
+        "pattern": "write",
+        "block_size": MIB,
+        "numjobs": 8,
+        "iodepth": 4,
+        "size": 256 * MIB,
+        "direct": True,
+    }
+    assert read.factors["pattern"] == "read"
+    assert (mixed.direction, mixed.factors["pattern"], mixed.factors["read_percent"]) == (WRITE, "randrw", 70)
+    assert (reads_of_mix.direction, reads_of_mix.iops) == (READ, 4779)
+    assert reads_of_mix.latency.mean_ns == 2_500_000
+    assert read.measured_at is None  # the time has no zone
+
+
+def test_elbencho_json() -> None:
+    read, mixed, reads_of_mix = parsed("elbencho/3.1.json")
+    assert (read.iops, read.bytes_per_s, read.bytes) == (20000, 81_920_000, 819_200_000)
+    assert read.measured_at is not None
+    assert read.factors["iodepth"] == 16
+    assert (mixed.direction, mixed.latency.mean_ns) == (WRITE, 500_000)
+    assert (reads_of_mix.direction, reads_of_mix.iops, reads_of_mix.latency.mean_ns) == (READ, 14000, 450_000)
+
+
+def test_damaged_json_of_elbencho_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="Object 1"):
+        elbencho.parse('{"phase_type": "READ", "last_done": ')
+    with pytest.raises(ImportRefused, match="deeply"):
+        elbencho.parse('{"phase_type": "READ", "other": ' + "[" * 50_000)
+
+
+def test_plain_csv_with_names_of_fields() -> None:
+    read, write = parsed("plain-csv/named.csv")
+    assert (read.direction, write.direction) == (READ, WRITE)
+    assert read.factors == {"pattern": "randread", "block_size": 4096, "iodepth": 32}
+    assert (read.iops, read.bytes_per_s) == (100000, 100000 * 4096)
+    assert read.latency.mean_ns == 320_500
+    assert read.latency.percentiles == {99: 1_500_000}
+    assert read.other == {"firmware": "A1"}
+
+
+def test_plain_csv_with_a_mapping() -> None:
+    found = plain_csv.parse(
+        "Block;Kind;kIOPS;MB/s\n8k;read;12;98.304\n",
+        {"Block": "block_size", "Kind": "direction", "MB/s": "mb_per_s"},
+    )
+    assert found[0].direction is READ
+    assert found[0].bytes_per_s == 98_304_000
+    assert found[0].other == {"kIOPS": "12"}
+
+
+@pytest.mark.parametrize(
+    ("csv", "mapping", "reason"),
+    [
+        ("a,b\n1,2\n", {"a": "iopz"}, "not a field"),
+        ("a,b\n1,2\n", {"c": "iops"}, "no column"),
+        ("a,b\n1,2\n", {"a": "iops"}, "direction or the pattern"),
+        ("a,b\n1,upwards\n", {"a": "iops", "b": "direction"}, "not read, write"),
+        ("a,b\nnan,read\n", {"a": "iops", "b": "direction"}, "not a number"),
+        ("a,b\n-5,read\n", {"a": "iops", "b": "direction"}, "not a number"),
+        ("a,b\n1\n", {"a": "iops", "b": "direction"}, "truncated"),
+        ("a,b\n1,9x\n", {"a": "iops", "b": "block_size"}, "Block size"),
+        ("a,b\n", {"a": "iops"}, "at least one row"),
+    ],
+)
+def test_plain_csv_refuses_with_a_reason(csv: str, mapping: dict[str, str], reason: str) -> None:
+    with pytest.raises(ImportRefused, match=reason):
+        plain_csv.parse(csv, mapping)

@@ -1,0 +1,59 @@
+import pytest
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats import dd, hdparm
+from webapp.imports.formats.tests.examples import parsed, text
+from worker.contract.items import Direction
+
+READ, WRITE = Direction.READ, Direction.WRITE
+MIB = 1024 * 1024
+
+
+def test_dd_needs_its_command_for_the_direction() -> None:
+    write, read = parsed("dd/gnu-old.txt")
+    assert (write.name, write.direction, read.name, read.direction) == ("write", WRITE, "read", READ)
+    assert write.bytes_per_s == pytest.approx(493e6, rel=1e-3)  # as printed, so MB is 10^6
+    assert write.factors == {"pattern": "write", "block_size": 8192, "iodepth": 1, "numjobs": 1}
+    assert write.ios == 2 * MIB
+    with pytest.raises(ImportRefused, match="Put the dd command above"):
+        dd.parse(text("dd/gnu-old.txt").split("\n", 1)[1].split("#")[0])
+
+
+def test_dd_of_coreutils_9() -> None:
+    read, copy = parsed("dd/gnu-9.txt")
+    assert (read.factors["direct"], read.factors["block_size"]) == (True, MIB)
+    assert (copy.name, copy.factors["end_fsync"]) == ("copy", True)
+    assert "block_size" not in copy.factors  # the last record is shorter
+    assert copy.bytes_per_s == 62e6  # a comma is a decimal point in other languages
+
+
+def test_dd_of_busybox_and_bsd() -> None:
+    busybox, bsd = parsed("dd/others.txt")
+    assert busybox.bytes_per_s == pytest.approx(31457280 / 0.012345)
+    assert bsd.bytes_per_s == 125829120
+
+
+def test_dd_without_time_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="0 seconds"):
+        dd.parse("dd if=/dev/zero of=x\n1+0 records in\n1+0 records out\n512 bytes copied, 0.000 s, Infinity B/s\n")
+
+
+def test_hdparm() -> None:
+    found = parsed("hdparm/9.65.txt")
+    assert [(m.name, m.other["device"], m.factors["direct"]) for m in found] == [
+        ("cached reads", "/dev/loop0", False),
+        ("disk reads", "/dev/loop0", False),
+        ("cached reads", "/dev/loop0", True),
+        ("disk reads", "/dev/loop0", True),
+        ("disk reads", "/dev/sda", False),
+    ]
+    assert found[1].bytes_per_s == pytest.approx(203.31 * MIB)
+    assert found[1].bytes_per_s == pytest.approx(400 * MIB / 1.97, rel=3e-3)  # so MB is MiB
+    assert found[4].bytes_per_s == pytest.approx(660.65 * 1024)
+    assert found[0].notes
+    assert not found[1].notes
+
+
+def test_a_truncated_line_of_hdparm_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="truncated"):
+        hdparm.parse(" Timing buffered disk reads: 400 MB in  1.97 sec")

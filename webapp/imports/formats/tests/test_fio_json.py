@@ -1,0 +1,236 @@
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats import fio_json
+from webapp.imports.formats.fio_json.latency import bin_value
+from webapp.imports.formats.tests.examples import only, parsed, text
+from worker.contract.items import Direction
+
+READ, WRITE = Direction.READ, Direction.WRITE
+
+
+def _document(name: str) -> dict[str, Any]:
+    found = text(f"fio-json/{name}")
+    document: dict[str, Any] = json.loads(found[found.index("\n{") if not found.startswith("{") else 0 :])
+    return document
+
+
+def _job(**changes: object) -> str:
+    document = _document("3.1-group.json")
+    document["jobs"][0] |= changes
+    return json.dumps(document, indent=2)
+
+
+def test_it_reads_a_group() -> None:
+    (measured,) = parsed("fio-json/3.1-group.json")
+    job = _document("3.1-group.json")["jobs"][0]
+    flow = job["write"]
+    assert (measured.tool, measured.tool_version, measured.name) == ("fio", "3.1", job["jobname"])
+    assert measured.direction is WRITE
+    assert measured.factors == {
+        "pattern": "randwrite",
+        "block_size": 4096,
+        "ioengine": "libaio",
+        "iodepth": 32,
+        "numjobs": 4,
+        "direct": True,
+        "runtime": 60,
+        "buffers": "refilled",
+    }
+    assert measured.iops == flow["iops"]
+    assert measured.bytes_per_s == pytest.approx(flow["bw"] * 1024, abs=1024)  # 3.1 has no bw_bytes
+    assert (measured.ios, measured.bytes, measured.runtime_ms) == (
+        flow["total_ios"],
+        flow["io_bytes"],
+        flow["runtime"],
+    )
+    assert measured.latency.kind == "clat"  # percentiles only of the completion latency
+    assert measured.latency.mean_ns == flow["clat_ns"]["mean"]
+    assert measured.latency.percentiles[99.99] == flow["clat_ns"]["percentile"]["99.990000"]
+    assert measured.metrics["lat_mean_ns"] == flow["lat_ns"]["mean"]
+    assert measured.measured_at is not None
+    assert measured.measured_at.timestamp() == pytest.approx(_document("3.1-group.json")["timestamp_ms"] / 1000)
+
+
+def test_usr_cpu_is_of_all_jobs() -> None:
+    (measured,) = parsed("fio-json/3.1-group.json")
+    job = _document("3.1-group.json")["jobs"][0]
+    assert measured.metrics["usr_cpu_percent"] == pytest.approx(job["usr_cpu"] * 4, rel=0.01)
+
+
+def test_entries_of_one_section_are_one_measurement() -> None:
+    found = parsed("fio-json/3.33-each-job.json")
+    jobs = _document("3.33-each-job.json")["jobs"]
+    assert len(jobs) == 2
+    read = only(found, READ)
+    assert read.ios == sum(job["read"]["total_ios"] for job in jobs)
+    assert read.bytes == sum(job["read"]["io_bytes"] for job in jobs)
+    assert read.runtime_ms == max(job["read"]["runtime"] for job in jobs)
+    assert read.iops == pytest.approx((read.ios or 0) * 1000 / (read.runtime_ms or 1))
+    assert read.latency.histogram.total == sum(sum(job["read"]["clat_ns"]["bins"].values()) for job in jobs)
+    assert read.latency.min_ns == min(job["read"]["clat_ns"]["min"] for job in jobs)
+    assert read.factors["numjobs"] == 2
+    assert read.factors["read_percent"] == 70
+
+
+def test_several_clients_give_what_fio_calls_all_clients() -> None:
+    """fio's own combination of the same jobs is in the file."""
+    read = only(parsed("fio-json/3.33-client.json"), READ)
+    both = _document("3.33-client.json")["client_stats"][-1]
+    assert both["jobname"] == "All clients"
+    assert read.ios == both["read"]["total_ios"]
+    assert read.latency.mean_ns == pytest.approx(both["read"]["clat_ns"]["mean"], rel=1e-6)
+    assert read.latency.stddev_ns == pytest.approx(both["read"]["clat_ns"]["stddev"], rel=1e-6)
+    assert read.other["clients"] == "127.0.0.1"
+
+
+def test_the_last_status_counts() -> None:
+    (measured,) = parsed("fio-json/3.33-status-interval.txt")
+    whole = text("fio-json/3.33-status-interval.txt")
+    begins = [match.start() for match in re.finditer(r"^\{", whole, re.MULTILINE)]
+    counts = [json.JSONDecoder().raw_decode(whole, begin)[0]["jobs"][0]["write"]["total_ios"] for begin in begins]
+    assert len(counts) > 3
+    assert measured.ios == counts[-1] == max(counts)
+    assert measured.factors["pattern"] == "write"
+    assert measured.notes[0].startswith(f"The file has {len(counts)} JSON objects")
+
+
+@pytest.mark.parametrize(
+    ("version", "depth", "known"), [("3.33", 1, 0), ("3.35", 1, 1), ("3.35", 32, 0), ("3.36", 32, 1)]
+)
+def test_wrong_latencies_of_old_versions_are_left_out(version: str, depth: int, known: int) -> None:
+    options = {"rw": "randread", "ioengine": "io_uring", "sqthread_poll": "1", "iodepth": str(depth)}
+    document = _document("3.1-group.json") | {"fio version": f"fio-{version}"}
+    document["jobs"][0]["job options"] = options
+    (measured,) = fio_json.parse(json.dumps(document, indent=2))
+    assert (measured.latency.mean_ns is not None) == known
+    assert len(measured.notes) == 1 - known
+
+
+def test_long_options_are_shortened() -> None:
+    (measured,) = fio_json.parse(_job(**{"job options": {"rw": "write", "filename": "/dev/sdx:" * 500}}))
+    assert len(measured.other["filename"]) == 500
+
+
+def test_fio_2_prints_microseconds_and_kib() -> None:
+    (measured,) = parsed("fio-json/2.1-each-job.json")
+    assert measured.tool_version == "2.1.10"
+    assert measured.factors == {}  # no options in this version
+    assert measured.iops == 1500
+    assert measured.bytes_per_s == 6000 * 1024
+    assert measured.bytes == 60000 * 1024
+    assert measured.ios is None
+    assert measured.latency.mean_ns == 1_350_000  # the version prints no counts: both jobs weigh the same
+    assert (measured.latency.min_ns, measured.latency.max_ns) == (40_000, 9_000_000)
+    assert measured.notes == (
+        "The jobs were reported one by one without histograms, so there are no percentiles of the whole.",
+    )
+    assert measured.metrics["usr_cpu_percent"] == 4
+
+
+def test_bins_of_fio_2_are_numbers_of_its_table() -> None:
+    assert bin_value(64) == 64
+    assert bin_value(127) == 127
+    assert bin_value(128) == 129  # the first bin with two values: 128 and 129
+    assert bin_value(1855) == pytest.approx(17_112_760_320, rel=1e-6)  # fio's largest latency, about 17.1 s
+    flow = {
+        "io_bytes": 4,
+        "bw": 1,
+        "iops": 1,
+        "runtime": 1000,
+        "total_ios": 3,
+        "clat": {
+            "min": 1,
+            "max": 2,
+            "mean": 1,
+            "stddev": 0,
+            "bins": {"10": 2, "128": 1, "FIO_IO_U_PLAT_BITS": 6, "FIO_IO_U_PLAT_VAL": 64},
+        },
+    }
+    (measured,) = fio_json.parse(json.dumps({"fio version": "fio-2.12", "jobs": [{"jobname": "a", "read": flow}]}))
+    assert measured.latency.histogram.latency_ns == (10_000, 129_000)
+    assert measured.latency.histogram.counts == (2, 1)
+
+
+def test_options_without_a_factor_are_kept() -> None:
+    options = {"rw": "randread", "bsrange": "4k-8k", "ioengine": "sync", "filename": "/dev/sdz", "size": "10%"}
+    (measured,) = fio_json.parse(_job(**{"job options": options}))
+    assert measured.factors == {"pattern": "randread", "iodepth": 1, "numjobs": 1, "direct": False}
+    assert measured.other == {"bsrange": "4k-8k", "ioengine": "sync", "filename": "/dev/sdz", "size": "10%"}
+
+
+def test_sizes_are_of_each_file_and_amounts_of_all_jobs() -> None:
+    options = {"rw": "write", "size": "4g", "nrfiles": "4", "io_size": "1g", "numjobs": "2"}
+    (measured,) = fio_json.parse(_job(**{"job options": options}))
+    assert measured.factors["size"] == 2**30
+    assert measured.factors["amount"] == 2**31
+
+
+def test_an_error_of_a_job_is_a_note() -> None:
+    (measured,) = fio_json.parse(_job(error=5))
+    assert measured.notes == ("fio reports error 5 in this job.",)
+
+
+def test_not_a_number_in_an_unused_field_is_no_obstacle() -> None:
+    changed = text("fio-json/3.1-group.json").replace('"bw_agg": 0.0', '"bw_agg": -nan')
+    assert "-nan" in changed
+    assert len(fio_json.parse(changed)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (lambda t: t[: len(t) // 2], "truncated"),
+        (lambda t: re.sub(r'"iops": ([1-9])', r'"iops": -\1', t), "not possible"),
+        (lambda t: t.replace('"iops": ', '"iops": NaN, "x": '), "no number for `iops`"),
+        (lambda t: re.sub(r'"iops": [1-9]', '"iops": 1e300, "x": 7', t), "not possible"),
+        (lambda t: t.replace('"jobs"', '"works"'), "not a result of fio"),
+        (lambda t: '{"fio version": ' + "[" * 100_000, "nested too deeply"),
+        (lambda t: "", "no line begins"),
+        (lambda t: '{"fio version": "fio-3", "jobs": [{"jobname": "a"}]}', "has done any I/O"),
+        (lambda t: "[1, 2]", "not a result of fio"),
+    ],
+)
+def test_it_refuses_with_a_reason(changed: Callable[[str], str], reason: str) -> None:
+    with pytest.raises(ImportRefused, match=reason):
+        fio_json.parse(changed(text("fio-json/3.1-group.json")))
+
+
+def test_unified_reporting_is_reads_and_writes_together() -> None:
+    """Figures of a published result of fio 2.6, which has only the entry of all clients."""
+    mixed = {"io_bytes": 2021176, "bw": 16653, "iops": 2252.49, "runtime": 121363, "total_ios": 273369}
+    client = {"jobname": "All clients", "mixed": mixed | {"lat": {"min": 431, "max": 3781314, "mean": 1782.92}}}
+    (measured,) = fio_json.parse(json.dumps({"fio version": "fio-2.6", "client_stats": [client]}))
+    assert measured.direction is None
+    assert measured.iops == 2252.49
+    assert (measured.latency.kind, measured.latency.mean_ns) == ("lat", 1_782_920)
+
+
+def test_fio_2_2_counts_bytes_in_kib() -> None:
+    """Figures of a published result of fio 2.2.10: 1,779 reads of 4 KiB."""
+    read = {"io_bytes": 7116, "bw": 275, "iops": 68.99, "runtime": 25788, "total_ios": 1779}
+    (measured,) = fio_json.parse(
+        json.dumps({"fio version": "fio-2.2.10", "jobs": [{"jobname": "random-read", "read": read}]})
+    )
+    assert measured.bytes == 1779 * 4096
+    assert measured.bytes_per_s == 275 * 1024
+
+
+def test_the_standard_deviation_is_that_of_all_ios() -> None:
+    """Two jobs with exact statistics of (1, 3) and (5, 5, 8) in µs."""
+    flows = []
+    for values in ((1, 3), (5, 5, 8)):
+        mean = sum(values) / len(values)
+        deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+        clat = {"min": min(values), "max": max(values), "mean": mean, "stddev": deviation, "N": len(values)}
+        flow = {"io_bytes": 1, "bw_bytes": 1, "iops": 1, "runtime": 1000, "total_ios": len(values), "clat_ns": clat}
+        flows.append({"jobname": "a", "read": flow})
+    (measured,) = fio_json.parse(json.dumps({"fio version": "fio-3.1", "jobs": flows}))
+    assert measured.latency.mean_ns == pytest.approx(22 / 5)
+    assert measured.latency.stddev_ns == pytest.approx(math.sqrt(sum((v - 4.4) ** 2 for v in (1, 3, 5, 5, 8)) / 4))

@@ -1,0 +1,197 @@
+"""Labels from paths: `{host}/{controller}/{drive}/{rw}-{iodepth}-{numjobs}.json`.
+
+A pattern is matched from the end of the path, so folders before it do not matter. In a pattern `{name}` is a label,
+`*` is any text without `/`, `**` is any number of folders, and `[...]` is an optional part. The text between two labels
+is searched from the right, so only the first label of a file name or folder name can contain it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.measurement import Measurement
+from webapp.plans.factors import FACTORS
+from webapp.plans.values import Value, ValueRefused
+from worker.contract.workload import Pattern
+
+# Names of fio and fio-plot for factors.
+FACTOR_OF = {
+    "rw": "pattern",
+    "mode": "pattern",
+    "bs": "block_size",
+    "rwmixread": "read_percent",
+    "threads": "numjobs",
+    "queue_depth": "iodepth",
+    "engine": "ioengine",
+}
+_IGNORED = ("kind", "job")  # of fio's logs
+_FIELD = re.compile(r"\{([a-z][a-z0-9_]{0,39})\}|\*")
+_MAX_PATTERN = 300
+_MAX_OPTIONAL = 4
+_MAX_FOLDERS = 64
+_MAX_ANY_FOLDERS = 2
+
+# A token is (literal in front, label or "").
+_Segment = tuple[tuple[tuple[str, str], ...], str]
+
+
+class Labelled(msgspec.Struct, frozen=True):
+    """A measurement with the factors of its path, and the labels that are not factors."""
+
+    measurement: Measurement
+    labels: Mapping[str, str]
+
+
+def match(pattern: str, path: str) -> dict[str, str] | None:
+    """The labels of a path; None if it does not match. Raises ImportRefused for an invalid pattern."""
+    folders = [part for part in path.split("/") if part][-_MAX_FOLDERS:]
+    for variant in _variants(pattern):
+        segments = [part for part in variant.split("/") if part]
+        if (found := _match(segments, folders)) is not None:
+            return found
+    return None
+
+
+def _variants(pattern: str) -> list[str]:
+    """The pattern with and without each optional part, the longest first."""
+    if len(pattern) > _MAX_PATTERN:
+        raise ImportRefused(f"The pattern has {len(pattern)} characters, more than {_MAX_PATTERN}.")
+    if pattern.count("[") != pattern.count("]") or pattern.count("[") > _MAX_OPTIONAL:
+        raise ImportRefused(f"The pattern may have {_MAX_OPTIONAL} optional parts, each in [ and ].")
+    if pattern.count("**") > _MAX_ANY_FOLDERS:
+        raise ImportRefused(f"The pattern may have `**` at most {_MAX_ANY_FOLDERS} times.")
+    variants = [pattern]
+    for _ in range(pattern.count("[")):
+        variants = [new for old in variants for new in _with_and_without(old)]
+    unknown = [text for text in variants if re.search(r"[{}\[\]]", _FIELD.sub("", text))]
+    if unknown:
+        raise ImportRefused("The pattern has a bracket that is not understood. Labels are like {drive}.")
+    return variants
+
+
+def _with_and_without(pattern: str) -> tuple[str, str]:
+    before, _, rest = pattern.partition("[")
+    inside, _, after = rest.partition("]")
+    return before + inside + after, before + after
+
+
+def _match(segments: Sequence[str], folders: Sequence[str]) -> dict[str, str] | None:
+    """From the end; `**` takes as few folders as possible."""
+    if not segments:
+        return {}
+    if segments[-1] == "**":
+        for taken in range(len(folders) + 1):
+            found = _match(segments[:-1], folders[: len(folders) - taken])
+            if found is not None:
+                return found
+        return None
+    if not folders:
+        return None
+    here = _segment(segments[-1], folders[-1])
+    before = _match(segments[:-1], folders[:-1]) if here is not None else None
+    return None if here is None or before is None else before | here
+
+
+def _segment(segment: str, name: str) -> dict[str, str] | None:
+    """The labels of one file or folder name, read from the right without going back."""
+    tokens, end = _tokens(segment)
+    if not name.endswith(end):
+        return None
+    rest = name[: len(name) - len(end)] if end else name
+    found: dict[str, str] = {}
+    for place, (literal, label) in reversed(list(enumerate(tokens))):
+        if place == 0:
+            if not rest.startswith(literal):
+                return None
+            text, rest = rest[len(literal) :], ""
+        else:
+            begin = rest.rfind(literal) if literal else max(0, len(rest) - 1)
+            if begin < 0:
+                return None
+            text, rest = rest[begin + len(literal) :], rest[:begin]
+        if label and (not text or found.get(label, text) != text):
+            return None
+        if label:
+            found[label] = text
+    return None if rest else found
+
+
+def _tokens(segment: str) -> _Segment:
+    tokens, place = [], 0
+    for field in _FIELD.finditer(segment):
+        tokens.append((segment[place : field.start()], field[1] or ""))
+        place = field.end()
+    return tuple(tokens), segment[place:]
+
+
+def apply(labels: Mapping[str, str], measured: Measurement) -> Labelled:
+    """Take factors from the path that the file does not state. If both do, the file counts and a note says so."""
+    factors: dict[str, Value] = dict(measured.factors)
+    rest: dict[str, str] = {}
+    notes: list[str] = []
+    for name, text in labels.items():
+        factor = FACTORS.get(FACTOR_OF.get(name, name))
+        if factor is None:
+            if name not in _IGNORED:
+                rest[name] = text
+            continue
+        try:
+            value = factor.values.parse(text)
+        except ValueRefused:
+            notes.append(f"The path says `{text[:60]}` for {factor.label}, which is not a valid value. It is ignored.")
+            continue
+        if factor.name not in factors:
+            factors[factor.name] = value
+            notes.append(f"{factor.label} is {factor.format(value)} according to the path.")
+        elif factors[factor.name] != value:
+            stated = factor.format(factors[factor.name])
+            notes.append(
+                f"{factor.label} is {stated} in the file and {factor.format(value)} in the path: the file counts."
+            )
+    if not notes:
+        return Labelled(measured, rest)
+    changed = msgspec.structs.replace(measured, factors=factors, notes=(*measured.notes, *notes))
+    return Labelled(changed, rest)
+
+
+_FILES = (
+    "{rw}-iodepth-{iodepth}-numjobs-{numjobs}_{kind}.{job}.log",
+    "{rw}-iodepth-{iodepth}-numjobs-{numjobs}.json",
+    "{rw}-{iodepth}-{numjobs}.json",
+    "{rw}-{bs}-{iodepth}-{numjobs}.json",
+    "{rw}-{bs}.json",
+    "{rw}_{bs}_{iodepth}_{numjobs}.json",
+)
+_FOLDERS = ("", "{drive}/", "{host}/{drive}/", "{host}/{controller}/{drive}/")
+_SAMPLE = 1000
+
+
+def suggest(paths: Iterable[str]) -> str:
+    """A pattern for most of the paths, or "" if none of the usual ones fits. Folders are host, controller and drive."""
+    sample = [path for path, _ in zip(paths, range(_SAMPLE), strict=False)]
+    if not sample:
+        return ""
+    file = max(_FILES, key=lambda one: sum(_fits(one, path) for path in sample))
+    matching = [path for path in sample if _fits(file, path)]
+    if len(matching) * 2 < len(sample):
+        return ""
+    depth = min(path.strip("/").count("/") for path in matching)
+    return _FOLDERS[min(depth, len(_FOLDERS) - 1)] + file
+
+
+def _fits(pattern: str, path: str) -> bool:
+    """Whether the pattern matches, with a pattern of fio and numbers where they belong."""
+    found = match(pattern, path)
+    if found is None or found.get("rw") not in tuple(Pattern):
+        return False
+    return all(_is_value(name, text) for name, text in found.items() if name in ("bs", "iodepth", "numjobs"))
+
+
+def _is_value(name: str, text: str) -> bool:
+    try:
+        FACTORS[FACTOR_OF.get(name, name)].values.parse(text)
+    except ValueRefused:
+        return False
+    return True

@@ -1,0 +1,93 @@
+import pytest
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.labels import apply, match, suggest
+from webapp.imports.measurement import Measurement
+from webapp.plans.values import Value
+from worker.contract.items import Direction
+
+PATTERN = "{host}/{controller}/{drive}/{rw}-{iodepth}-{numjobs}.json"
+PATH = "results/2020/server/IBM_M1015/KINGSTON-DC500M/randread-32-4.json"
+
+
+def _measured(**factors: Value) -> Measurement:
+    return Measurement(tool="fio", direction=Direction.READ, factors=factors, iops=1.0)
+
+
+def test_a_pattern_is_matched_from_the_end() -> None:
+    assert match(PATTERN, PATH) == {
+        "host": "server",
+        "controller": "IBM_M1015",
+        "drive": "KINGSTON-DC500M",
+        "rw": "randread",
+        "iodepth": "32",
+        "numjobs": "4",
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "labels"),
+    [
+        ("{rw}.json", "a/write.json", {"rw": "write"}),
+        ("{rw}.json", "a/write.txt", None),
+        ("{a}-{b}.txt", "x-y-z.txt", {"a": "x-y", "b": "z"}),
+        ("{host}/*/{rw}.json", "h/anything/read.json", {"host": "h", "rw": "read"}),
+        ("{host}/**/{rw}.json", "h/a/b/read.json", {"host": "b", "rw": "read"}),
+        ("{host}/results/**/{rw}.json", "h/results/b/read.json", {"host": "h", "rw": "read"}),
+        ("{drive}[-run{run}].json", "d1-run3.json", {"drive": "d1", "run": "3"}),
+        ("{drive}[-run{run}].json", "d1.json", {"drive": "d1"}),
+        ("*-{n}.json", "a-b-7.json", {"n": "7"}),
+        ("{a}/{b}", "only", None),
+        ("{a}/{a}", "x/y", {"a": "y"}),
+        ("{a}-.json", "-.json", None),
+    ],
+)
+def test_patterns(pattern: str, path: str, labels: dict[str, str] | None) -> None:
+    assert match(pattern, path) == labels
+
+
+def test_a_log_of_fio_plot() -> None:
+    pattern = "{drive}/{rw}-iodepth-{iodepth}-numjobs-{numjobs}_{kind}.{job}.log"
+    found = match(pattern, "x/D1/randwrite-iodepth-32-numjobs-4_bw.3.log")
+    assert found == {"drive": "D1", "rw": "randwrite", "iodepth": "32", "numjobs": "4", "kind": "bw", "job": "3"}
+
+
+@pytest.mark.parametrize("pattern", ["{Host}", "{a", "[a", "{a}]", "[[a]]" * 5, "x" * 400, "{}", "**/**/**/a"])
+def test_a_wrong_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(ImportRefused, match="pattern"):
+        match(pattern, "a/b.json")
+
+
+def test_a_long_path_takes_no_time() -> None:
+    assert match("{a}-{b}-{c}-{d}-{e}-{f}x", "-" * 100_000) is None
+    assert match("q/" + "*/" * 20 + "**/" + "*/" * 20 + "**/*", "/".join("abc" * 100)) is None
+
+
+def test_the_file_counts_and_the_path_adds() -> None:
+    labelled = apply({"rw": "randread", "iodepth": "16", "numjobs": "4", "host": "h1"}, _measured(iodepth=32))
+    assert labelled.labels == {"host": "h1"}
+    assert labelled.measurement.factors == {"iodepth": 32, "pattern": "randread", "numjobs": 4}
+    assert labelled.measurement.notes == (
+        "Pattern is randread according to the path.",
+        "Queue depth is 32 in the file and 16 in the path: the file counts.",
+        "Jobs is 4 according to the path.",
+    )
+
+
+def test_agreement_needs_no_note() -> None:
+    measured = _measured(iodepth=32)
+    assert apply({"iodepth": "32"}, measured).measurement is measured
+
+
+def test_invalid_values_are_ignored_with_a_note() -> None:
+    labelled = apply({"iodepth": "many"}, _measured())
+    assert labelled.measurement.factors == {}
+    assert "not a valid value" in labelled.measurement.notes[0]
+
+
+def test_suggestions() -> None:
+    assert suggest([PATH, PATH.replace("-32-", "-1-")]) == PATTERN
+    assert suggest(["drive/randwrite-4k.json"]) == "{drive}/{rw}-{bs}.json"
+    assert suggest(["randread-4k-32-1.json"]) == "{rw}-{bs}-{iodepth}-{numjobs}.json"
+    assert suggest(["a/notes.txt", "b/photo.jpg"]) == ""
+    assert suggest([]) == ""

@@ -1,0 +1,297 @@
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import stat
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from webapp.imports.reading import Limits, Read, Refused, read
+
+Pack = Callable[[bytes], bytes]
+TEXT = b"iops,pattern\n1,randread\n"
+
+
+def _zip(files: Mapping[str, bytes], *, compressed: bool = True) -> bytes:
+    buffer = io.BytesIO()
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(buffer, "w", kind) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def _tar(files: Mapping[str, bytes], mode: str = "w") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _read(tmp_path: Path, data: bytes, limits: Limits | None = None) -> tuple[dict[str, str], dict[str, str]]:
+    """(path -> text, path -> reason) of one file."""
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    return _sorted(list(read(path, limits)))
+
+
+def _sorted(found: list[Read | Refused]) -> tuple[dict[str, str], dict[str, str]]:
+    texts = {one.path: one.text for one in found if isinstance(one, Read)}
+    return texts, {one.path: one.reason for one in found if isinstance(one, Refused)}
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "1.csv").write_bytes(TEXT)
+    (tmp_path / "0.csv").write_bytes(TEXT)
+    texts, refused = _sorted(list(read(tmp_path)))
+    assert texts == {"0.csv": TEXT.decode(), "a/b/1.csv": TEXT.decode()}
+    assert not refused
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _zip({"x/1.csv": TEXT}),
+        _tar({"x/1.csv": TEXT}),
+        _tar({"x/1.csv": TEXT}, "w:gz"),
+        _tar({"x/1.csv": TEXT}, "w:bz2"),
+        _tar({"x/1.csv": TEXT}, "w:xz"),
+        gzip.compress(_zip({"x/1.csv": TEXT})),
+    ],
+    ids=["zip", "tar", "tar.gz", "tar.bz2", "tar.xz", "zip.gz"],
+)
+def test_archives(tmp_path: Path, data: bytes) -> None:
+    texts, refused = _read(tmp_path, data)
+    assert texts == {"file/x/1.csv": TEXT.decode()}
+    assert not refused
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_one_packed_file(tmp_path: Path, pack: Pack) -> None:
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(pack(TEXT) + pack(TEXT))  # two parts, as gzip and its like allow
+    texts, _ = _sorted(list(read(path)))
+    assert texts == {"log.csv": 2 * TEXT.decode()}
+
+
+def _nested(depth: int) -> bytes:
+    data = TEXT
+    for _ in range(depth):
+        data = _zip({"in": data})
+    return data
+
+
+def test_nested_archives_to_depth_5(tmp_path: Path) -> None:
+    texts, _ = _read(tmp_path, _nested(5))
+    assert texts == {"file/in/in/in/in/in": TEXT.decode()}
+    texts, refused = _read(tmp_path, _nested(6))
+    assert not texts
+    assert "nested more than 5 deep" in refused["file/in/in/in/in/in"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("größer".encode(), "größer"),
+        (b"\xef\xbb\xbfiops", "iops"),
+        ("größer".encode("utf-16"), "größer"),
+        (b"\xfe\xff" + "größer".encode("utf-16-be"), "größer"),
+        ("größer".encode("latin-1"), "größer"),
+    ],
+    ids=["utf-8", "utf-8 with mark", "utf-16", "utf-16 big-endian", "latin-1"],
+)
+def test_encodings(tmp_path: Path, data: bytes, text: str) -> None:
+    assert _read(tmp_path, data)[0] == {"file": text}
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x89PNG\0\0\0", "binary"),
+        (b"\xff\xfe\x00\xd8", "not valid UTF-16"),
+        (b"7z\xbc\xaf\x27\x1c123", "7z archives cannot be read"),
+        (b"\x28\xb5\x2f\xfd123", "Zstandard archives cannot be read"),
+        (gzip.compress(os.urandom(1000))[:500], "truncated"),
+        (bz2.compress(TEXT)[:-5], "truncated"),
+        (b"\x1f\x8bnonsense", "damaged"),
+        (_zip({"a": TEXT})[:-30], "truncated|damaged"),
+        (b"PK\x03\x04" + b"x" * 100, "truncated"),
+        (_tar({"a": TEXT * 100})[:700], "damaged"),
+    ],
+)
+def test_damaged_files_are_refused_with_a_reason(tmp_path: Path, data: bytes, reason: str) -> None:
+    texts, refused = _read(tmp_path, data)
+    assert not texts
+    ((_, found),) = refused.items()
+    assert re.search(reason, found), found
+    assert found.endswith(".")
+
+
+def test_a_damaged_file_in_an_archive_does_not_stop_the_others(tmp_path: Path) -> None:
+    data = _zip({"a.txt": b"A" * 100, "b.txt": TEXT}, compressed=False).replace(b"A" * 100, b"B" * 100)
+    texts, refused = _read(tmp_path, data)
+    assert texts == {"file/b.txt": TEXT.decode()}
+    assert "CRC" in refused["file/a.txt"]
+
+
+def test_a_large_file_is_refused(tmp_path: Path) -> None:
+    _, refused = _read(tmp_path, b"x" * 2_000_001, Limits(file_bytes=2_000_000))
+    assert "larger than" in refused["file"]
+    _, refused = _read(tmp_path, _tar({"a": b"x" * 2_000_001, "b": TEXT}), Limits(file_bytes=2_000_000))
+    assert "larger than" in refused["file/a"]
+
+
+def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
+    bomb = _zip({"zeros": b"0" * 20_000_000, "b": TEXT})
+    texts, refused = _read(tmp_path, bomb)
+    assert "200 times" in refused["file/zeros"]
+    assert texts == {"file/b": TEXT.decode()}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_packed_bomb_is_refused(tmp_path: Path, pack: Pack) -> None:
+    texts, refused = _read(tmp_path, pack(b"0" * 20_000_000))
+    assert not texts
+    assert "200 times" in refused["file"]
+
+
+def test_a_zip_that_lies_about_sizes_is_refused(tmp_path: Path) -> None:
+    data = bytearray(_zip({"zeros": b"0" * 5_000_000}))
+    directory = data.index(b"PK\x01\x02")
+    data[directory + 24 : directory + 28] = (10).to_bytes(4, "little")
+    texts, refused = _read(tmp_path, bytes(data))
+    assert not texts
+    assert "unpacked" in refused["file/zeros"]
+
+
+def test_the_total_of_all_files_is_limited(tmp_path: Path) -> None:
+    data = _zip({f"{n}.txt": os.urandom(1000).hex().encode() for n in range(100)})
+    texts, refused = _read(tmp_path, data, Limits(total_bytes=50_000))
+    assert len(texts) == 25
+    assert "Import them in parts" in refused[""]
+
+
+def test_many_tiny_files_in_a_zip_are_refused_before_they_are_listed(tmp_path: Path) -> None:
+    data = _zip({f"{n}": b"" for n in range(300)})
+    texts, refused = _read(tmp_path, data, Limits(files=200))
+    assert not texts
+    assert "300 files" in refused["file"]
+
+
+def test_many_tiny_files_in_a_tar_are_refused(tmp_path: Path) -> None:
+    texts, refused = _read(tmp_path, _tar({f"{n}": b"1" for n in range(300)}), Limits(files=200))
+    assert len(texts) == 199  # and the archive itself
+    assert "more than 200 files" in refused[""]
+
+
+def test_many_tiny_files_in_a_folder_are_refused_while_listing(tmp_path: Path) -> None:
+    for n in range(30):
+        (tmp_path / str(n)).write_text("1")
+    texts, refused = _sorted(list(read(tmp_path, Limits(files=20))))
+    assert not texts
+    assert "more than 20 files" in refused[""]
+
+
+@pytest.mark.parametrize("name", ["../up", "/absolute", "a/../../b", "c:\\windows", "C:x", "n" * 1001])
+@pytest.mark.parametrize("make", [_zip, _tar])
+def test_paths_out_of_the_archive_are_refused(
+    tmp_path: Path, name: str, make: Callable[[Mapping[str, bytes]], bytes]
+) -> None:
+    texts, refused = _read(tmp_path, make({name: TEXT, "good": TEXT}))
+    assert texts == {"file/good": TEXT.decode()}
+    ((_, reason),) = refused.items()
+    assert "path" in reason
+
+
+def test_links_in_archives_are_refused(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE):
+            entry = tarfile.TarInfo(f"link{kind.decode()}")
+            entry.type, entry.linkname = kind, "/etc/passwd"
+            archive.addfile(entry)
+    texts, refused = _read(tmp_path, buffer.getvalue())
+    assert not texts
+    assert set(refused.values()) == {"Links and devices are not read."}
+    assert len(refused) == 4
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as zipped:
+        zipped.writestr(link, "/etc/passwd")
+    assert _read(tmp_path, buffer.getvalue())[1] == {"file/link": "Links are not followed."}
+
+
+def test_links_and_devices_in_folders_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "link").symlink_to("/etc/passwd")
+    (folder / "loop").symlink_to(folder)
+    os.mkfifo(folder / "pipe")
+    texts, refused = _sorted(list(read(folder)))
+    assert not texts
+    assert refused == {
+        "link": "Links are not followed.",
+        "loop": "Links are not followed.",
+        "pipe": "This is not a regular file.",
+    }
+    assert _sorted(list(read(folder / "link")))[1] == {"link": "The path is a link."}
+
+
+def test_folders_nested_too_deep_are_refused(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d"] * 12)
+    deep.mkdir(parents=True)
+    (deep / "a").write_bytes(TEXT)
+    texts, refused = _sorted(list(read(tmp_path, Limits(folders=10))))
+    assert not texts
+    assert "nested more than 10 deep" in next(iter(refused.values()))
+
+
+def test_an_encrypted_file_is_refused(tmp_path: Path) -> None:
+    data = bytearray(_zip({"a": TEXT}))
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    assert "encrypted" in _read(tmp_path, bytes(data))[1]["file/a"]
+
+
+def test_a_huge_header_of_tar_is_refused(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        entry = tarfile.TarInfo("extended")
+        entry.type, entry.size = tarfile.XHDTYPE, 3_000_000
+        archive.addfile(entry, io.BytesIO(b"0" * 3_000_000))
+    assert "header" in _read(tmp_path, buffer.getvalue())[1]["file"]
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    assert "cannot be read" in _sorted(list(read(tmp_path / "none")))[1]["none"]
+
+
+def test_the_memory_stays_below_300_mb(tmp_path: Path) -> None:
+    """A text of the largest size with a character outside Latin-1 takes most: four bytes a character."""
+    path = tmp_path / "large.tar.gz"
+    text = ("1234567890" * 2_500_000).encode() + "😀".encode()
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name in ("a", "b", "c"):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text))
+    program = (
+        "import resource, sys; from pathlib import Path; from webapp.imports.reading import Limits, read\n"
+        "found = [type(one).__name__ for one in read(Path(sys.argv[1]), Limits(ratio=10_000))]\n"
+        "print(found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    output = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert output.stdout.startswith("['Read', 'Read', 'Read']")
+    assert int(output.stdout.split()[-1]) < 300

@@ -1,0 +1,71 @@
+"""Numbers, sizes, lines and factors in the text of other tools, with limits."""
+
+import re
+from collections.abc import Mapping
+
+from webapp.imports.errors import ImportRefused
+from webapp.plans.factors import FACTORS
+from webapp.plans.values import Value, ValueRefused
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+MEGABYTE = 10**6
+US, MS, SECOND = 1e3, 1e6, 1e9  # in ns
+
+MAX_CHARACTERS = 24 * MIB
+MAX_LINES = 500_000
+MAX_LINE = 100_000  # characters
+LARGEST = 1e20  # larger than any count, rate or time in any unit
+_NUMBER = re.compile(r"\d{1,30}(\.\d{0,30})?(e[+-]?\d{1,3})?|\.\d{1,30}", re.ASCII | re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15})\s?([kmgt]?)(?:i?b)?(?:ytes)?", re.ASCII | re.IGNORECASE)
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a file, without line ends. Raises ImportRefused if the file or a line is too long."""
+    if len(text) > MAX_CHARACTERS:
+        raise ImportRefused(f"The text has {len(text):,} characters, more than {MAX_CHARACTERS:,}. Split the file.")
+    if text.count("\n") > MAX_LINES:
+        raise ImportRefused(f"The text has more than {MAX_LINES:,} lines. Split the file.")
+    found = text.replace("\r\n", "\n").split("\n")
+    for number, line in enumerate(found, start=1):
+        if len(line) > MAX_LINE:
+            raise ImportRefused(f"Line {number} has {len(line):,} characters, more than {MAX_LINE:,}.")
+    return found
+
+
+def number(text: str, what: str = "value") -> float:
+    """A number from 0 to LARGEST. Raises ImportRefused."""
+    if not _NUMBER.fullmatch(text.strip()):
+        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a number of 0 or more.")
+    value = float(text)
+    if value > LARGEST:
+        raise ImportRefused(f"A {what} of {value:.6g} is not possible.")
+    return value
+
+
+def whole(text: str, what: str = "value") -> int:
+    """A whole number that is not negative. Raises ImportRefused."""
+    if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
+        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a whole number of 0 or more.")
+    return int(text)
+
+
+def size(text: str, what: str = "size") -> int:
+    """Bytes of a size with binary units: 512B, 4K, 4KiB, 1Mb. Raises ImportRefused."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a size like 4K or 1M.")
+    return int(match[1]) << (10 * " kmgt".index(match[2].lower() or " "))
+
+
+def sorted_factors(stated: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, str]]:
+    """The stated values that our factors allow, and the others as text. None is left out."""
+    factors: dict[str, Value] = {}
+    other: dict[str, str] = {}
+    for name, value in stated.items():
+        if value is None:
+            continue
+        try:
+            factors[name] = FACTORS[name].values.parse(FACTORS[name].values.write(value))
+        except ValueRefused:
+            other[FACTORS[name].label.lower()] = str(value)
+    return factors, other
