@@ -1,0 +1,11 @@
+"""Addresses of Bench and of the pages of products."""
+
+from django.urls import URLPattern, path
+
+from webapp.screens.bench.plan_action import plan_missing
+from webapp.screens.bench.views import bench_page
+
+urlpatterns: list[URLPattern] = [
+    path("bench/", bench_page, name="bench"),
+    path("bench/plan/", plan_missing, name="bench_plan"),
+]
