@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { benchCharts } from "../src/payloads/bench";
 import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
+import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import latencyExample from "./vectors/latency.json";
@@ -30,6 +32,7 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 
 describe.each([
   ["live", liveRun, liveExample as Json],
+  ["bench", benchCharts, benchExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
   ["latency", latencyCharts, latencyExample as Json],

@@ -43,19 +43,17 @@ class Curve:
 
 def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
     """For each panel and factor, the curve that most products have."""
-    found = (
-        _fullest(matched, panel, factor) for factor in AXES for panel in matched.panels_of(choice)
-    )
+    found = (_fullest(matched, panel, factor) for factor in AXES for panel in matched.panels_of(choice))
     return tuple(curve for curve in found if curve and len(curve.levels) >= MIN_LEVELS)
 
 
 def _fullest(matched: Matched, panel: Panel, factor: str) -> Curve | None:
     known = [_curve(matched, panel, factor, alike) for alike in _alike(matched, panel, factor)]
     usual = sorted(known, key=lambda one: one.words)
-    return max(usual, key=lambda one: (one.size, _is_usual(matched, one)), default=None)
+    return max(usual, key=lambda one: (one.size, _is_usual(one)), default=None)
 
 
-def _is_usual(matched: Matched, curve: Curve) -> bool:
+def _is_usual(curve: Curve) -> bool:
     """Of curves of equal size, the one of 4 KiB."""
     return curve.factor != BLOCK and FACTORS[BLOCK].format(_USUAL_BLOCK) in curve.words
 

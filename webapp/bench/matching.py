@@ -112,7 +112,9 @@ def match(
         grid.cells,
         tuple(Level(panel.key, panel.name, None) for panel in grid.panels.values()),
         tuple(products),
-        tuple(Level(one.key, texts[one.key], None) for one in sorted(grid.workloads.values(), key=lambda one: one.order)),
+        tuple(
+            Level(one.key, texts[one.key], None) for one in sorted(grid.workloads.values(), key=lambda one: one.order)
+        ),
     )
     return _concluded(grid, grouped, tuple(found), names, baseline, texts)
 

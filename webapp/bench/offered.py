@@ -93,13 +93,19 @@ def _configurations() -> list[Offer]:
     newest = StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False)
     found = Configuration.objects.filter(Exists(newest))[:MAX_CONFIGURATIONS]
     return [
-        Offer(Product(Kind.CONFIGURATION, digest[:_DIGEST_SHOWN]), f"Configuration {digest[:_DIGEST_SHOWN]}", _about(facts))
+        Offer(
+            Product(Kind.CONFIGURATION, digest[:_DIGEST_SHOWN]),
+            f"Configuration {digest[:_DIGEST_SHOWN]}",
+            _about(facts),
+        )
         for digest, facts in found.values_list("digest", "facts")
     ]
 
 
 def _about(facts: Mapping[str, str]) -> str:
-    named = [text for name, text in facts.items() if name.endswith((".model", ".scheduler")) and ".controller" not in name]
+    named = [
+        text for name, text in facts.items() if name.endswith((".model", ".scheduler")) and ".controller" not in name
+    ]
     return " · ".join([*dict.fromkeys(named), facts.get("kernel.release", "")]).strip(" ·")
 
 
@@ -122,7 +128,8 @@ def pairs() -> tuple[Pair, ...]:
 def _pairs(versions: Mapping[Offer, set[int]]) -> tuple[Pair, ...]:
     """With the most common plans first."""
     found = [
-        Pair((one, other), len(versions[one] & versions[other])) for one, other in combinations([*versions][:MAX_OFFERS], 2)
+        Pair((one, other), len(versions[one] & versions[other]))
+        for one, other in combinations([*versions][:MAX_OFFERS], 2)
     ]
     shared = [pair for pair in found if pair.plans]
     return tuple(sorted(shared, key=lambda pair: -pair.plans)[:PAIRS])

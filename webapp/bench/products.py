@@ -1,6 +1,6 @@
 """What Bench puts side by side: a drive model, a drive, a host, a target and so on, and its form in an address.
 
-    product=model:SAMSUNG MZQL21T9HCJR&product=host:storage1&baseline=host:storage1
+product=model:SAMSUNG MZQL21T9HCJR&product=host:storage1&baseline=host:storage1
 """
 
 from collections.abc import Iterable
@@ -78,7 +78,9 @@ def _product(text: str) -> Product:
     if kind not in set(Kind):
         raise BenchRefused("bench_kind_unknown", f"product={text}: write kind:name with a kind of {', '.join(Kind)}.")
     if not value.strip() or len(value) > MAX_VALUE or "\0" in value:
-        raise BenchRefused("bench_product_unknown", f"product={text}: there is no {LABELS[Kind(kind)][0].lower()} with this name.")
+        raise BenchRefused(
+            "bench_product_unknown", f"product={text}: there is no {LABELS[Kind(kind)][0].lower()} with this name."
+        )
     if kind == Kind.RUN and not (value.isascii() and value.isdecimal() and len(value) < 10):
         raise BenchRefused("bench_product_unknown", f"product={text}: write the number of a run, for example run:17.")
     return Product(Kind(kind), value.strip())

@@ -193,4 +193,3 @@ def _apart(found: Mapping[Product, Sequence[ResultRow]]) -> Iterator[OwnLevels]:
 def _levels(name: str, levels: Sequence[object]) -> str:
     texts = ["not set" if level is None else FACTORS[name].format(level) for level in levels]
     return ", ".join(sorted(texts))
-

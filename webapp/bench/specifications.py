@@ -26,7 +26,8 @@ _NAMES = frozenset({"target", "device", "device.stable_id", "file_system.mount"}
 _LABELS = {
     "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link", FIRMWARE: "Firmware",
     "device.model": "Model", KERNEL: "Kernel", "kernel.command_line": "Kernel command line", "cpu.model": "CPU",
-    "cpu.cores": "CPU cores", "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets", "cpu.governor": "CPU governor",
+    "cpu.cores": "CPU cores", "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets",
+    "cpu.governor": "CPU governor",
     "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", ENGINE_VERSION: "Engine",
     "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
     "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",

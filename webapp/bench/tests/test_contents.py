@@ -1,10 +1,10 @@
 """Headlines, curves, ladder, specifications, offers, and the plan of what is missing."""
 
 import pytest
-from django.test.utils import CaptureQueriesContext
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from webapp.bench.missing import merged, missing, plan_for
+from webapp.bench.missing import Grid, merged, missing, plan_for
 from webapp.bench.offered import offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
@@ -24,7 +24,11 @@ def test_a_headline_is_the_fastest_shared_workload_of_4_kib(samsung: Lab, intel:
         lab.measure(1000.0 * factor, iodepth=32, block_size=512)
     samsung.measure(5000.0, iodepth=256)  # Intel was not measured
     first, latency = shown().headlines
-    assert (first.title, first.workload.point["iodepth"], first.workload.point["block_size"]) == ("Random read", 32, 4096)
+    assert (first.title, first.workload.point["iodepth"], first.workload.point["block_size"]) == (
+        "Random read",
+        32,
+        4096,
+    )
     assert (latency.title, latency.workload.point["iodepth"]) == ("Random read, p99", 1)
 
 
@@ -33,7 +37,11 @@ def test_a_headline_of_a_sequential_pattern_is_bandwidth_of_the_largest_block(sa
         lab.measure(100.0, pattern="read", block_size=131072)
         lab.measure(900.0, pattern="read", block_size=4096)
     (only,) = shown().headlines
-    assert (only.title, only.panel.metric.key, only.workload.point["block_size"]) == ("Sequential read", "bytes_per_s", 131072)
+    assert (only.title, only.panel.metric.key, only.workload.point["block_size"]) == (
+        "Sequential read",
+        "bytes_per_s",
+        131072,
+    )
 
 
 def test_a_curve_has_the_workloads_that_differ_in_one_factor(samsung: Lab, intel: Lab) -> None:
@@ -91,7 +99,9 @@ def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: 
 
 
 def test_grids_that_differ_in_one_factor_are_merged() -> None:
-    grids = [{"pattern": ("read",), "iodepth": (depth,), "block_size": (size,)} for depth in (1, 2) for size in (1, 2)]
+    grids: list[Grid] = [
+        {"pattern": ("read",), "iodepth": (depth,), "block_size": (size,)} for depth in (1, 2) for size in (1, 2)
+    ]
     assert merged(grids) == [{"pattern": ("read",), "iodepth": (1, 2), "block_size": (1, 2)}]
 
 

@@ -22,7 +22,7 @@ def shown(products: Sequence[Product] = MODELS, **asked: object) -> SideBySide:
 def means(page: SideBySide, direction: str = "read") -> list[list[float | None]]:
     """Rows of the first panel in this direction: the mean of each product."""
     group = next(one for one in page.groups if one.panel.direction == direction)
-    return [[cell and cell.cell.summary.mean for cell in row.cells] for row in group.rows]
+    return [[cell.cell.summary.mean if cell else None for cell in row.cells] for row in group.rows]
 
 
 def test_equal_workloads_are_one_row(samsung: Lab, intel: Lab) -> None:
@@ -80,7 +80,7 @@ def test_the_ratio_is_to_the_chosen_baseline(samsung: Lab, intel: Lab) -> None:
 
 def ratios(page: SideBySide) -> list[float | None]:
     against = [cell.cell.against_baseline if cell else None for cell in page.groups[0].rows[0].cells]
-    return [one and one.ratio.value for one in against]
+    return [one.ratio.value if one else None for one in against]
 
 
 def test_a_difference_is_claimed_only_with_repeats(samsung: Lab, intel: Lab) -> None:

@@ -55,7 +55,9 @@ def _curve_series(curve: Curve, names: Names) -> Iterator[BenchSeries]:
 
 
 def _point(level: int, summary: Summary, metric: Metric) -> BenchPoint:
-    spread = f"95 % CI {metric.format(summary.low)} to {metric.format(summary.high)}, " if summary.low is not None else ""
+    spread = (
+        f"95 % CI {metric.format(summary.low)} to {metric.format(summary.high)}, " if summary.low is not None else ""
+    )
     return BenchPoint(
         level=level,
         mean=summary.mean,

@@ -34,14 +34,17 @@ def _planned(request: HttpRequest) -> HttpResponse:
     known = asked.products if asked else ()
     product = next((one for one in known if str(one) == request.POST.get("lacking")), None)
     if asked is None or product is None or not can_be_planned(product):
-        raise BenchRefused("bench_no_plan", "Choose a drive, a model, a host or a target whose missing results to plan.")
+        raise BenchRefused(
+            "bench_no_plan", "Choose a drive, a model, a host or a target whose missing results to plan."
+        )
     found = side_by_side(asked)
     lacking = missing(found.matched, product)
     if not lacking:
         raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")
     data = data_of(draft_of(plan_for(lacking, f"Missing on {found.matched.names[product]}"[:MAX_TITLE])))
     data.setlist("target", [str(target.pk) for target in usable_targets() if _is_of(product, target)][:1])
-    said = f"The plan has the {len(lacking)} workloads that {found.matched.names[product]} lacks. It is not saved yet."
+    count = f"{len(lacking)} workload{'s' if len(lacking) > 1 else ''}"
+    said = f"The plan has {count} that {found.matched.names[product]} lacks. It is not saved yet."
     keep(request, reverse("new_plan"), data, said)
     return redirect("new_plan")
 

@@ -6,7 +6,7 @@ from webapp.bench.products import Kind, Product
 
 
 def product_address(product: Product) -> str:
-    """"" for kinds without a page of their own."""
+    """ "" for kinds without a page of their own."""
     try:
         if product.kind is Kind.HOST:
             return reverse("host", args=(product.value,))

@@ -69,7 +69,7 @@ def shown_row(row: Row, words: str) -> ShownRow:
         key=f"{row.workload.key}.{row.panel.direction}",
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
-        cells=tuple(each and _cell(each, factor, most) for each in row.cells),
+        cells=tuple(_cell(each, factor, most) if each else None for each in row.cells),
     )
 
 

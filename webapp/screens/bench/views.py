@@ -15,10 +15,10 @@ from webapp.bench.side_by_side import Group, SideBySide, side_by_side
 from webapp.plans.factors import FACTORS
 from webapp.screens.access import page
 from webapp.screens.bench.address import bench_address, read_address, with_value, without
-from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
+from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.payloads import BenchCharts
-from webapp.screens.bench.rows import ShownRow, shown_row
 from webapp.screens.bench.product_addresses import product_address
+from webapp.screens.bench.rows import ShownRow, shown_row
 from webapp.screens.choices import Option, options_of
 
 ROWS_SHOWN = 12  # of each group, unless all are asked for
