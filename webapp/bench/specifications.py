@@ -62,7 +62,9 @@ def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specificatio
     """Only what differs between products, hardware first."""
     known = [_facts(each) for each in rows.values()]
     names = sorted({name for facts in known for name in facts} - _NAMES - {MODEL}, key=_order)
-    made = [Specification(_label(name), "values", tuple(facts.get(name, ()) for facts in known)) for name in names]
+    made = [
+        Specification(label_of_fact(name), "values", tuple(facts.get(name, ()) for facts in known)) for name in names
+    ]
     return tuple(one for one in made if one.differs)
 
 
@@ -87,6 +89,6 @@ def _order(name: str) -> tuple[int, str]:
     return (listed.index(name) if name in listed else len(listed), name)
 
 
-def _label(name: str) -> str:
+def label_of_fact(name: str) -> str:
     setting = setting_of(name)
     return _LABELS.get(name) or (label_of(setting) if setting else name)

@@ -67,6 +67,7 @@ PAGES: dict[str, Rule] = {
     # bench
     "bench": look(Who.VIEWER),
     "bench_plan": act(Who.VIEWER),
+    "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),

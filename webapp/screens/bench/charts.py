@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from webapp.bench.curves import Curve
+from webapp.bench.history import OverTime
 from webapp.bench.ladder import Ladder
 from webapp.bench.products import Product
 from webapp.compare.statistics import Summary
@@ -108,3 +110,45 @@ def ladder_table(ladder: Ladder) -> ChartTable:
         for metric, summaries in ladder.steps
     ]
     return ChartTable("Latency ladder", ladder.title, "Percentile", unit, tuple(rows))
+
+
+def time_chart(found: OverTime) -> BenchChart:
+    """One series for each target; a level is a run."""
+    metric, known = found.panel.metric, _runs(found)
+    places = {run: index for index, run in enumerate(known)}
+    return BenchChart(
+        x_label="Run",
+        y_label=metric.label,
+        shown_as=metric.shown_as,
+        logarithmic=False,
+        levels=tuple(BenchLevel(text=f"{run} · {at:%Y-%m-%d}", number=None) for run, at in known.items()),
+        series=tuple(
+            BenchSeries(
+                product=index,
+                name=target,
+                points=tuple(_point(places[value.run], value.summary, metric) for value in values),
+            )
+            for index, (target, values) in enumerate(found.values.items())
+        ),
+    )
+
+
+def _runs(found: OverTime) -> dict[int, datetime]:
+    """Oldest first."""
+    at = {value.run: value.at for values in found.values.values() for value in values}
+    return dict(sorted(at.items(), key=lambda item: item[1]))
+
+
+def time_table(found: OverTime, words: str) -> ChartTable:
+    known = {(target, value.run): value.summary.mean for target, values in found.values.items() for value in values}
+    factor, unit = unit_of(found.panel.metric, list(known.values()))
+    rows = [
+        TableRow(
+            f"Run {run}, {at:%Y-%m-%d}",
+            tuple(
+                significant(known[target, run] / factor) if (target, run) in known else "" for target in found.values
+            ),
+        )
+        for run, at in _runs(found).items()
+    ]
+    return ChartTable(f"{found.title} over time", words, "Run", unit, tuple(rows))
