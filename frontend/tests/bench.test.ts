@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { axisOf, spreadsOf, tooltipOf } from "../src/features/benchCharts";
 import { matches } from "../src/features/benchPicker";
+import { needed } from "../src/features/compareSelected";
 import { lookAt } from "../src/lib/colours";
 
 const levels = (...numbers: (number | null)[]): { text: string; number: number | null }[] =>
@@ -39,5 +40,14 @@ describe("the search for products", () => {
     expect(matches("Drive models SAMSUNG MZQL21T9HCJR", "mzql samsung")).toBe(true);
     expect(matches("Drive models SAMSUNG MZQL21T9HCJR", "intel")).toBe(false);
     expect(matches("anything", "  ")).toBe(true);
+  });
+});
+
+describe("selected rows", () => {
+  test("can be compared if there are two to eight", () => {
+    expect([2, 8].map(needed)).toEqual(["", ""]);
+    expect(needed(0)).toBe("Select 2 to 8 rows.");
+    expect(needed(1)).toMatch(/at least one more/);
+    expect(needed(9)).toMatch(/at most 8/);
   });
 });

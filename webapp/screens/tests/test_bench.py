@@ -166,3 +166,18 @@ def test_selected_results_of_one_drive_become_runs(operator: Client, labs: tuple
     (second,) = again.measure(100.0, iodepth=1)
     answer = operator.get("/bench/", {"result": [labs[0].run.results.earliest("id").pk, second.pk]})
     assert answer["Location"] == "/bench/?product=run%3A1&product=run%3A9"
+
+
+@pytest.mark.parametrize(
+    ("address", "box"),
+    [("/runs/", 'name="product" value="run:2"'), ("/hosts/", 'name="product" value="host:storage1"')],
+)
+def test_rows_of_lists_can_be_selected(operator: Client, labs: tuple[Lab, Lab], address: str, box: str) -> None:
+    page = operator.get(address).content.decode()
+    assert f'type="checkbox" form="compare-selected" {box}' in page
+    assert "Compare selected" in page
+
+
+def test_results_can_be_selected(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    newest = labs[0].run.results.latest("measured_at", "id")
+    assert f'form="compare-selected" name="result" value="{newest.pk}"' in operator.get("/results/").content.decode()
