@@ -6,13 +6,16 @@ tool that `imports.formats` recognises, or a table of ours (`.csv`, see `table`)
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.plain_csv import factor, is_field
+from webapp.imports.references.data_file import text_of
 from webapp.imports.references.errors import ReferenceDamaged
+from webapp.imports.references.toml_lines import line_of
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.values import Value
 
@@ -50,9 +53,7 @@ class About(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def read(folder: Path) -> About:
     """Raises ReferenceDamaged."""
-    if not (folder / NAME).is_file():
-        raise _damaged(folder, 1, "The file is missing.")
-    text = (folder / NAME).read_text()
+    text = text_of(folder, NAME)
     try:
         about = msgspec.convert(tomllib.loads(text), About)
     except tomllib.TOMLDecodeError as error:
@@ -65,33 +66,20 @@ def read(folder: Path) -> About:
 
 
 def is_figure(name: str) -> bool:
-    """Whether this is a factor or a result. A layout is text of the source here, not a layout line, so it is a label."""
+    """Whether this is a factor or a result. The layout is a label: sources describe layouts in words of their own."""
     return is_field(name) and name != "layout"
 
 
-def factor_values(stated: dict[str, str]) -> dict[str, Value]:
+def factor_values(stated: Mapping[str, str]) -> dict[str, Value]:
+    """The stored values of checked texts."""
     return {name: factor(name, text) for name, text in stated.items()}
-
-
-def line_of(text: str, key: str, file: int | None = None) -> int:
-    """The line of a key in the file's head, or in its `[[files]]` table number `file` from 0; otherwise of the head."""
-    tables = 0
-    head = 1
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip() == "[[files]]":
-            tables += 1
-            head = number if tables - 1 == file else head
-        inside = tables == 0 if file is None else tables - 1 == file
-        if inside and re.match(rf'\s*("?{re.escape(key)}"?\s*=|\[(files\.)?{re.escape(key)}\])', line):
-            return number
-    return head
 
 
 def _line_of_error(text: str, message: str) -> int:
     """msgspec names the field and where it is: "… unknown field `foo` - at `$.files[0]`"."""
     field, at = _FIELD.search(message), _AT.search(message)
     key = field[1] if field else at[2] if at else ""
-    return line_of(text, key, int(at[1]) if at and at[1] else None)
+    return line_of(text, key, file=int(at[1]) if at and at[1] else None)
 
 
 def _damaged(folder: Path, line: int, reason: str) -> ReferenceDamaged:
@@ -108,25 +96,33 @@ def _check(folder: Path, text: str, about: About) -> None:
     for number, file in enumerate(about.files):
         _check_stated(folder, text, file.factors, file.labels, number)
         if not (folder / file.name).is_file() or Path(file.name).name != file.name:
-            raise _damaged(folder, line_of(text, "name", number), f"There is no file `{file.name}` in the folder.")
+            raise _damaged(folder, line_of(text, "name", file=number), f"There is no file `{file.name}` in the folder.")
         if file.name.endswith(".csv") != bool(file.tool):
-            raise _damaged(folder, line_of(text, "tool", number), "Only a table (.csv) needs a tool.")
+            raise _damaged(folder, line_of(text, "tool", file=number), "Only a table (.csv) needs a tool.")
     if unused := {one.name for one in folder.iterdir()} - {NAME, *(file.name for file in about.files)}:
         raise _damaged(folder, 1, f"No `[[files]]` table names `{min(unused)}`.")
 
 
 def _check_stated(folder: Path, text: str, factors: dict[str, str], labels: dict[str, str], file: int | None) -> None:
-    for name, value in factors.items():
-        if name not in FACTORS or not is_figure(name):
-            hint = f" Use `{closest(name)}`." if closest(name) else ""
-            raise _damaged(folder, line_of(text, name, file), f"`{name}` is not a factor.{hint}")
-        try:
-            factor(name, value)
-        except ImportRefused as error:
-            raise _damaged(folder, line_of(text, name, file), str(error)) from error
-    for name, value in labels.items():
-        if reason := label_problem(name, value):
-            raise _damaged(folder, line_of(text, name, file), reason)
+    problems = [
+        *(("factors", name, _factor_problem(name, value)) for name, value in factors.items()),
+        *(("labels", name, label_problem(name, value)) for name, value in labels.items()),
+    ]
+    for table, name, reason in problems:
+        if reason:
+            raise _damaged(folder, line_of(text, name, table=table, file=file), reason)
+
+
+def _factor_problem(name: str, value: str) -> str:
+    """Why this is not a value of a factor, or ""."""
+    if name not in FACTORS or not is_figure(name):
+        hint = f" Use `{closest(name)}`." if closest(name) not in ("", name) else ""
+        return f"`{name}` is not a factor of a reference.{hint}"
+    try:
+        factor(name, value)
+    except ImportRefused as error:
+        return str(error)
+    return ""
 
 
 def label_problem(name: str, value: str) -> str:

@@ -14,7 +14,9 @@ from webapp.imports import formats
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement
 from webapp.imports.references import about, table
+from webapp.imports.references.data_file import text_of
 from webapp.imports.references.errors import ReferenceDamaged
+from webapp.imports.references.toml_lines import line_of
 from webapp.plans.values import Value
 
 DATA = Path(__file__).parent / "data"
@@ -62,12 +64,9 @@ def _entries(folder: Path, stated: about.About, number: int, file: about.File) -
     factors = about.factor_values(stated.factors | file.factors)
     for row in _rows(folder, file, factors):
         measured = row.measurement
-        if differing := [name for name, value in factors.items() if measured.factors.get(name, value) != value]:
-            text = (folder / about.NAME).read_text()
-            line = about.line_of(text, differing[0], number if differing[0] in file.factors else None)
-            raise ReferenceDamaged(
-                f"{folder.name}/{about.NAME}", line, f"`{file.name}` states another value of {differing[0]}."
-            )
+        for name in factors:
+            if measured.factors.get(name, factors[name]) != factors[name]:
+                raise _contradiction(folder, name, file, number)
         yield Entry(
             path=row.table or file.table or file.name,
             measurement=msgspec.structs.replace(
@@ -77,8 +76,14 @@ def _entries(folder: Path, stated: about.About, number: int, file: about.File) -
         )
 
 
+def _contradiction(folder: Path, name: str, file: about.File, number: int) -> ReferenceDamaged:
+    text = text_of(folder, about.NAME)
+    line = line_of(text, name, table="factors", file=number if name in file.factors else None)
+    return ReferenceDamaged(f"{folder.name}/{about.NAME}", line, f"`{file.name}` states another value of {name}.")
+
+
 def _rows(folder: Path, file: about.File, factors: Mapping[str, Value]) -> list[table.Row]:
-    text = (folder / file.name).read_text()
+    text = text_of(folder, file.name)
     try:
         if file.tool:
             return table.read(text, file.tool, factors)
@@ -103,7 +108,7 @@ def _line_of_refusal(text: str, reason: str) -> int:
 
 
 def _with_repeats(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Number the entries of the same test, from 1. The figure of a row belongs to the row, not to the test."""
+    """Number the entries of the same test in the order of the files, from 1."""
     seen: Counter[object] = Counter()
     for entry in entries:
         measured = entry.measurement

@@ -95,7 +95,7 @@ def _row(row: Mapping[str, str], tool: str, common: Mapping[str, Value]) -> Row:
         factors=factors,
         **found.rates,  # type: ignore[arg-type]
         latency=found.latency,
-        metrics=metrics,
+        metrics={name.removeprefix(_METRIC): value for name, value in metrics.items()},
         notes=(note,) if note else (),
     )
     return Row(row.get("table", ""), measurement, labels)

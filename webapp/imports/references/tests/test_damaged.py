@@ -84,7 +84,7 @@ def test_an_undamaged_library_is_read(library: Path) -> None:
         ('date = "2010-03"', "date = 2010", 3, "Expected `str`, got `int`"),
         ('title = "One drive"', 'title = "One', 1, "Illegal character"),
         ('title = "One drive"', 'titel = "One drive"', 1, "unknown field `titel`|missing required field `title`"),
-        ('scheduler = "none"', 'schedular = "none"', 6, "`schedular` is not a factor. Use `scheduler`."),
+        ('scheduler = "none"', 'schedular = "none"', 6, "`schedular` is not a factor of a reference. Use `scheduler`."),
         ('scheduler = "none"', 'scheduler = "two words"', 6, "is not understood"),
         ('host = "server"', 'scheduler = "none"', 9, "`scheduler` is a factor or a result, not a label."),
         ('host = "server"', 'host = ""', 9, "The label host is empty"),
@@ -151,4 +151,11 @@ def test_a_factor_that_a_tool_states_differently_is_refused(library: Path) -> No
 def test_a_folder_without_a_head_is_refused(library: Path) -> None:
     (library / "one" / "reference.toml").unlink()
     with pytest.raises(ReferenceDamaged, match=r"^one/reference.toml, line 1: The file is missing"):
+        references(library)
+
+
+def test_a_text_that_is_not_utf_8_is_refused(library: Path) -> None:
+    path = library / "one" / "figures.csv"
+    path.write_bytes(path.read_bytes().replace(b"A note", b"A n\xf6te"))
+    with pytest.raises(ReferenceDamaged, match=r"^one/figures.csv, line 3: The text is not UTF-8"):
         references(library)

@@ -38,9 +38,7 @@ BM_FLASH = ["x25-m-lvm-stripe", "mtron-raid0-12", "mtron-raid5-4"]
 
 def _entries(slug: str, path: str | None = None, **labels: str) -> list[Entry]:
     wanted = {name.replace("_", " "): text for name, text in labels.items()}.items()
-    return [
-        one for one in LIBRARY[slug].entries if path in (None, one.path) and wanted <= dict(one.labels).items()
-    ]
+    return [one for one in LIBRARY[slug].entries if path in (None, one.path) and wanted <= dict(one.labels).items()]
 
 
 def _one(entries: Iterable[Entry], direction: Direction | None = None, repeat: int = 1, **factors: object) -> Entry:
@@ -276,7 +274,8 @@ def test_every_row_of_the_slides_by_sdb() -> None:
 
 def test_every_row_of_the_slides_by_dd() -> None:
     assert _values(LIBRARY["lsi9266-vertex4-dd"].entries, 1e6) == [
-        876 + 888, 943 + 950, 1212, 880 + 878, 1314, 888 + 849 + 893 + 845, 451 + 451 + 454 + 452, 737, 1468, 1770, 1789,
+        876 + 888, 943 + 950, 1212, 880 + 878, 1314, 888 + 849 + 893 + 845, 451 + 451 + 454 + 452,
+        737, 1468, 1770, 1789,
     ]  # fmt: skip
 
 
