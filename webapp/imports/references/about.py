@@ -23,6 +23,7 @@ NAME = "reference.toml"
 _DAY = r"\d{4}(-\d{2}(-\d{2})?)?"
 _DATE = re.compile(rf"{_DAY}|{_DAY} to {_DAY}|before {_DAY}")
 _MAX_LABEL = 200
+RESERVED = ("table", "note")  # columns of tables that are no labels
 _FIELD = re.compile(r"field `([^`]+)`")
 _AT = re.compile(r"at `\$\.(?:files\[(\d+)\]\.?)?(\w*)")
 _LABEL = re.compile(r"[a-z][A-Za-z0-9 ./-]{0,59}")
@@ -95,6 +96,8 @@ def _check(folder: Path, text: str, about: About) -> None:
     _check_stated(folder, text, about.factors, about.labels, None)
     for number, file in enumerate(about.files):
         _check_stated(folder, text, file.factors, file.labels, number)
+        if file.name in (one.name for one in about.files[:number]):
+            raise _damaged(folder, line_of(text, "name", file=number), f"`{file.name}` is named twice.")
         if not (folder / file.name).is_file() or Path(file.name).name != file.name:
             raise _damaged(folder, line_of(text, "name", file=number), f"There is no file `{file.name}` in the folder.")
         if file.name.endswith(".csv") != bool(file.tool):
@@ -129,8 +132,8 @@ def label_problem(name: str, value: str) -> str:
     """Why this is not a label, or ""."""
     if is_figure(name):
         return f"`{name}` is a factor or a result, not a label."
-    if not _LABEL.fullmatch(name):
-        return f"`{name}` is not a label: use a lowercase letter first, then letters, digits and spaces."
+    if not _LABEL.fullmatch(name) or name in RESERVED:
+        return f"`{name}` is not a label: use a lowercase letter first, then letters, digits and spaces; not table or note."
     if not value.strip() or len(value) > _MAX_LABEL:
         return f"The label {name} is empty or longer than {_MAX_LABEL} characters."
     return ""

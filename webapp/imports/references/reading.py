@@ -23,9 +23,10 @@ DATA = Path(__file__).parent / "data"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One figure. `path` is the caption of its table in the source."""
+    """One figure. `path` is the caption of its table in the source, `file` is the data file."""
 
     path: str
+    file: str
     measurement: Measurement
     labels: Mapping[str, str]
 
@@ -69,6 +70,7 @@ def _entries(folder: Path, stated: about.About, number: int, file: about.File) -
                 raise _contradiction(folder, name, file, number)
         yield Entry(
             path=row.table or file.table or file.name,
+            file=file.name,
             measurement=msgspec.structs.replace(
                 measured, factors=factors | dict(measured.factors), notes=(*measured.notes, *file.notes)
             ),

@@ -13,12 +13,12 @@ from webapp.imports.csv_rows import fields
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.plain_csv import direction, figures
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.references.about import is_figure, label_problem
+from webapp.imports.references.about import RESERVED, is_figure, label_problem
 from webapp.imports.values import lines, number
 from webapp.plans.values import Value
 
 _METRIC = "metric "
-_TEXTS = ("table", "note", "name", "direction")
+_TEXTS = (*RESERVED, "name", "direction")
 
 
 class Row(msgspec.Struct, frozen=True):

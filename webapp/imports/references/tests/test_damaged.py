@@ -88,6 +88,8 @@ def test_an_undamaged_library_is_read(library: Path) -> None:
         ('scheduler = "none"', 'scheduler = "two words"', 6, "is not understood"),
         ('host = "server"', 'scheduler = "none"', 9, "`scheduler` is a factor or a result, not a label."),
         ('host = "server"', 'host = ""', 9, "The label host is empty"),
+        ('host = "server"', 'table = "T1"', 9, "`table` is not a label"),
+        ('name = "bm-flash.txt"', 'name = "figures.csv"\ntool = "a tool"', 19, "named twice"),
         ('host = "server"', "host = 5", 8, "Expected `str`, got `int`"),
         ('name = "figures.csv"', 'name = "numbers.csv"', 12, "no file `numbers.csv`"),
         ('name = "figures.csv"', 'name = "../one/figures.csv"', 12, "no file"),
