@@ -133,7 +133,7 @@ def label_problem(name: str, value: str) -> str:
     if is_figure(name):
         return f"`{name}` is a factor or a result, not a label."
     if not _LABEL.fullmatch(name) or name in RESERVED:
-        return f"`{name}` is not a label: use a lowercase letter first, then letters, digits and spaces; not table or note."
+        return f"`{name}` is not a label: use a lowercase letter, then letters, digits and spaces."
     if not value.strip() or len(value) > _MAX_LABEL:
         return f"The label {name} is empty or longer than {_MAX_LABEL} characters."
     return ""
