@@ -131,6 +131,44 @@ def test_every_cell_of_bm_flash(slug: str) -> None:
         assert _rate(entry) == bandwidth * {"K": KIB, "M": MIB}[unit]
 
 
+SPOTS = [  # slug, pattern, block size, threads, IOPS, MiB/s
+    ("x25-m-lvm-stripe", "randread", 512, 1, 8695, 4.2),
+    ("x25-m-lvm-stripe", "randread", 4096, 40, 103674, 404.9),
+    ("x25-m-lvm-stripe", "randwrite", 8192, 10, 24629, 192.4),
+    ("x25-m-lvm-stripe", "randwrite", 4 * MIB, 40, 107, 428.3),
+    ("mtron-raid0-12", "randread", 512, 1, 11307, 5.5),
+    ("mtron-raid0-12", "randread", 4 * MIB, 40, 437, 1748.3),
+    ("mtron-raid0-12", "randwrite", 64 * KIB, 10, 6894, 430.9),
+    ("mtron-raid5-4", "randread", 512, 1, 24, 12.2 / 1024),
+    ("mtron-raid5-4", "randread", 32 * KIB, 40, 50947, 1592.1),
+    ("mtron-raid5-4", "randwrite", 64 * KIB, 40, 126, 7.9),
+    ("mtron-raid5-4", "randwrite", 256 * KIB, 10, 13, 3.2),
+    ("mtron-raid5-4", "randwrite", 512 * KIB, 1, 6, 3.4),
+    ("mtron-raid5-4", "randwrite", MIB, 10, 10, 10.5),
+]
+
+
+@pytest.mark.parametrize(("slug", "pattern", "size", "threads", "iops", "mib_per_s"), SPOTS)
+def test_known_cells_of_bm_flash(
+    slug: str, pattern: str, size: int, threads: int, iops: float, mib_per_s: float
+) -> None:
+    entries = [one for one in LIBRARY[slug].entries if one.measurement.tool == "bm-flash"]
+    direction = Direction.READ if pattern == "randread" else Direction.WRITE
+    entry = _one(entries, direction, pattern=pattern, block_size=size, numjobs=threads)
+    assert entry.measurement.iops == iops
+    assert _rate(entry) == pytest.approx(mib_per_s * MIB, rel=1e-12)
+
+
+def test_gaps_of_bm_flash_are_no_entries() -> None:
+    tests = {
+        (one.measurement.factors["block_size"], one.measurement.factors["numjobs"])
+        for one in LIBRARY["mtron-raid5-4"].entries
+        if one.measurement.direction is Direction.WRITE
+    }
+    gaps = {(512 * KIB, 10), (256 * KIB, 40), (512 * KIB, 40), (MIB, 40)}
+    assert tests == {(512 * 2**n, threads) for n in range(14) for threads in (1, 10, 40)} - gaps
+
+
 XDD = {
     "Random READ tests:": (Direction.READ, "randread"),
     "Sequential READ tests:": (Direction.READ, "read"),
@@ -151,6 +189,35 @@ def test_every_cell_of_xdd() -> None:
         assert entry.measurement.iops == iops
         assert _rate(entry) == bandwidth * 1e6
         assert entry.measurement.factors.get("read_percent") == (90 if direction is None else None)
+
+
+def test_known_cells_of_xdd() -> None:
+    entries = _entries("x25-m-lvm-stripe", "xdd")
+    known = [
+        (Direction.READ, "randread", 512, 40, 186044, 95),
+        (Direction.READ, "read", 32768, 1, 4460, 146),
+        (Direction.WRITE, "randwrite", 4096, 10, 24817, 101),
+        (Direction.WRITE, "write", 8192, 40, 38880, 318),
+        (None, "randrw", 2048, 1, 9762, 19),
+        (None, "readwrite", 32768, 40, 20735, 679),
+    ]
+    for direction, pattern, size, threads, iops, mb_per_s in known:
+        entry = _one(entries, direction, pattern=pattern, block_size=size, numjobs=threads)
+        assert (entry.measurement.iops, _rate(entry)) == (iops, mb_per_s * 1e6)
+
+
+def test_known_rows_of_iozone() -> None:
+    known = [
+        ("supermicro-arc1260", "Reference hardware", "Re-read", 10, 260864.43),
+        ("dell-pe2970-perc5i", "Default settings", "Initial write", 1, 339329.00),
+        ("dell-pe2970-perc5i", "Default settings", "Read", 2, 193787.55),
+        ("dell-pe2970-perc5i", "Tuned block device layer", "Read", 2, 503044.62),
+        ("dell-pe2970-perc5i", "Tuned block device layer", "Rewrite", 10, 279933.16),
+    ]
+    for slug, path, name, threads, printed in known:
+        named = [one for one in _entries(slug, path) if one.measurement.name == name]
+        direction = Direction.READ if "ead" in name else Direction.WRITE
+        assert _rate(_one(named, direction, numjobs=threads)) == printed * 1024
 
 
 @pytest.mark.parametrize(
