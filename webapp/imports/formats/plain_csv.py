@@ -125,7 +125,7 @@ def factor(name: str, text: str) -> Value:
     try:
         return FACTORS[name].values.parse(text)
     except ValueRefused as error:
-        raise ImportRefused(f"{FACTORS[name].label}: {error}.") from error
+        raise ImportRefused(f"{FACTORS[name].label}: {str(error)[:300]}.") from error
 
 
 def direction(text: str, factors: Mapping[str, Value]) -> Direction | None:
