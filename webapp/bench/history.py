@@ -22,8 +22,10 @@ NOTHING = "unknown"
 
 @dataclass(frozen=True)
 class RunOfProduct:
-    number: int
-    plan: str  # title
+    name: str  # "17", or "import 3"
+    number: int  # of the run, 0 for an import
+    imported: int
+    title: str  # of the plan or the import
     at: datetime  # of its last result
     targets: tuple[str, ...]
     results: int
@@ -31,9 +33,9 @@ class RunOfProduct:
 
 @dataclass(frozen=True)
 class Value:
-    """What one target measured in one run."""
+    """What one target measured in one run or import."""
 
-    run: int
+    run: str  # ResultRow.source_name
     at: datetime
     summary: Summary
 
@@ -64,35 +66,41 @@ def runs(rows: Sequence[ResultRow]) -> list[RunOfProduct]:
     """Newest first."""
     found: dict[int, list[ResultRow]] = {}
     for row in rows:
-        found.setdefault(row.run, []).append(row)
-    made = [
-        RunOfProduct(
-            number,
-            own[0].plan_title,
-            max(row.measured_at for row in own),
-            tuple(sorted({row.target_name for row in own})),
-            len(own),
-        )
-        for number, own in found.items()
-    ]
+        found.setdefault(row.source, []).append(row)
+    made = [_run(own) for own in found.values()]
     return sorted(made, key=lambda one: one.at, reverse=True)
+
+
+def _run(rows: Sequence[ResultRow]) -> RunOfProduct:
+    first = rows[0]
+    return RunOfProduct(
+        name=first.source_name,
+        number=first.run,
+        imported=first.imported,
+        title=first.plan_title or first.import_title,
+        at=max(row.measured_at for row in rows),
+        targets=tuple(sorted({row.target_name for row in rows})),
+        results=len(rows),
+    )
 
 
 def over_time(matched: Matched, product: Product, title: str, panel: Panel, workload: Workload) -> OverTime:
     """The values of each run. Targets are not pooled; those with the most runs come first."""
     by_target: dict[str, dict[int, list[ResultRow]]] = {}
     for row in matched.rows(panel, product, workload.key):
-        by_target.setdefault(row.target_name, {}).setdefault(row.run, []).append(row)
+        by_target.setdefault(row.target_name, {}).setdefault(row.source, []).append(row)
     ordered = sorted(by_target, key=lambda name: (-len(by_target[name]), name))[:MAX_TARGETS]
     values = {name: tuple(_values(by_target[name], panel)) for name in ordered}
     return OverTime(title, panel, workload, values)
 
 
 def _values(by_run: Mapping[int, list[ResultRow]], panel: Panel) -> Iterator[Value]:
-    for run, rows in sorted(by_run.items(), key=lambda item: item[1][0].measured_at):
-        key = ("", str(run), "")
+    for rows in sorted(by_run.values(), key=lambda rows: rows[0].measured_at):
+        key = ("", "", "")
         cell = measured(Grouped({key: rows}, (), (), ()), panel.metric)[key]
-        yield Value(run, max(row.measured_at for row in rows), summarise(list(cell.values.values()), cell.step))
+        yield Value(
+            rows[0].source_name, max(row.measured_at for row in rows), summarise(list(cell.values.values()), cell.step)
+        )
 
 
 def changes(rows: Sequence[ResultRow]) -> list[Change]:
@@ -106,7 +114,7 @@ def changes(rows: Sequence[ResultRow]) -> list[Change]:
 
 def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
     """Between the first results of consecutive runs: settings that a plan varies within a run are no change."""
-    firsts = list({row.run: row for row in reversed(rows)}.values())[::-1]
+    firsts = list({row.run: row for row in reversed(rows) if row.run}.values())[::-1]
     for before, after in pairwise(row for row in firsts if row.facts):
         names = sorted((before.facts.keys() | after.facts.keys()) - VOLATILE)
         for name in names:

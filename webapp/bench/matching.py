@@ -7,15 +7,18 @@ product. All panels of a page are corrected together.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from webapp.bench.products import Product
 from webapp.bench.workloads import (
+    Stated,
     Workload,
     chart_order,
     chart_words,
     in_words,
     is_random,
+    matched_workloads,
     naming,
-    workload,
 )
 from webapp.compare import comparison as compared
 from webapp.compare.blocks import Measured, measured
@@ -102,7 +105,8 @@ def match(
     found: Rows, names: Mapping[Product, str], baseline: Product, choices: Sequence[str], ignored: Collection[str] = ()
 ) -> Matched:
     """`choices` are keys of CHOICES. Factors in `ignored` are not part of a workload: their levels are pooled."""
-    grid = _Grid(ignored)
+    found = {product: [_without_repeats(row) for row in rows] for product, rows in found.items()}
+    grid = _Grid(found, ignored)
     for product, rows in found.items():
         for choice in choices:
             grid.add(product, rows, choice)
@@ -119,31 +123,35 @@ def match(
     return _concluded(grid, grouped, tuple(found), names, baseline, texts)
 
 
+def _without_repeats(row: ResultRow) -> ResultRow:
+    """The figures of a published table are one value: nothing is claimed from their spread."""
+    return replace(row, repeat=1) if row.reference else row
+
+
 class _Grid:
     """Puts rows into cells."""
 
-    def __init__(self, ignored: Collection[str]) -> None:
-        self._ignored = frozenset(ignored)
+    def __init__(self, found: Rows, ignored: Collection[str]) -> None:
         self.cells: dict[CellKey, list[ResultRow]] = {}
         self.panels: dict[str, Panel] = {}
         self.workloads: dict[str, Workload] = {}
-        self._known: dict[tuple[str, frozenset[str]], Workload] = {}
+        self._ignored = frozenset(ignored)
+        self._places = matched_workloads(
+            {self._stated(product, row): row for product, rows in found.items() for row in rows}.keys()
+        )
+
+    def _stated(self, product: Product, row: ResultRow) -> Stated:
+        """Thousands of rows share a few points."""
+        return Stated(row.point_key, row.point, product.factors | self._ignored, complete=not row.imported)
 
     def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
         for row in totals(rows) if choice == RATE else rows:
-            one = self._workload(row, product.factors | self._ignored)
-            panel = _panel(choice, one.chart, row.direction)
-            if panel.metric.of(row) is not None:
-                self.panels.setdefault(panel.key, panel)
-                self.workloads[one.key] = one
-                self.cells.setdefault((panel.key, str(product), one.key), []).append(row)
-
-    def _workload(self, row: ResultRow, without: frozenset[str]) -> Workload:
-        """Thousands of rows share a few points."""
-        known = row.point_key, without
-        if known not in self._known:
-            self._known[known] = workload(row.point, without)
-        return self._known[known]
+            for one in self._places[self._stated(product, row)]:
+                panel = _panel(choice, one.chart, row.direction)
+                if panel.metric.of(row) is not None:
+                    self.panels.setdefault(panel.key, panel)
+                    self.workloads[one.key] = one
+                    self.cells.setdefault((panel.key, str(product), one.key), []).append(row)
 
 
 def _panel(choice: str, chart: str, direction: str) -> Panel:

@@ -1,19 +1,20 @@
-"""Products that have results: to choose from, and pairs that share workloads."""
+"""Products that have results: to choose from, and pairs that have much in common."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
 from django.db.models import Exists, OuterRef
 
 from webapp.bench.products import LABELS, Kind, Product
+from webapp.bench.workloads import BLOCK, JOBS, PATTERN
 from webapp.hosts.models import Target
-from webapp.results.models import Configuration, Result, StreamRun
+from webapp.results.models import Configuration, Import, Origin, Result, StreamRun
 from webapp.runs.models import Run
 
-MAX_RUNS, MAX_CONFIGURATIONS = 100, 50
-PAIRS, MAX_PAIRED, MAX_OFFERS = 6, 500, 40
+MAX_RUNS, MAX_CONFIGURATIONS, MAX_IMPORTS = 100, 50, 100
+PAIRS, MAX_PAIRED, MAX_OFFERS = 6, 2_000, 40
 _DIGEST_SHOWN = 10
 
 
@@ -22,11 +23,6 @@ class Offer:
     product: Product
     text: str
     note: str = ""
-
-    @property
-    def words(self) -> str:
-        """What a search looks at."""
-        return f"{self.product.label} {self.text} {self.note}".lower()
 
 
 @dataclass(frozen=True)
@@ -37,99 +33,139 @@ class OfferGroup:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two products that share plans."""
+    """Two products, and how much they have in common."""
 
     offers: tuple[Offer, Offer]
-    plans: int
+    common: int
+    words: str  # plan | workload
 
 
 def offered() -> tuple[OfferGroup, ...]:
-    """All targets with results and what they belong to, newest runs, newest configurations. Four queries."""
-    found: dict[Kind, list[Offer]] = defaultdict(list)
-    for offer in (*_of_targets(_targets()), *_layouts(), *_runs(), *_configurations()):
-        found[offer.product.kind].append(offer)
-    return tuple(OfferGroup(LABELS[kind][1], tuple(found[kind])) for kind in Kind if found[kind])
-
-
-def _targets() -> list[Target]:
-    measured = Exists(Result.objects.filter(target=OuterRef("pk"), invalid=False))
-    return list(Target.objects.filter(measured).select_related("host").order_by("model", "host__slug", "slug"))
-
-
-def _of_targets(targets: Iterable[Target]) -> list[Offer]:
+    """All products with results; the newest of runs, configurations and imports. Six queries."""
     found: dict[Product, Offer] = {}
-    for target in targets:
-        for offer in _offers(target):
-            found.setdefault(offer.product, offer)
-    return list(found.values())
+    for offer in (*_of_targets(), *_of_imports(), *_layouts(), *_configurations(), *_runs()):
+        found.setdefault(offer.product, offer)
+    by_kind: dict[Kind, list[Offer]] = defaultdict(list)
+    for offer in found.values():
+        by_kind[offer.product.kind].append(offer)
+    return tuple(OfferGroup(LABELS[kind][1], tuple(_sorted(kind, by_kind[kind]))) for kind in Kind if by_kind[kind])
 
 
-def _offers(target: Target) -> Iterable[Offer]:
-    host = target.host.slug
-    if target.model:
-        yield Offer(Product(Kind.MODEL, target.model), target.model)
-    if target.serial:
-        yield Offer(Product(Kind.SERIAL, target.serial), f"{target.model} {target.serial}".strip(), f"in {host}")
-    yield Offer(Product(Kind.HOST, host), host)
-    yield Offer(Product(Kind.TARGET, f"{host}/{target.slug}"), f"{host}/{target.slug}", target.model)
+def _sorted(kind: Kind, offers: list[Offer]) -> list[Offer]:
+    """Runs and configurations are newest first already."""
+    if kind in (Kind.RUN, Kind.CONFIGURATION):
+        return offers
+    return sorted(offers, key=lambda offer: offer.text.lower())
 
 
-def _layouts() -> list[Offer]:
+def _of_targets() -> Iterator[Offer]:
+    measured = Exists(Result.objects.filter(target=OuterRef("pk"), invalid=False))
+    for target in Target.objects.filter(measured).select_related("host").order_by("model", "host__slug", "slug"):
+        host, name = target.host.slug, f"{target.host.slug}/{target.slug}"
+        if target.model:
+            yield Offer(Product(Kind.MODEL, target.model), target.model)
+        if target.serial:
+            yield Offer(Product(Kind.SERIAL, target.serial), f"{target.model} {target.serial}".strip(), f"in {host}")
+        yield Offer(Product(Kind.HOST, host), host)
+        yield Offer(Product(Kind.TARGET, name), name, target.model)
+
+
+def _of_imports() -> Iterator[Offer]:
+    """The labels of own imports, each import, and the products of an import that has several."""
+    found = Import.objects.filter(results_made__gt=0).order_by("-number")[:MAX_IMPORTS]
+    imports = {one.pk: one for one in found}
+    columns = ("imported", "host", "controller", "drive", "serial", "layout")
+    parts: dict[int, set[str]] = defaultdict(set)
+    labels = Origin.objects.filter(imported__in=imports).order_by().values_list(*columns).distinct()
+    for key, host, controller, drive, serial, layout in labels:
+        parts[key].add(drive or layout)
+        if imports[key].slug is None:
+            yield from _of_labels(host, controller, drive, serial, layout)
+    for key, one in imports.items():
+        note = "reference" if one.slug else "import"
+        yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, note)
+        for part in sorted(parts[key] - {""}) if len(parts[key]) > 1 else ():
+            yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", note)
+
+
+def _of_labels(host: str, controller: str, drive: str, serial: str, layout: str) -> Iterator[Offer]:
+    named = (
+        (Kind.HOST, host, host), (Kind.CONTROLLER, controller, controller), (Kind.MODEL, drive, drive),
+        (Kind.SERIAL, serial, f"{drive} {serial}".strip()), (Kind.LAYOUT, layout, layout),
+    )  # fmt: skip
+    for kind, value, text in named:
+        if value:
+            yield Offer(Product(kind, value), text, "imported")
+
+
+def _layouts() -> Iterator[Offer]:
     lines = Result.objects.filter(target__kind="pool", invalid=False).order_by()
-    found = lines.values_list("point__layout", flat=True).distinct()
-    return [Offer(Product(Kind.LAYOUT, line), line) for line in sorted(filter(None, found))]
+    for line in lines.values_list("point__layout", flat=True).distinct():
+        if line:
+            yield Offer(Product(Kind.LAYOUT, line), line)
 
 
-def _runs() -> list[Offer]:
+def _runs() -> Iterator[Offer]:
     measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
     newest = Run.objects.filter(measured).order_by("-number")[:MAX_RUNS]
-    return [
-        Offer(Product(Kind.RUN, str(number)), f"Run {number}", title)
-        for number, title in newest.values_list("number", "version__plan__title")
-    ]
+    for number, title in newest.values_list("number", "version__plan__title"):
+        yield Offer(Product(Kind.RUN, str(number)), f"Run {number}", title)
 
 
-def _configurations() -> list[Offer]:
-    newest = StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False)
-    found = Configuration.objects.filter(Exists(newest))[:MAX_CONFIGURATIONS]
-    return [
-        Offer(
-            Product(Kind.CONFIGURATION, digest[:_DIGEST_SHOWN]),
-            f"Configuration {digest[:_DIGEST_SHOWN]}",
-            _about(facts),
-        )
-        for digest, facts in found.values_list("digest", "facts")
-    ]
+def _configurations() -> Iterator[Offer]:
+    """And their controllers."""
+    measured = Exists(StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False))
+    found = Configuration.objects.filter(measured).values_list("digest", "facts", "controller")
+    for digest, facts, controller in found[:MAX_CONFIGURATIONS]:
+        short = digest[:_DIGEST_SHOWN]
+        yield Offer(Product(Kind.CONFIGURATION, short), f"Configuration {short}", _about(facts))
+        if controller:
+            yield Offer(Product(Kind.CONTROLLER, controller), controller)
 
 
 def _about(facts: Mapping[str, str]) -> str:
     named = [
-        text for name, text in facts.items() if name.endswith((".model", ".scheduler")) and ".controller" not in name
+        text for name, text in facts.items() if name.endswith((".model", ".scheduler")) and "controller" not in name
     ]
-    return " · ".join([*dict.fromkeys(named), facts.get("kernel.release", "")]).strip(" ·")
+    return " · ".join(text for text in (*dict.fromkeys(named), facts.get("kernel.release", "")) if text)
 
 
 def pairs() -> tuple[Pair, ...]:
-    """Products that ran the same plan versions: drive models, else targets, else the newest runs. One query."""
+    """Products that ran the same plan versions: drive models, else targets, else runs; and imports that share
+    workloads. Two queries."""
+    own = next(filter(None, (_pairs(found, "plan") for found in _planned().values())), ())
+    return (*own, *_pairs(_imported(), "workload"))
+
+
+def _planned() -> dict[Kind, dict[Offer, set[object]]]:
+    """The plan versions of each product, by its kind."""
     measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
     columns = ("number", "version", "targets__model", "targets__host__slug", "targets__slug")
-    rows = list(Run.objects.filter(measured).order_by("-number").values_list(*columns)[:MAX_PAIRED])
-    by_kind: dict[Kind, dict[Offer, set[int]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
-    for number, version, model, host, slug in rows:
+    found: dict[Kind, dict[Offer, set[object]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
+    for number, version, model, host, slug in (
+        Run.objects.filter(measured).order_by("-number").values_list(*columns)[:MAX_PAIRED]
+    ):
         target = f"{host}/{slug}"
-        for kind, value, text in (
-            (Kind.MODEL, model, model), (Kind.TARGET, target, target), (Kind.RUN, str(number), f"Run {number}"),
-        ):  # fmt: skip
+        named = ((Kind.MODEL, model, model), (Kind.TARGET, target, target), (Kind.RUN, str(number), f"Run {number}"))
+        for kind, value, text in named:
             if value:
-                by_kind[kind].setdefault(Offer(Product(kind, value), text), set()).add(version)
-    return next(filter(None, map(_pairs, by_kind.values())), ())
+                found[kind].setdefault(Offer(Product(kind, value), text), set()).add(version)
+    return found
 
 
-def _pairs(versions: Mapping[Offer, set[int]]) -> tuple[Pair, ...]:
-    """With the most common plans first."""
-    found = [
-        Pair((one, other), len(versions[one] & versions[other]))
-        for one, other in combinations([*versions][:MAX_OFFERS], 2)
-    ]
-    shared = [pair for pair in found if pair.plans]
-    return tuple(sorted(shared, key=lambda pair: -pair.plans)[:PAIRS])
+def _imported() -> dict[Offer, set[object]]:
+    """The main factors of the workloads of each import, of the newest results."""
+    columns = ("origin__imported__number", "origin__imported__title", "point", "direction")
+    rows = Result.objects.filter(origin__isnull=False, invalid=False).values_list(*columns)[:MAX_PAIRED]
+    found: dict[Offer, set[object]] = {}
+    for number, title, point, direction in rows:
+        main = tuple(str(point.get(name)) for name in (PATTERN, BLOCK, JOBS))
+        found.setdefault(Offer(Product(Kind.IMPORT, str(number)), title), set()).add((*main, direction))
+    return found
+
+
+def _pairs(common: Mapping[Offer, set[object]], words: str) -> tuple[Pair, ...]:
+    """Those with the most in common first."""
+    offers: Iterable[Offer] = [*common][:MAX_OFFERS]
+    found = [Pair((one, other), len(common[one] & common[other]), words) for one, other in combinations(offers, 2)]
+    return tuple(sorted((pair for pair in found if pair.common), key=lambda pair: -pair.common)[:PAIRS])

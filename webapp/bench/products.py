@@ -3,6 +3,7 @@
 product=model:SAMSUNG MZQL21T9HCJR&product=host:storage1&baseline=host:storage1
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,10 +18,12 @@ MAX_VALUE = 300  # characters
 class Kind(StrEnum):
     MODEL = "model"
     SERIAL = "serial"
+    CONTROLLER = "controller"
     HOST = "host"
     TARGET = "target"
     LAYOUT = "layout"
     CONFIGURATION = "configuration"
+    IMPORT = "import"
     RUN = "run"
 
 
@@ -28,15 +31,22 @@ class Kind(StrEnum):
 LABELS: dict[Kind, tuple[str, str]] = {
     Kind.MODEL: ("Drive model", "Drive models"),
     Kind.SERIAL: ("Drive", "Drives"),
+    Kind.CONTROLLER: ("Controller", "Controllers"),
     Kind.HOST: ("Host", "Hosts"),
     Kind.TARGET: ("Target", "Targets"),
     Kind.LAYOUT: ("Layout", "Layouts"),
     Kind.CONFIGURATION: ("Configuration", "Configurations"),
+    Kind.IMPORT: ("Import", "Imports and references"),
     Kind.RUN: ("Run", "Runs"),
 }
 _OBSERVED = frozenset(
     name for name, factor in FACTORS.items() if factor.kind in (FactorKind.SETTING, FactorKind.LAYOUT)
 )
+# An import may contain several products: import:3/INTEL D3-S4610 is one of them (ResultRow.target).
+_NUMBERED = {
+    Kind.RUN: re.compile(r"[0-9]{1,9}", re.ASCII),
+    Kind.IMPORT: re.compile(r"[0-9]{1,9}(/.+)?", re.ASCII | re.DOTALL),
+}
 # Factors that define a product of a kind. They are not part of its workloads.
 DEFINED_BY: dict[Kind, frozenset[str]] = {Kind.LAYOUT: frozenset({"layout"}), Kind.CONFIGURATION: _OBSERVED}
 
@@ -57,6 +67,16 @@ class Product:
     @property
     def label(self) -> str:
         return LABELS[self.kind][0]
+
+    @property
+    def number(self) -> int:
+        """Of a run or an import."""
+        return int(self.value.partition("/")[0])
+
+    @property
+    def part(self) -> str:
+        """Of an import: the one of its products; "" for all of them."""
+        return self.value.partition("/")[2]
 
     @property
     def factors(self) -> frozenset[str]:
@@ -81,6 +101,8 @@ def _product(text: str) -> Product:
         raise BenchRefused(
             "bench_product_unknown", f"product={text}: there is no {LABELS[Kind(kind)][0].lower()} with this name."
         )
-    if kind == Kind.RUN and not (value.isascii() and value.isdecimal() and len(value) < 10):
-        raise BenchRefused("bench_product_unknown", f"product={text}: write the number of a run, for example run:17.")
+    if kind in _NUMBERED and not _NUMBERED[Kind(kind)].fullmatch(value):
+        example = f"{kind}:17"
+        message = f"product={text}: write the number of the {LABELS[Kind(kind)][0].lower()}, for example {example}."
+        raise BenchRefused("bench_product_unknown", message)
     return Product(Kind(kind), value.strip())

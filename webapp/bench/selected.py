@@ -10,10 +10,11 @@ from webapp.results.reading.rows import ResultRow, read_rows
 _KINDS: Mapping[Kind, Callable[[ResultRow], str]] = {
     Kind.MODEL: lambda row: row.model,
     Kind.SERIAL: lambda row: row.serial,
+    Kind.CONTROLLER: lambda row: row.controller,
     Kind.HOST: lambda row: row.host,
     Kind.TARGET: lambda row: row.target_name,
-    Kind.LAYOUT: lambda row: str(row.point.get("layout", "")),
-    Kind.RUN: lambda row: str(row.run),
+    Kind.LAYOUT: lambda row: row.layout,
+    Kind.RUN: lambda row: str(row.source),
     Kind.CONFIGURATION: lambda row: row.configuration[:10],
 }
 
@@ -28,7 +29,14 @@ def products_of_results(ids: Iterable[str]) -> tuple[Product, ...]:
         return ()
     all_apart = next((each for each in usable if len(each[1]) == len(rows)), None)
     kind, values = all_apart or max(usable, key=lambda each: len(each[1]))
-    return tuple(Product(kind, value) for value in values[:MAX_PRODUCTS])
+    return tuple(_product(kind, value) for value in values[:MAX_PRODUCTS])
+
+
+def _product(kind: Kind, value: str) -> Product:
+    """An import has no run; its number has a minus sign."""
+    if kind is Kind.RUN and value.startswith("-"):
+        return Product(Kind.IMPORT, value[1:])
+    return Product(kind, value)
 
 
 def _distinct(rows: Sequence[ResultRow], of: Callable[[ResultRow], str]) -> list[str]:

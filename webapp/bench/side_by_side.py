@@ -37,7 +37,9 @@ class Shown:
 
     cell: Cell
     pooled: str  # 2 targets, 3 kernels
-    runs: int
+    runs: int  # and imports
+    unstated: int  # factors of the workload that an import does not state
+    reference: bool
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ class SideBySide:
         return tuple(product for product, rows in self.read.rows.items() if not rows)
 
     @property
+    def references(self) -> tuple[Product, ...]:
+        """Published tables."""
+        return tuple(product for product, rows in self.read.rows.items() if any(row.reference for row in rows))
+
+    @property
     def single(self) -> int:
         """Cells that were measured once."""
         return sum(cell.summary.n == 1 for cell in self.matched.cells.values())
@@ -136,7 +143,9 @@ def side_by_side(asked: Asked) -> SideBySide:
 def _name(product: Product, rows: Sequence[ResultRow]) -> str:
     if product.kind is Kind.SERIAL and rows:
         return f"{rows[0].model} {product.value}".strip()
-    if product.kind in (Kind.RUN, Kind.CONFIGURATION):
+    if product.kind is Kind.IMPORT and rows:
+        return f"{rows[0].import_title}: {product.part}" if product.part else rows[0].import_title
+    if product.kind in (Kind.RUN, Kind.CONFIGURATION, Kind.IMPORT):
         return f"{product.label} {product.value}"
     return product.value
 
@@ -151,7 +160,14 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
     if cell is None:
         return None
     rows = matched.rows(panel, product, one.key)
-    return Shown(cell, pooled(rows), len({row.run for row in rows}))
+    imported = [len(one.point) - len(row.point) for row in rows if row.imported]
+    return Shown(
+        cell=cell,
+        pooled=pooled(rows),
+        runs=len({row.source for row in rows}),
+        unstated=max(imported, default=0),
+        reference=any(row.reference for row in rows),
+    )
 
 
 def _groups(matched: Matched, choice: str) -> Iterator[Group]:

@@ -1,7 +1,7 @@
 """Workloads: the points of results without the factors that define a product. Only equal workloads are compared."""
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from webapp.plans.engines import engine_of
@@ -51,9 +51,40 @@ class Workload:
         return (self.number(BLOCK), self.concurrency, self.number(JOBS), self.key)
 
 
-def workload(point: Mapping[str, Value], without: Collection[str]) -> Workload:
-    rest = {name: level for name, level in point.items() if name not in without}
-    return Workload(point_key(rest)[:16], rest)
+@dataclass(frozen=True)
+class Stated:
+    """What is known of the workload of a result. Of a run everything is known; an import states only some factors."""
+
+    key: str  # of the whole point
+    point: Mapping[str, Value] = field(compare=False)
+    without: frozenset[str]  # factors that are not part of the workload
+    complete: bool
+
+    def workload(self) -> Workload:
+        rest = {name: level for name, level in self.point.items() if name not in self.without}
+        return Workload(point_key(rest)[:16], rest)
+
+
+def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, ...]]:
+    """The workloads of each. An incomplete one belongs to every workload that agrees in all factors that it states;
+    if there is none, it is a workload itself."""
+    given = dict.fromkeys(stated)
+    found: dict[Stated, tuple[Workload, ...]] = {one: (one.workload(),) for one in given if one.complete}
+    known = {own.key: own for (own,) in found.values()}
+    by_main: dict[tuple[Value, Value], list[Workload]] = {}
+    for own in known.values():
+        by_main.setdefault(_main(own), []).append(own)
+    partial = [(one, one.workload()) for one in given if not one.complete]
+    for one, own in sorted(partial, key=lambda pair: (-len(pair[1].point), pair[1].key)):
+        fits = tuple(other for other in by_main.get(_main(own), ()) if own.point.items() <= other.point.items())
+        found[one] = fits or (own,)
+        if not fits:
+            by_main.setdefault(_main(own), []).append(own)
+    return found
+
+
+def _main(one: Workload) -> tuple[Value, Value]:
+    return one.point.get(PATTERN), one.point.get(BLOCK)
 
 
 def in_words(one: Workload, names: Iterable[str]) -> str:

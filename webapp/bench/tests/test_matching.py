@@ -164,7 +164,7 @@ def test_results_of_several_drives_at_once_belong_to_no_single_drive(samsung: La
     [
         (["drive:S1"], "write kind:name"),
         (["model:"], "no drive model"),
-        (["run:one"], "number of a run"),
+        (["run:one"], "number of the run"),
         ([f"host:h{n}" for n in range(9)], "at most 8"),
     ],
 )

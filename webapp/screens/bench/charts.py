@@ -133,7 +133,7 @@ def time_chart(found: OverTime) -> BenchChart:
     )
 
 
-def _runs(found: OverTime) -> dict[int, datetime]:
+def _runs(found: OverTime) -> dict[str, datetime]:
     """Oldest first."""
     at = {value.run: value.at for values in found.values.values() for value in values}
     return dict(sorted(at.items(), key=lambda item: item[1]))
@@ -144,7 +144,7 @@ def time_table(found: OverTime, words: str) -> ChartTable:
     factor, unit = unit_of(found.panel.metric, list(known.values()))
     rows = [
         TableRow(
-            f"Run {run}, {at:%Y-%m-%d}",
+            f"{run[:1].upper() + run[1:] if run.startswith('i') else f'Run {run}'}, {at:%Y-%m-%d}",
             tuple(
                 significant(known[target, run] / factor) if (target, run) in known else "" for target in found.values
             ),

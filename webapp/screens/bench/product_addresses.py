@@ -13,8 +13,10 @@ def product_address(product: Product) -> str:
         if product.kind is Kind.TARGET:
             return reverse("host_target", args=product.value.split("/", 1))
         if product.kind is Kind.RUN:
-            return reverse("run", args=(int(product.value),))
-        if product.kind in (Kind.MODEL, Kind.SERIAL):
+            return reverse("run", args=(product.number,))
+        if product.kind is Kind.IMPORT:
+            return reverse("import", args=(product.number,))
+        if product.kind in (Kind.MODEL, Kind.SERIAL, Kind.CONTROLLER):
             return reverse("product", args=(product.kind.value, product.value))
     except NoReverseMatch:  # a name that nothing can have
         return ""

@@ -13,7 +13,13 @@ from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.bench.rows import ShownRow, shown_row
 
 MIN_RUNS = 2  # for values over time
-_FILTERS = {Kind.MODEL: "model", Kind.SERIAL: "serial", Kind.TARGET: "target", Kind.HOST: "host"}
+_FILTERS = {
+    Kind.MODEL: "model",
+    Kind.SERIAL: "serial",
+    Kind.TARGET: "target",
+    Kind.HOST: "host",
+    Kind.CONTROLLER: "controller",
+}
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ class ShownCell:
     why: str  # why the ratio is neither better nor worse
     doubts: tuple[str, ...]
     pooled: str
+    unstated: int  # factors that an import does not state
+    reference: bool
     bar: Bar
 
 
@@ -89,6 +91,8 @@ def _cell(shown: Shown, factor: float, most: float) -> ShownCell:
         why=unclear(against) if against and against.better is None else "",
         doubts=tuple(doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1)),
         pooled=shown.pooled,
+        unstated=shown.unstated,
+        reference=shown.reference,
         bar=_bar(shown.cell, most),
     )
 

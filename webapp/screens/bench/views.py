@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 
 from webapp.bench.matching import CHOICES
 from webapp.bench.missing import can_be_planned
-from webapp.bench.offered import Offer, OfferGroup, offered, pairs
+from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
 from webapp.bench.products import MAX_PRODUCTS, BenchRefused, Product
 from webapp.bench.selected import products_of_results
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
@@ -121,6 +121,8 @@ def _notes(found: SideBySide) -> Iterator[str]:
         yield f"{names[product]} has no valid results."
     for product in found.read.cut:
         yield f"{names[product]} has more results; the newest {found.read.limit:,} are shown."
+    for product in found.references:
+        yield f"{names[product]} is a published table: a ratio to it is no claim of a difference."
     if found.single:
         yield (
             f"{found.single} of {len(found.matched.cells)} values were measured once. They have no interval, and a "
@@ -166,5 +168,5 @@ def _picker(data: QueryDict, chosen: tuple[Product, ...]) -> Picker:
     )
 
 
-def _pairs() -> list[tuple[str, tuple[Offer, Offer], int]]:
-    return [(bench_address([offer.product for offer in pair.offers]), pair.offers, pair.plans) for pair in pairs()]
+def _pairs() -> list[tuple[str, Pair]]:
+    return [(bench_address([offer.product for offer in pair.offers]), pair) for pair in pairs()]

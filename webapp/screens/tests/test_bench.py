@@ -36,7 +36,7 @@ def shown(client: Client, address: str = ADDRESS) -> str:
 
 def test_without_products_it_proposes_pairs_and_lists_what_has_results(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = operator.get("/bench/").content.decode()
-    assert "Ran the same plans" in page
+    assert "Comparable pairs" in page
     assert page.count("1 plan in common") == 1
     assert 'value="serial:S1"' in page
     assert 'value="run:2"' in page

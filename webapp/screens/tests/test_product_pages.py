@@ -54,7 +54,7 @@ def test_targets_are_not_pooled_over_time(labs: tuple[Lab, Lab, Lab]) -> None:
     row = found.headlines[0]
     values = over_time(found.matched, MODEL, row.title, row.panel, row.workload).values
     assert {name: [value.run for value in own] for name, own in values.items()} == {
-        "storage1/nvme0": [1, 2], "storage2/nvme0": [3],
+        "storage1/nvme0": ["1", "2"], "storage2/nvme0": ["3"],
     }  # fmt: skip
 
 
