@@ -30,6 +30,7 @@ from webapp.compare.query import MARGIN
 from webapp.compare.sentences import form_of
 from webapp.compare.table import Table
 from webapp.hosts.names import BESIDE
+from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.rows import ResultRow
 
@@ -142,7 +143,7 @@ class _Grid:
 
     def _stated(self, product: Product, row: ResultRow) -> Stated:
         """Thousands of rows share a few points."""
-        return Stated(row.point_key, row.point, product.factors | self._ignored, complete=not row.imported)
+        return Stated(product, row.point_key, row.point, product.factors | self._ignored, complete=not row.imported)
 
     def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
         for row in totals(rows) if choice == RATE else rows:
@@ -168,7 +169,17 @@ def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
         charts.setdefault(one.chart, []).append(one)
     for alike in charts.values():
         names = naming(alike)
-        yield from ((one.key, in_words(one, names) or chart_words(one.chart)) for one in alike)
+        same: dict[str, list[Workload]] = {}
+        for one in alike:
+            same.setdefault(in_words(one, names) or chart_words(one.chart), []).append(one)
+        for text, own in same.items():
+            yield from ((one.key, _told_apart(text, one, own)) for one in own)
+
+
+def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
+    """With all factors that only some of them state."""
+    names = in_order(differing([other.point for other in others])) if len(others) > 1 else []
+    return " · ".join(filter(None, (text, in_words(one, names))))
 
 
 def _concluded(

@@ -9,6 +9,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE
 from webapp.plans.factors import FACTORS, by_cost
 from webapp.plans.values import Value
+from webapp.results.reading.rows import ResultRow
 
 MAX_PARTS = 50
 _MEASURABLE = frozenset({Kind.MODEL, Kind.SERIAL, Kind.HOST, Kind.TARGET})
@@ -25,9 +26,9 @@ def missing(matched: Matched, product: Product) -> list[Workload]:
     return list(found.values())
 
 
-def can_be_planned(product: Product) -> bool:
-    """A run, a layout or a configuration names no target."""
-    return product.kind in _MEASURABLE
+def can_be_planned(product: Product, rows: Sequence[ResultRow]) -> bool:
+    """A run, a layout or a configuration names no target, and neither do labels of imports."""
+    return product.kind in _MEASURABLE and not (rows and all(row.imported for row in rows))
 
 
 def plan_for(workloads: Iterable[Workload], title: str) -> PlanDocument:

@@ -8,7 +8,7 @@ from itertools import combinations
 from django.db.models import Exists, OuterRef
 
 from webapp.bench.products import LABELS, Kind, Product
-from webapp.bench.workloads import BLOCK, JOBS, PATTERN
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.hosts.models import Target
 from webapp.results.models import Configuration, Import, Origin, Result, StreamRun
 from webapp.runs.models import Run
@@ -154,13 +154,22 @@ def _planned() -> dict[Kind, dict[Offer, set[object]]]:
 
 
 def _imported() -> dict[Offer, set[object]]:
-    """The main factors of the workloads of each import, of the newest results."""
-    columns = ("origin__imported__number", "origin__imported__title", "point", "direction")
+    """The main factors of the workloads of each reference, and of each drive of own imports; of the newest results."""
+    columns = (
+        "origin__imported__number",
+        "origin__imported__title",
+        "reference",
+        "origin__drive",
+        "point",
+        "direction",
+    )
     rows = Result.objects.filter(origin__isnull=False, invalid=False).values_list(*columns)[:MAX_PAIRED]
     found: dict[Offer, set[object]] = {}
-    for number, title, point, direction in rows:
-        main = tuple(str(point.get(name)) for name in (PATTERN, BLOCK, JOBS))
-        found.setdefault(Offer(Product(Kind.IMPORT, str(number)), title), set()).add((*main, direction))
+    for number, title, reference, drive, point, direction in rows:
+        product = Product(Kind.IMPORT, str(number)) if reference or not drive else Product(Kind.MODEL, drive)
+        text = title if product.kind is Kind.IMPORT else drive
+        main = tuple(str(point.get(name)) for name in (PATTERN, BLOCK, JOBS, DEPTH))
+        found.setdefault(Offer(product, text), set()).add((*main, direction))
     return found
 
 

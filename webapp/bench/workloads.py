@@ -1,6 +1,6 @@
 """Workloads: the points of results without the factors that define a product. Only equal workloads are compared."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -55,6 +55,7 @@ class Workload:
 class Stated:
     """What is known of the workload of a result. Of a run everything is known; an import states only some factors."""
 
+    product: Hashable
     key: str  # of the whole point
     point: Mapping[str, Value] = field(compare=False)
     without: frozenset[str]  # factors that are not part of the workload
@@ -66,21 +67,35 @@ class Stated:
 
 
 def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, ...]]:
-    """The workloads of each. An incomplete one belongs to every workload that agrees in all factors that it states;
-    if there is none, it is a workload itself."""
-    given = dict.fromkeys(stated)
-    found: dict[Stated, tuple[Workload, ...]] = {one: (one.workload(),) for one in given if one.complete}
-    known = {own.key: own for (own,) in found.values()}
-    by_main: dict[tuple[Value, Value], list[Workload]] = {}
-    for own in known.values():
-        by_main.setdefault(_main(own), []).append(own)
-    partial = [(one, one.workload()) for one in given if not one.complete]
-    for one, own in sorted(partial, key=lambda pair: (-len(pair[1].point), pair[1].key)):
-        fits = tuple(other for other in by_main.get(_main(own), ()) if own.point.items() <= other.point.items())
+    """The workloads of each.
+
+    An incomplete one belongs to every workload of other products that agrees in all factors that it states, unless its
+    own product states that workload more fully. If there is none, it is a workload itself.
+    """
+    given = {one: one.workload() for one in stated}
+    stated_by: dict[str, set[Hashable]] = {}
+    for one, own in given.items():
+        stated_by.setdefault(own.key, set()).add(one.product)
+    found: dict[Stated, tuple[Workload, ...]] = {}
+    by_main: dict[tuple[Value, Value], dict[str, Workload]] = {}
+    ordered = sorted(given.items(), key=lambda pair: (not pair[0].complete, -len(pair[1].point), pair[1].key))
+    for one, own in ordered:
+        others = by_main.setdefault(_main(own), {})
+        fits = () if one.complete else tuple(_fitting(one, own, others.values(), stated_by))
         found[one] = fits or (own,)
         if not fits:
-            by_main.setdefault(_main(own), []).append(own)
+            others[own.key] = own
     return found
+
+
+def _fitting(
+    one: Stated, own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]
+) -> Iterator[Workload]:
+    for other in others:
+        if own.key == other.key or (
+            own.point.items() <= other.point.items() and one.product not in stated_by[other.key]
+        ):
+            yield other
 
 
 def _main(one: Workload) -> tuple[Value, Value]:

@@ -1,6 +1,7 @@
 """Imports and references beside own results."""
 
 import pytest
+from django.db.models import F
 
 from webapp.bench.offered import offered, pairs
 from webapp.bench.products import Kind, Product
@@ -99,7 +100,8 @@ def test_imports_and_their_labels_are_offered(db: None) -> None:
     assert texts["Hosts"] == ["lab1"]
     assert texts["Imports and references"] == ["A blog", "Old tests"]
     (pair,) = pairs()
-    assert {offer.product for offer in pair.offers} == {of_import(made), of_import(reference)}
+    assert {offer.product for offer in pair.offers} == {Product(Kind.MODEL, "PM9A3"), of_import(reference)}
+    assert (made.number, pair.common, pair.words) == (1, 3, "workload")
 
 
 @pytest.mark.parametrize("label", ["controller", "layout", "serial", "host"])
@@ -108,3 +110,17 @@ def test_labels_of_imports_find_their_results(db: None, label: str) -> None:
     made.origins.update(**{label: "the label"})
     page = shown(Product(Kind(label), "the label"))
     assert [len(rows) for rows in page.read.rows.values()] == [3]
+
+
+def test_results_of_one_product_are_not_joined_because_one_of_them_states_less(db: None) -> None:
+    """Two tools, one of which does not state the size."""
+    with_size = PLAIN.replace("iops,", "size,iops,").replace("k,1,", "k,1,1g,").replace("k,32,", "k,32,1g,")
+    made = an_import()
+    second = an_import(title="Other tool", text=with_size)
+    second.origins.update(imported=made, number=F("number") + 10)
+    other = an_import(title="Another drive", drive="PM1733", text=with_size.replace("10200", "10300"))
+    page = shown(of_import(made), of_import(other))
+    group = page.groups[0]
+    assert [row.title for row in group.rows] == ["4 KiB · QD 1 · Size 1 GiB", "4 KiB · QD 32 · Size 1 GiB"]
+    assert group.alone == 2
+    assert [cell.cell.summary.n if cell else 0 for row in group.rows for cell in row.cells] == [1, 1, 1, 1]

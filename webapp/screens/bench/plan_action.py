@@ -33,11 +33,13 @@ def _planned(request: HttpRequest) -> HttpResponse:
     asked = read_address(request.GET)
     known = asked.products if asked else ()
     product = next((one for one in known if str(one) == request.POST.get("lacking")), None)
-    if asked is None or product is None or not can_be_planned(product):
+    if asked is None or product is None:
         raise BenchRefused(
-            "bench_no_plan", "Choose a drive, a model, a host or a target whose missing results to plan."
+            "bench_no_plan", "Choose one of the products on the page, whose missing results are planned."
         )
     found = side_by_side(asked)
+    if not can_be_planned(product, found.read.rows[product]):
+        raise BenchRefused("bench_no_plan", f"{found.matched.names[product]} names no target that could be measured.")
     lacking = missing(found.matched, product)
     if not lacking:
         raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")

@@ -29,6 +29,7 @@ class Column:
     """One product in the header."""
 
     product: Product
+    kind: str
     name: str
     address: str  # of its own page, "" without one
     is_baseline: bool
@@ -92,13 +93,14 @@ def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
     return [
         Column(
             product=product,
+            kind="Reference" if product in found.references else product.label,
             name=found.matched.names[product],
             address=product_address(product),
             is_baseline=product == found.asked.baseline,
             as_baseline=with_value(data, baseline=str(product)),
             removed=without(data, product),
             missing=found.missing[product],
-            can_be_planned=bool(found.missing[product]) and can_be_planned(product),
+            can_be_planned=bool(found.missing[product]) and can_be_planned(product, found.read.rows[product]),
             results=len(found.read.rows[product]),
         )
         for product in found.products
