@@ -71,7 +71,7 @@ def refuse_replaced(open_target: OpenTarget) -> None:
 def _numbers_at(path: str) -> str:
     """major:minor of the block device; "" if there is none."""
     try:
-        facts = os.stat(path, follow_symlinks=False)
+        facts = Path(path).lstat()
     except OSError:
         return ""
     return f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}" if stat.S_ISBLK(facts.st_mode) else ""

@@ -54,6 +54,7 @@ class Registration:
         self._idle = threading.Lock()
         self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
+        self.heard = False  # the server has answered, so its clock is known
         self._server_zero = time.time() - time.monotonic()  # the server's clock when the host's monotonic clock was 0
         self.public_keys = read_keys(store.enrolment.public_keys)
         self.token_due = threading.Event()  # the server asks this host to fetch a new token
@@ -138,6 +139,7 @@ class Registration:
     def _learn(self, reply: HelloReply, at: float) -> None:
         """`at`: when the server answered, by the host's monotonic clock."""
         self._server_zero = reply.server_time - at
+        self.heard = True
         self.clock_ahead_s = self.server_now() - time.time()
         if reply.message:
             log.info("Message of the server: %s", reply.message)

@@ -109,7 +109,7 @@ def test_it_starts_with_an_order_that_cannot_be_read(
     bench.peer.wait(lambda: bool(of(bench.peer.items(order.attempt), Sample)))
     bench.kill()
     with sqlite3.connect(bench.paths.journal) as db:
-        db.execute("""update attempts set order_text = '{"version":2,"purpose":"dance"}'""")
+        db.execute("update attempts set order_text = ?", (bench.signed('{"version":2,"purpose":"dance"}'),))
         damaged = "insert into attempts (attempt, order_text, received_at) values (cast(x'61ff' as text), x'ff', 0)"
         db.execute(damaged)
     bench.start()

@@ -30,8 +30,13 @@ from webapp.runs.states import (
     transition_trial,
 )
 
-# The worker failed or never started the trial. The result is unknown, so the trial is retried like a lost one.
-INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
+# The worker failed, never started the trial, or could not keep its result: the trial is retried like a lost one.
+INTERRUPTIONS = frozenset(
+    {
+        "worker_died", "worker_stopped", "order_expired", "order_unreadable", "order_too_early", "order_superseded",
+        "spool_full", "state_disk_full",
+    }
+)  # fmt: skip
 
 
 def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:

@@ -230,6 +230,9 @@ def test_it_stops_the_attempt_when_the_disk_is_full(peer: Peer, tmp_path: Path) 
     control = Control("a")
     reporter.follow(control)
     reporter.emit("a", ACCEPTED)
+    assert not control.stopped.is_set()  # the disk may have space before something is measured
+    reporter.emit("a", sample(0))
+    reporter._seal_all()
     assert control.stopped.is_set()
     assert control.reason is not None
     assert control.reason.code == "spool_full"
