@@ -117,10 +117,8 @@ class Bench:
     def signed(self, text: str) -> str:
         """The envelope of an order that this version of the worker cannot read."""
         key = Ed25519PrivateKey.from_private_bytes(self.private_key)
-        name, signature = (
-            key_id(key.public_key().public_bytes_raw()),
-            base64.b64encode(key.sign(text.encode())).decode(),
-        )
+        signature = base64.b64encode(key.sign(text.encode())).decode()
+        name = key_id(key.public_key().public_bytes_raw())
         return encode(Envelope(key_id=name, order=text, signature=signature)).decode()
 
     def send_text(self, text: str) -> None:
