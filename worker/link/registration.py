@@ -23,6 +23,7 @@ from worker.contract.purge import PurgeOffer
 from worker.drives import purge
 from worker.drives.records import Drives
 from worker.inventory import controllers, health, sysfs
+from worker.inventory.loops import without_foreign_loops
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
@@ -108,15 +109,16 @@ class Registration:
     def _hello(self, *, probe: bool) -> Hello:
         found = inventory.take(told=self._controllers.known(refresh=probe))
         allowed, policy_problem = read_policy(self._paths.policy)
+        targets = self._targets(allowed, found.controllers, refresh=probe) if allowed else ()
         return Hello(
             worker_version=__version__,
             oldest_contract=OLDEST_UNDERSTOOD,
             newest_contract=CONTRACT_VERSION,
             boot_id=found.kernel.boot_id,
             at=time.time(),
-            inventory=found,
+            inventory=without_foreign_loops(found, {target.device for target in targets}),
             capabilities=known_capabilities(self._paths.capabilities, refresh=probe),
-            targets=self._targets(allowed, found.controllers, refresh=probe) if allowed else (),
+            targets=targets,
             health=self._health.known(refresh=probe),
             host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
