@@ -299,6 +299,12 @@ API: dict[str, Who] = {
     "GET trials/{trial_id}/samples": Who.VIEWER,
     "GET trials/{trial_id}/job": Who.VIEWER,
     "GET runs/{number}/wear": Who.VIEWER,
+    # results of other tools
+    "GET imports": Who.VIEWER,
+    "POST imports": Who.OPERATOR,
+    "GET imports/{number}": Who.VIEWER,
+    "GET imports/{number}/files": Who.VIEWER,
+    "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,
     "GET comparisons": Who.VIEWER,
