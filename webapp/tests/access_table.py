@@ -64,6 +64,10 @@ PAGES: dict[str, Rule] = {
     "search": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
+    # bench
+    "bench": look(Who.VIEWER),
+    "bench_plan": act(Who.VIEWER),
+    "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),
