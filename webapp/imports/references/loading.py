@@ -52,9 +52,11 @@ def _first_day(date: str) -> datetime:
 
 
 def _files(reference: Reference) -> Iterable[FileRead]:
-    for name, entries in groupby(reference.entries, key=lambda entry: entry.file):
-        tests = tuple(map(_test, entries))
-        yield FileRead(path=name, format=tests[0].measured[0].tool, tests=tests)
+    for name, group in groupby(reference.entries, key=lambda entry: entry.file):
+        entries = tuple(group)
+        notes = dict.fromkeys(note for entry in entries for note in entry.measurement.notes)
+        tool = entries[0].measurement.tool
+        yield FileRead(path=name, format=tool, tests=tuple(map(_test, entries)), notes=tuple(notes))
 
 
 def _test(entry: Entry) -> Test:

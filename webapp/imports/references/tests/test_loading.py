@@ -22,11 +22,11 @@ name = "figures.csv"
 tool = "a tool"
 """
 TABLE = """\
-table,name,pattern,firmware,mib_per_s,latency_p95_ms,metric power_watt
-T1,,randread,1.0,100.5,0.5,
-T1,,randread,1.0,101,,
-T2,,randread,1.0,99,,
-T2,power,,,,,9.5
+table,name,pattern,firmware,mib_per_s,latency_p95_ms,metric power_watt,note
+T1,,randread,1.0,100.5,0.5,,A note.
+T1,,randread,1.0,101,,,A note.
+T2,,randread,1.0,99,,,
+T2,power,,,,,9.5,
 """
 
 
@@ -57,6 +57,7 @@ def test_a_stored_entry_has_its_labels_and_figures(library: Path) -> None:
     first, second, other, power = Origin.objects.filter(imported__slug="one").order_by("number")
     result = first.results.get()
     assert (first.tool, first.drive, first.time_known) == ("a tool", "D1", False)
+    assert (first.file.path, first.file.format, first.file.notes) == ("figures.csv", "a tool", ["A note."])
     assert first.other == {"firmware": "1.0", "table": "T1"}
     assert (result.direction, result.point) == ("read", {"pattern": "randread"})
     assert (result.bytes_per_s, result.p95_ns, result.iops) == (100.5 * 1024 * 1024, 500_000, None)
