@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { benchCharts } from "../src/payloads/bench";
 import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
+import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
@@ -35,6 +37,7 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 
 describe.each([
   ["live", liveRun, liveExample as Json],
+  ["bench", benchCharts, benchExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
   ["latency", latencyCharts, latencyExample as Json],

@@ -64,6 +64,10 @@ PAGES: dict[str, Rule] = {
     "search": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
+    # bench
+    "bench": look(Who.VIEWER),
+    "bench_plan": act(Who.VIEWER),
+    "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),
@@ -299,6 +303,12 @@ API: dict[str, Who] = {
     "GET trials/{trial_id}/samples": Who.VIEWER,
     "GET trials/{trial_id}/job": Who.VIEWER,
     "GET runs/{number}/wear": Who.VIEWER,
+    # results of other tools
+    "GET imports": Who.VIEWER,
+    "POST imports": Who.OPERATOR,
+    "GET imports/{number}": Who.VIEWER,
+    "GET imports/{number}/files": Who.VIEWER,
+    "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,
     "GET comparisons": Who.VIEWER,

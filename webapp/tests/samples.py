@@ -80,6 +80,8 @@ def make_samples() -> dict[str, object]:
         "hosts/action": 1,
         "hosts/reference": enrolment.reference,
         "hosts/window_id": window.pk,
+        "products/kind": "model",
+        "products/value": target.model,
         "groups/slug": group.slug,
         "enrolments/reference": enrolment.reference,
         "plans/slug": version.plan.slug,

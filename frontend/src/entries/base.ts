@@ -13,6 +13,7 @@ import "../styles/notices.css";
 import "../styles/plan.css";
 import "../styles/schedules.css";
 import "../styles/print.css";
+import { initCompareSelected } from "../features/compareSelected";
 import { initMarks } from "../features/marks";
 import {
   initCopy,
@@ -38,4 +39,5 @@ initCopy();
 initDialogs();
 initFilters();
 initMarks();
+initCompareSelected();
 initScrollBoxes();

@@ -46,13 +46,24 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   setText(document.getElementById("now-what"), now ? `${now.point} · ${now.host}/${now.target}` : "");
   setText(document.getElementById("now-phase"), now?.phase ?? "waiting for the host");
   if (!now) return;
-  const current = samples.filter((sample) => sample.trial === now.trial && sample.host === now.host);
+  const current = lastMeasured(samples.filter((sample) => sample.host === now.host));
+  const measured = current[0]?.trial ?? now.trial;
+  setText(document.getElementById("now-values"), measured === now.trial ? "" : `Last second of trial ${measured}`);
   const sum = (pick: (sample: LiveSample) => number): number | null =>
     current.length ? current.reduce((total, sample) => total + pick(sample), 0) : null;
   setText(document.getElementById("now-iops"), iops(sum((sample) => sample.iops)));
   setText(document.getElementById("now-rate"), bytesPerSecond(sum((sample) => sample.bytes_per_s)));
   const p99 = current.map((sample) => sample.p99_ns).filter((value) => value !== null);
   setText(document.getElementById("now-p99"), latency(p99.length ? Math.max(...p99) : null));
+}
+
+/** The samples of the newest trial that has any: a trial may end before its first second is shown. */
+export function lastMeasured(samples: readonly LiveSample[]): LiveSample[] {
+  const newest = samples.reduce<LiveSample | undefined>(
+    (last, one) => (last && last.at_s > one.at_s ? last : one),
+    undefined,
+  );
+  return samples.filter((one) => one.trial === newest?.trial && one.attempt === newest.attempt);
 }
 
 /** The texts of the cancel dialog, and the trial of the skip button unless its dialog is open. */

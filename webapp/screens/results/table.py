@@ -11,6 +11,7 @@ from webapp.screens.results.columns import WHEN, Column
 
 @dataclass(frozen=True)
 class TableRow:
+    id: int
     trial: str  # run and number, like "12 #3", or "import 4 #17"
     address: str  # of the trial's page
     kernel_lines: int
@@ -26,6 +27,7 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
     plain = [column for column in columns if column.key != WHEN]
     for result in results:
         yield TableRow(
+            id=result.id,
             trial=f"{result.source_name} #{result.trial}",
             address=address_of(result),
             kernel_lines=result.kernel_lines,

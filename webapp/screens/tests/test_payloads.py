@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from django.conf import settings
 
+from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
@@ -15,6 +16,7 @@ from webapp.screens.payloads import LiveRun, Marks, Payload
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
+    ("bench.json", BenchCharts),
     ("compare.json", MeansCharts),
     ("latency.json", LatencyCharts),
     ("timeline.json", TimeCharts),
