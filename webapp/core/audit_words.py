@@ -70,6 +70,7 @@ SENTENCES: dict[str, str] = {
     "import.end": "completed the {object}",
     "import.undo": "deleted the {object} with its results",
     "import.reference": "loaded a reference: {object}",
+    "import.reference_removed": "removed a reference: {object}",
     "note.add": "added a note to {object}",
     "note.delete": "deleted a note from {object}",
     "notice.subscribe": "created the subscription {object}",
