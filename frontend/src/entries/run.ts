@@ -1,5 +1,6 @@
 /** The page of one run, live until it ends. */
 
+import "../styles/heat.css";
 import { initCountdowns } from "../features/countdown";
 import { initNoteDraft } from "../features/noteDraft";
 import { initRunGrid } from "../features/runGrid";

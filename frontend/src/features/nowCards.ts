@@ -69,9 +69,8 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   const seconds = all.slice(-KEPT);
   const now = run.now.find((one) => one.host === card.dataset.host);
   const last = now ? seconds[seconds.length - 1] : undefined;
-  const ended = run.done + run.failed + run.cancelled;
   const set = (name: string, text: string): void => setText(card.querySelector(`[data-now-${name}]`), text);
-  set("trial", now ? `Trial ${now.trial} of ${run.total}` : `${ended} of ${run.total} trials ended`);
+  set("trial", now ? `Trial ${now.trial} of ${run.total}` : `${run.progress} of ${run.total} trials ended`);
   set("what", now?.point ?? "");
   set("phase", now?.phase ?? run.state_label);
   set("iops", iops(last?.iops ?? null));
@@ -79,7 +78,7 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   set("p99", latency(last?.p99Ns ?? null));
   set("left", duration(run.seconds_left));
   const bar = card.querySelector("progress");
-  if (bar) bar.value = ended;
+  if (bar) bar.value = run.progress;
   drawSparkline(
     card.querySelector("[data-spark=iops] polyline"),
     seconds.map((second) => second.iops),

@@ -27,12 +27,11 @@ function paintState(head: HTMLElement, run: LiveRun): void {
 
 function paintProgress(run: LiveRun): void {
   const bar = find("run-progress", HTMLProgressElement);
-  const ended = run.done + run.failed + run.cancelled;
   if (bar) {
     bar.max = Math.max(1, run.total);
-    bar.value = ended;
+    bar.value = run.progress;
   }
-  setText(document.getElementById("run-count"), `${ended} of ${run.total} trials`);
+  setText(document.getElementById("run-count"), `${run.progress} of ${run.total} trials`);
   setText(document.getElementById("run-failed"), run.failed ? `${run.failed} failed` : "");
   setText(document.getElementById("run-elapsed"), run.lasted);
   setText(document.getElementById("run-left"), run.ended ? "–" : duration(run.seconds_left));

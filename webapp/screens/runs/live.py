@@ -25,7 +25,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
 from webapp.runs.reasons import sentence
-from webapp.runs.selectors import progress
+from webapp.runs.selectors import RunProgress, progress
 from webapp.screens import points
 from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
@@ -95,6 +95,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         failed=state.failed,
         cancelled=state.cancelled,
         lost=state.lost,
+        progress=_progress(run, state),
         elapsed_s=state.elapsed_s,
         lasted=lasted(run, state),
         seconds_left=None if unheard else state.seconds_left,
@@ -105,6 +106,11 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         cursor=Cursor(transitions_until, _positions(cursor, rows)).write(),
         more=more,
     )
+
+
+def _progress(run: Run, state: RunProgress) -> int:
+    """A run that was cancelled early is not shown as complete: trials that did not run do not count."""
+    return state.done + state.failed + (0 if run.state in ENDED else state.cancelled)
 
 
 def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
