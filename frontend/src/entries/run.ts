@@ -6,6 +6,7 @@ import { initNoteDraft } from "../features/noteDraft";
 import { initRunGrid } from "../features/runGrid";
 import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
+import { initTabProgress } from "../features/tabProgress";
 import { initWear } from "../features/wear";
 import { find, readJson, showProblem } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
@@ -28,12 +29,14 @@ function initRun(): void {
   const chart = chartRoot ? new SecondsChart(chartRoot, store) : null;
   const grid = initRunGrid();
   const paintNow = initRunNow();
+  const paintTab = initTabProgress();
   const wear = initWear();
   let cursor = "";
 
   const take = (run: LiveRun): void => {
     grid.apply(run.cells);
     paintNow(run);
+    paintTab(run);
     wear.take(run);
     store.addSensors(run.sensors);
     if (store.add(run.samples) > 0 || run.ended) chart?.draw();

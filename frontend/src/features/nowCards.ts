@@ -3,6 +3,7 @@
 import { setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
 import { fetchJson, startPolling } from "../lib/poll";
+import { bySecond, type Second } from "../lib/samples";
 import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
 
 const KEPT = 60;
@@ -38,31 +39,6 @@ function followRun(url: string, cards: readonly HTMLElement[]): void {
         setText(card.querySelector("[data-now-phase]"), "no answer from the server, trying again");
     },
   });
-}
-
-export interface Second {
-  readonly iops: number;
-  readonly bytesPerS: number;
-  readonly p99Ns: number | null;
-}
-
-/** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
- * percentiles, the largest is shown. */
-export function bySecond(samples: readonly LiveSample[]): Second[] {
-  const seconds = new Map<string, Second>();
-  for (const sample of samples) {
-    const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
-    for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
-      const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
-      const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
-      seconds.set(key, {
-        iops: before.iops + sample.iops,
-        bytesPerS: before.bytesPerS + sample.bytes_per_s,
-        p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
-      });
-    }
-  }
-  return [...seconds.values()];
 }
 
 function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {

@@ -2,17 +2,20 @@
 
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
+import { bySecond } from "../lib/samples";
 import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
+
+const KEPT = 300; // newest samples: a second of many streams
 
 export function initRunNow(): (run: LiveRun) => void {
   const head = find("run-head", HTMLElement);
   if (!head) return () => undefined;
-  const latest = new Map<string, LiveSample>();
+  let latest: LiveSample[] = [];
   return (run) => {
-    for (const sample of run.samples) latest.set(sample.direction, sample);
+    latest = [...latest, ...run.samples].slice(-KEPT);
     paintState(head, run);
     paintProgress(run);
-    paintNow(run, [...latest.values()]);
+    paintNow(run, latest);
     paintDialogs(run);
     run.cells.forEach(paintFailure);
   };
@@ -45,13 +48,10 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   setText(document.getElementById("now-what"), now ? `${now.point} · ${now.host}/${now.target}` : "");
   setText(document.getElementById("now-phase"), now?.phase ?? "waiting for the host");
   if (!now) return;
-  const current = samples.filter((sample) => sample.trial === now.trial && sample.host === now.host);
-  const sum = (pick: (sample: LiveSample) => number): number | null =>
-    current.length ? current.reduce((total, sample) => total + pick(sample), 0) : null;
-  setText(document.getElementById("now-iops"), iops(sum((sample) => sample.iops)));
-  setText(document.getElementById("now-rate"), bytesPerSecond(sum((sample) => sample.bytes_per_s)));
-  const p99 = current.map((sample) => sample.p99_ns).filter((value) => value !== null);
-  setText(document.getElementById("now-p99"), latency(p99.length ? Math.max(...p99) : null));
+  const last = bySecond(samples.filter((sample) => sample.trial === now.trial && sample.host === now.host)).at(-1);
+  setText(document.getElementById("now-iops"), iops(last?.iops ?? null));
+  setText(document.getElementById("now-rate"), bytesPerSecond(last?.bytesPerS ?? null));
+  setText(document.getElementById("now-p99"), latency(last?.p99Ns ?? null));
 }
 
 /** The texts of the cancel dialog, and the trial of the skip button unless its dialog is open. */

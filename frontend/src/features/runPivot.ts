@@ -57,6 +57,7 @@ function valid(cells: readonly LiveCell[]): LiveCell[] {
 export function meanText(cells: readonly LiveCell[], metric: Metric): string {
   const measured = valid(cells);
   const only = measured[0] ?? cells.find((cell) => cell.state === stateOf(cells));
+  if (only?.state === "cancelled") return "–"; // its label would widen every column of a cancelled run
   if (measured.length < 2) return only ? cellText(only, metric) : "";
   if (metric === "own") return measured.map((cell) => cellText(cell, metric)).join(" ");
   const directions = [...new Set(measured.flatMap((cell) => cell.values.map((value) => value.direction)))];

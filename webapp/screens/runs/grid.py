@@ -150,7 +150,8 @@ def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
     """The mean of the valid repeats of a point by direction, or its state; as in `features/runPivot.ts`."""
     measured = [cell for cell in cells if cell.state == "done" and cell.values and not cell.invalid]
     if len(measured) < 2:
-        return _text(measured[0] if measured else cells[0], own_metric)
+        only = measured[0] if measured else cells[0]
+        return "–" if only.state == "cancelled" else _text(only, own_metric)
     if own_metric:
         return " ".join(_text(cell, own_metric) for cell in measured)
     by_direction: dict[str, list[float]] = {}

@@ -37,6 +37,7 @@ SAMPLES_AT_FIRST = 12_000  # history on a page that is opened late
 ATTEMPTS_AT_ONCE = 50
 OVERLAP = timedelta(seconds=30)
 WRONG_CLOCK_MS = 1_500  # a smaller offset is the delay of a report
+NOT_RUN = ("run_cancelled", "run_cancelled_before")  # the run says so itself: no problem of the trial
 ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
@@ -276,7 +277,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             trial=number_of(index),
             state=state,
             state_label=labels[state],
-            reason=sentence(code, fields, skipped_by or ""),
+            reason="" if code in NOT_RUN else sentence(code, fields, skipped_by or ""),
             invalid=why or run_why,
             kernel_lines=said.get(pk, 0),
             values=tuple(values.get(number_of(index), ())),
