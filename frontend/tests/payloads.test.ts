@@ -3,12 +3,14 @@ import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare"
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
+import { searchHits } from "../src/payloads/search";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -36,6 +38,7 @@ describe.each([
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],
   ["marks", marks, marksExample as Json],
+  ["searchHits", searchHits, searchHitsExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
     expect(check(example)).toEqual(example);

@@ -122,3 +122,16 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     sensors: tuple[LiveSensors, ...]  # of the attempts in `samples`
     cursor: str  # for the next request
     more: bool
+
+
+class SearchHit(Payload, frozen=True, kw_only=True):
+    """A hit in the command palette; `group` is the kind of its object."""
+
+    group: str
+    title: str
+    address: str
+    detail: str
+
+
+class SearchHits(Payload, frozen=True, kw_only=True):
+    hits: tuple[SearchHit, ...]

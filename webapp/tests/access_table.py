@@ -62,6 +62,7 @@ PAGES: dict[str, Rule] = {
     "audit": look(Who.OPERATOR),
     # search
     "search": look(Who.VIEWER),
+    "search_hits": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
     # hosts

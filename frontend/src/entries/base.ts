@@ -14,16 +14,10 @@ import "../styles/plan.css";
 import "../styles/schedules.css";
 import "../styles/print.css";
 import { initMarks } from "../features/marks";
-import {
-  initCopy,
-  initDialogs,
-  initFilters,
-  initMenu,
-  initPersonMenu,
-  initSearchKey,
-  initTimes,
-} from "../features/page";
+import { initCopy, initDialogs, initFilters, initMenu, initPersonMenu, initTimes } from "../features/page";
+import { initPalette } from "../features/palette";
 import { initScrollBoxes } from "../features/scrollBoxes";
+import { initShortcuts } from "../features/shortcuts";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
 import { initTimeZone } from "../features/timeZone";
 
@@ -32,7 +26,8 @@ initThemeToggle();
 initThemeChoice();
 initMenu();
 initPersonMenu();
-initSearchKey();
+initPalette();
+initShortcuts();
 initTimes();
 initCopy();
 initDialogs();

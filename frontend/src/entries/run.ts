@@ -1,6 +1,7 @@
 /** The page of one run, live until it ends. */
 
 import "../styles/heat.css";
+import "../styles/pivot.css";
 import { initCountdowns } from "../features/countdown";
 import { initNoteDraft } from "../features/noteDraft";
 import { initRunGrid } from "../features/runGrid";

@@ -13,7 +13,8 @@ const FORMAT: Readonly<Record<Exclude<Metric, "own">, (value: number | null) => 
 };
 
 export function paintPivots(known: ReadonlyMap<number, LiveCell>, metric: Metric): void {
-  for (const table of document.querySelectorAll<HTMLTableElement>("#run-pivots table")) paintTable(table, known, metric);
+  for (const table of document.querySelectorAll<HTMLTableElement>("#run-pivots table"))
+    paintTable(table, known, metric);
 }
 
 function paintTable(table: HTMLTableElement, known: ReadonlyMap<number, LiveCell>, metric: Metric): void {

@@ -323,7 +323,6 @@ function shade(
       yAdjust: -13,
       padding: 1,
       font: { size: 9, weight: "normal" },
-      backgroundColor: "transparent",
       color: themed("--ss-chart-text"),
     },
   };

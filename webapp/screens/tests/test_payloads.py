@@ -9,7 +9,7 @@ from django.conf import settings
 
 from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
-from webapp.screens.payloads import LiveRun, Marks, Payload
+from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
@@ -20,6 +20,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("enrolment.json", Enrolment),
     ("logTail.json", LogTail),
     ("marks.json", Marks),
+    ("searchHits.json", SearchHits),
 ]
 
 
