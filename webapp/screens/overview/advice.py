@@ -39,7 +39,9 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
             trials = "trial" if failed == 1 else "trials"
             yield Advice(f"Repeat the {failed} failed {trials} of run {run.number}", address, "Press Run again there.")
             break
-    yield Advice("Compare the latest results", f"{reverse('compare')}?run={latest[0].number}", "Choose series and axes.")
+    yield Advice(
+        "Compare the latest results", f"{reverse('compare')}?run={latest[0].number}", "Choose series and axes."
+    )
     if not has_schedules:
         yield Advice("Schedule a plan", reverse("plans"), "Repeated runs show changes over time.")
     if len(hosts) == 1:

@@ -22,7 +22,9 @@ def doubted(runs: Iterable[Run]) -> list[Doubted]:
     listed = list(runs)
     sentences: defaultdict[object, list[str]] = defaultdict(list)
     for run, counts in _unsteady(listed).items():
-        sentences[run] += [_count(counts[verdict], LABELS[Verdict(verdict)]) for verdict in NOT_STEADY if counts[verdict]]
+        sentences[run] += [
+            _count(counts[verdict], LABELS[Verdict(verdict)]) for verdict in NOT_STEADY if counts[verdict]
+        ]
     for run, trials in _storage_errors(listed).items():
         sentences[run].append(_count(trials, "with storage errors in the kernel log"))
     return [Doubted(run, tuple(sentences[run.pk])) for run in listed if run.pk in sentences]

@@ -59,9 +59,7 @@ class _Layout:
 
     def __init__(self, trials: Iterable[Trial], row: str, column: str) -> None:
         self.row, self.column = row, column
-        self.tables: defaultdict[object, defaultdict[Place, list[Trial]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self.tables: defaultdict[object, defaultdict[Place, list[Trial]]] = defaultdict(lambda: defaultdict(list))
         for trial in trials:
             others = {name: level for name, level in trial.point.items() if name not in (row, column)}
             table = (trial.part, trial.target_id, repr(sorted(others.items())))
@@ -90,7 +88,10 @@ def build_pivot(run: Run, trials: Sequence[Trial], cells: Iterable[LiveCell], *,
     if layout is None:
         return None
     titles = [name for name in varying if name not in (layout.row, layout.column)]
-    make_title, make_cell = partial(_title, titles, *_several(trials)), partial(_cell, run, _by_number(cells), own_metric)
+    make_title, make_cell = (
+        partial(_title, titles, *_several(trials)),
+        partial(_cell, run, _by_number(cells), own_metric),
+    )
     return Pivot(
         row_label=points.label(layout.row),
         column_label=points.label(layout.column),

@@ -65,7 +65,7 @@ def _drives(words: str) -> Iterable[Hit]:
     named = Q(serial__icontains=words) | Q(model__icontains=words)
     found = Target.objects.filter(named).exclude(serial="").select_related("host").order_by("-in_policy", "-pk")
     by_drive: dict[tuple[str, str], list[Target]] = {}
-    for target in found[: MAX_TARGETS_OF_DRIVES]:
+    for target in found[:MAX_TARGETS_OF_DRIVES]:
         by_drive.setdefault((target.model, target.serial), []).append(target)
     for (model, serial), targets in sorted(by_drive.items()):
         address = reverse("host_target", args=[targets[0].host.slug, targets[0].slug])
@@ -79,7 +79,9 @@ def _named(words: str, prefix: str = "") -> Q:
 
 
 def _targets(words: str) -> Iterable[Hit]:
-    for target in Target.objects.filter(_named(words)).select_related("host").order_by("host__slug", "slug")[: MAX_FOUND + 1]:
+    for target in (
+        Target.objects.filter(_named(words)).select_related("host").order_by("host__slug", "slug")[: MAX_FOUND + 1]
+    ):
         serial = f"serial {target.serial}" if target.serial else ""
         gone = "" if target.in_policy else "no longer in the policy"
         size = formatting.bytes_decimal(target.size_bytes) if target.size_bytes else ""
