@@ -40,6 +40,10 @@ function paint(form: HTMLFormElement): void {
   form.classList.toggle("is-empty", selected.length === 0);
   setText(form.querySelector("[data-bulk-count]"), `${selected.length} selected`);
   for (const button of form.querySelectorAll("button")) button.disabled = selected.length === 0;
+  const query = new URLSearchParams(selected.map((box) => ["run", box.value]));
+  for (const link of form.querySelectorAll<HTMLAnchorElement>("[data-bulk-address]")) {
+    link.href = `${link.dataset.bulkAddress}?${query}`;
+  }
   const names = selected.map((box) => `Run ${box.value}`).join(", ");
   for (const place of document.querySelectorAll("[data-bulk-names]")) setText(place, names);
   const every = find("bulk-all", HTMLInputElement);
