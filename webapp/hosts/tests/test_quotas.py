@@ -47,3 +47,13 @@ def test_it_thins_old_inventories() -> None:
     assert list(host.inventories.values_list("content__facts__memory_bytes", flat=True)) == [8, 0]
     assert (other.inventories.count(), InventoryContent.objects.count()) == (1, 3)
     assert thin_inventories() == 0
+
+
+def test_an_inventory_with_a_slightly_different_memory_size_is_not_stored() -> None:
+    host, now = a_host(), timezone.now()
+    for size in (64_000_000_000, 63_000_000_000, 48_000_000_000):
+        record_inventory(host, replace(storage1_inventory(), memory_bytes=size), at=now)
+        now += timedelta(minutes=1)
+    assert set(host.inventories.values_list("content__facts__memory_bytes", flat=True)) == {
+        64_000_000_000, 48_000_000_000,
+    }  # fmt: skip
