@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 
 
 def record(host: Host, number: int, age: timedelta = timedelta()) -> None:
-    record_inventory(host, replace(storage1_inventory(), memory_bytes=number), at=timezone.now() - age)
+    inventory = replace(storage1_inventory(), memory_bytes=number, hostname=f"name{number}")
+    record_inventory(host, inventory, at=timezone.now() - age)
 
 
 def test_it_keeps_a_limited_number_of_inventories_a_day_and_always_the_newest() -> None:

@@ -166,7 +166,7 @@ def test_it_shows_what_is_due_missed_and_changed(operator: Client) -> None:
         run = first_look_run(schedule.version, [target], repeats=1)
         finish_run(run)
         Occurrence.objects.create(
-            schedule=schedule, due_at=timezone.now() - timedelta(days=days), state="done", run=run, position=0
+            schedule=schedule, due_at=timezone.now() - timedelta(days=days), state="ended", run=run, position=0
         )
     page = operator.get("/").content.decode()
     assert 'id="trends"' in page
