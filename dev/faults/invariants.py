@@ -19,9 +19,12 @@ from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RU
 EXPECTED_REASONS = frozenset(
     {
         "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
-        "guard_no_space", "guard_held", "guard_busy", "state_disk_full",
+        "guard_no_space", "guard_held", "guard_busy", "guard_mounted", "guard_quarantined", "state_disk_full",
+        "order_unreadable", "order_superseded", "order_too_early", "not_on_host",
     }
 )  # fmt: skip
+# Settings of a quarantined drive are restored when the quarantine has ended; until then the run may have failed.
+QUARANTINED = "is quarantined"
 
 
 class InvariantChecker:
@@ -65,7 +68,7 @@ class InvariantChecker:
             if code not in EXPECTED_REASONS:
                 yield f"trial {number} failed for an unexpected reason: {code}: {words}"
         for state, code, words in self._rows(RUN_END, run):
-            if code not in ("", "no_trial_done"):
+            if code not in ("", "no_trial_done") and QUARANTINED not in str(words):
                 yield f"the run is {state}: {code}: {words}"
 
     def _fio_starts(self, run: str) -> Iterator[str]:
@@ -102,6 +105,10 @@ class InvariantChecker:
             rows = host.query(database, sql)
             if rows:
                 yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
+        if host.drive_password.exists():
+            yield f"{host.slug}: the drive has a password"
+        if host.trusted_keys() != host.server_keys:
+            yield f"{host.slug}: the worker trusts the keys {', '.join(host.trusted_keys())}"
         records = list((host.state_folder / "scopes").glob("*.json"))
         if records:
             yield f"{host.slug}: scopes are open: {[path.name for path in records]}"

@@ -1,11 +1,18 @@
 import { describe, expect, test } from "vitest";
+import { benchCharts } from "../src/payloads/bench";
 import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
+import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import { searchHits } from "../src/payloads/search";
+import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
+import importAddedExample from "./vectors/importAdded.json";
+import importBegunExample from "./vectors/importBegun.json";
+import importProblemExample from "./vectors/importProblem.json";
+import labelPreviewExample from "./vectors/labelPreview.json";
 import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
@@ -32,6 +39,7 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 
 describe.each([
   ["live", liveRun, liveExample as Json],
+  ["bench", benchCharts, benchExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
   ["latency", latencyCharts, latencyExample as Json],
@@ -39,6 +47,10 @@ describe.each([
   ["log tail", logTail, logTailExample as Json],
   ["marks", marks, marksExample as Json],
   ["searchHits", searchHits, searchHitsExample as Json],
+  ["begun import", begun, importBegunExample as Json],
+  ["added files", added, importAddedExample as Json],
+  ["import problem", importProblem, importProblemExample as Json],
+  ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
     expect(check(example)).toEqual(example);

@@ -64,7 +64,8 @@ class RunOut(Schema):
 
 
 class ProgressOut(Schema):
-    """`running` is the number of the current trial; `seconds_left` is null until a trial is done."""
+    """`running` is the number of the current trial; `seconds_left` is null if unknown: until a trial is done, and while
+    a trial takes longer than those before it."""
 
     total: int
     done: int

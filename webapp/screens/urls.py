@@ -3,8 +3,10 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
+from webapp.screens.bench.urls import urlpatterns as bench
 from webapp.screens.compare.urls import urlpatterns as compare
 from webapp.screens.hosts.urls import urlpatterns as hosts
+from webapp.screens.imports.urls import urlpatterns as imports
 from webapp.screens.notices.urls import urlpatterns as notices
 from webapp.screens.overview.urls import urlpatterns as overview
 from webapp.screens.people.login import Login
@@ -20,6 +22,7 @@ urlpatterns: list[URLPattern] = [
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     *overview,
+    *bench,
     *hosts,
     *plans,
     *queue,
@@ -27,6 +30,7 @@ urlpatterns: list[URLPattern] = [
     *runs,
     *results,
     *compare,
+    *imports,
     *people,
     *notices,
     *search,

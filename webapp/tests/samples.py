@@ -22,6 +22,7 @@ from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.schedules.services import make_due
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_scratch
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run, finish_trial
@@ -79,6 +80,8 @@ def make_samples() -> dict[str, object]:
         "hosts/action": 1,
         "hosts/reference": enrolment.reference,
         "hosts/window_id": window.pk,
+        "products/kind": "model",
+        "products/value": target.model,
         "groups/slug": group.slug,
         "enrolments/reference": enrolment.reference,
         "plans/slug": version.plan.slug,
@@ -91,6 +94,7 @@ def make_samples() -> dict[str, object]:
         "runs/note_id": 1,
         "runs/attachment": attachment.pk,
         "queue/number": done.number,
+        "imports/number": an_import(by=people[OPERATOR]).number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
         "schedules/key": schedule.pk,
         "schedules/pk": schedule.pk,

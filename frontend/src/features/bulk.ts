@@ -1,53 +1,56 @@
-/** Selected rows of a list: their number, and Shift-click for a range. Without a script the form works the same. */
+/** Actions on the selected runs of a list; Shift-click selects a range. */
 
 import { find, setText } from "../lib/dom";
 
+const PREFIX = "run:"; // of the values of the check boxes: the page of products side by side reads them too
+
 export function initBulk(): void {
   const form = find("bulk", HTMLFormElement);
-  if (!form) return;
-  let last: HTMLInputElement | null = null;
-  document.addEventListener("click", (event) => {
-    const box = event.target;
-    if (!(box instanceof HTMLInputElement) || box.form !== form || box.type !== "checkbox") return;
-    if (box.id === "bulk-all") selectAll(form, box.checked);
-    else if (event.shiftKey && last) selectRange(boxes(form), last, box);
-    last = box.id === "bulk-all" ? null : box;
-    paint(form);
-  });
-  window.addEventListener("pageshow", () => paint(form)); // the browser restores check boxes when one goes back
-  paint(form);
-}
-
-function boxes(form: HTMLFormElement): HTMLInputElement[] {
-  return [...form.elements].filter(
-    (each): each is HTMLInputElement => each instanceof HTMLInputElement && each.name === "run",
-  );
-}
-
-function selectAll(form: HTMLFormElement, checked: boolean): void {
-  for (const box of boxes(form)) box.checked = checked;
-}
-
-/** All rows between two, in the state of the second one. */
-export function selectRange(all: readonly HTMLInputElement[], from: HTMLInputElement, to: HTMLInputElement): void {
-  const [first, last] = [all.indexOf(from), all.indexOf(to)].sort((a, b) => a - b);
-  for (const box of all.slice(first, (last ?? 0) + 1)) box.checked = to.checked;
-}
-
-function paint(form: HTMLFormElement): void {
-  const all = boxes(form);
-  const selected = all.filter((box) => box.checked);
-  form.classList.toggle("is-empty", selected.length === 0);
-  setText(form.querySelector("[data-bulk-count]"), `${selected.length} selected`);
-  for (const button of form.querySelectorAll("button")) button.disabled = selected.length === 0;
-  const query = new URLSearchParams(selected.map((box) => ["run", box.value]));
-  for (const link of form.querySelectorAll<HTMLAnchorElement>("[data-bulk-address]")) {
-    link.href = `${link.dataset.bulkAddress}?${query}`;
-  }
-  const names = selected.map((box) => `Run ${box.value}`).join(", ");
-  for (const place of document.querySelectorAll("[data-bulk-names]")) setText(place, names);
   const every = find("bulk-all", HTMLInputElement);
-  if (!every) return;
-  every.checked = selected.length === all.length;
-  every.indeterminate = selected.length > 0 && selected.length < all.length;
+  const boxes = [...document.querySelectorAll<HTMLInputElement>(`input[name=product][value^="${PREFIX}"]`)];
+  let last: HTMLInputElement | null = null;
+  for (const box of boxes) {
+    box.addEventListener("click", (event) => {
+      if (event.shiftKey && last) check(between(boxes, last, box), box.checked);
+      last = box;
+    });
+    box.addEventListener("change", () => paint(form, every, boxes));
+  }
+  every?.addEventListener("change", () => check(boxes, every.checked));
+  form?.addEventListener("formdata", (event) => {
+    for (const number of selected(boxes)) event.formData.append("run", number);
+  });
+  window.addEventListener("pageshow", () => paint(form, every, boxes)); // the browser restores check boxes
+  paint(form, every, boxes);
+}
+
+/** Also tells other features of the page. */
+function check(boxes: readonly HTMLInputElement[], checked: boolean): void {
+  for (const box of boxes) {
+    box.checked = checked;
+    box.dispatchEvent(new Event("change"));
+  }
+}
+
+/** All items from one to the other, in the order of the list. */
+export function between<T>(all: readonly T[], from: T, to: T): readonly T[] {
+  const [first = 0, last = 0] = [all.indexOf(from), all.indexOf(to)].sort((a, b) => a - b);
+  return all.slice(first, last + 1);
+}
+
+function selected(boxes: readonly HTMLInputElement[]): string[] {
+  return boxes.filter((box) => box.checked).map((box) => box.value.slice(PREFIX.length));
+}
+
+function paint(form: HTMLFormElement | null, every: HTMLInputElement | null, boxes: readonly HTMLInputElement[]): void {
+  const numbers = selected(boxes);
+  if (every) {
+    every.checked = numbers.length === boxes.length;
+    every.indeterminate = numbers.length > 0 && !every.checked;
+  }
+  if (!form) return;
+  form.hidden = numbers.length === 0;
+  setText(form.querySelector("[data-bulk-count]"), `${numbers.length} selected`);
+  const names = numbers.map((number) => `Run ${number}`).join(", ");
+  for (const place of document.querySelectorAll("[data-bulk-names]")) setText(place, names);
 }

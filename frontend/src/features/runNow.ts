@@ -48,10 +48,22 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   setText(document.getElementById("now-what"), now ? `${now.point} · ${now.host}/${now.target}` : "");
   setText(document.getElementById("now-phase"), now?.phase ?? "waiting for the host");
   if (!now) return;
-  const last = bySecond(samples.filter((sample) => sample.trial === now.trial && sample.host === now.host)).at(-1);
+  const current = lastMeasured(samples.filter((sample) => sample.host === now.host));
+  const measured = current[0]?.trial ?? now.trial;
+  setText(document.getElementById("now-values"), measured === now.trial ? "" : `Last second of trial ${measured}`);
+  const last = bySecond(current).at(-1);
   setText(document.getElementById("now-iops"), iops(last?.iops ?? null));
   setText(document.getElementById("now-rate"), bytesPerSecond(last?.bytesPerS ?? null));
   setText(document.getElementById("now-p99"), latency(last?.p99Ns ?? null));
+}
+
+/** The samples of the newest trial that has any: a trial may end before its first second is shown. */
+export function lastMeasured(samples: readonly LiveSample[]): LiveSample[] {
+  const newest = samples.reduce<LiveSample | undefined>(
+    (last, one) => (last && last.at_s > one.at_s ? last : one),
+    undefined,
+  );
+  return samples.filter((one) => one.trial === newest?.trial && one.attempt === newest.attempt);
 }
 
 /** The texts of the cancel dialog, and the trial of the skip button unless its dialog is open. */

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.ingest.results import _device_share
-from webapp.results.models import Configuration, Result, Sample, StreamRun
+from webapp.results.models import Configuration, Result, Sample, StreamRun, known
 from webapp.results.reading.doubts import doubts, short_doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
@@ -267,7 +267,7 @@ def test_a_trial_of_a_killed_worker_is_tried_again(attempt: Attempt) -> None:
     assert attempt.trial
     attempt.trial.refresh_from_db()
     assert attempt.trial.state == TrialState.DONE
-    assert Result.objects.get().stream_run.attempt == again
+    assert known(Result.objects.get().stream_run).attempt == again
 
 
 def test_it_passes_on_a_cancellation(attempt: Attempt) -> None:
@@ -347,7 +347,9 @@ def test_it_is_still_active_while_it_runs(attempt: Attempt) -> None:
     assert Attempt.objects.filter(state=AttemptState.RUNNING).count() == 1
 
 
-@pytest.mark.parametrize("code", ["worker_died", "worker_stopped", "order_expired", "order_unreadable"])
+@pytest.mark.parametrize(
+    "code", ["worker_died", "worker_stopped", "order_expired", "order_unreadable", "order_superseded", "spool_full"]
+)
 def test_it_sends_a_close_run_order_again_that_was_broken_off(attempt: Attempt, code: str) -> None:
     """Settings may still be changed then, and the run must not end before they are put back."""
     for _ in range(3):

@@ -44,5 +44,6 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
     )
     if not has_schedules:
         yield Advice("Schedule a plan", reverse("plans"), "Repeated runs show changes over time.")
+    yield Advice("Compare with references or other tools", reverse("imports"), "Import files, or open the references.")
     if len(hosts) == 1:
         yield Advice("Add a second host", reverse("hosts"), "Then runs of one plan compare two servers.")
