@@ -62,6 +62,7 @@ PAGES: dict[str, Rule] = {
     "audit": look(Who.OPERATOR),
     # search
     "search": look(Who.VIEWER),
+    "search_hits": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
     # bench
@@ -136,7 +137,9 @@ PAGES: dict[str, Rule] = {
     "run_live": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
+    "bulk_runs": act(Who.OPERATOR),
     "cancel_run": act(Who.OPERATOR),
+    "restore_note": act(Who.OPERATOR),
     "pause_run": act(Who.OPERATOR),
     "resume_run": act(Who.OPERATOR),
     "skip_trials": act(Who.OPERATOR),
