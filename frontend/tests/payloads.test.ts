@@ -5,6 +5,7 @@ import { enrolment, logTail } from "../src/payloads/hosts";
 import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
+import { searchHits } from "../src/payloads/search";
 import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
@@ -16,6 +17,7 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -44,6 +46,7 @@ describe.each([
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],
   ["marks", marks, marksExample as Json],
+  ["searchHits", searchHits, searchHitsExample as Json],
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],

@@ -62,6 +62,7 @@ PAGES: dict[str, Rule] = {
     "audit": look(Who.OPERATOR),
     # search
     "search": look(Who.VIEWER),
+    "search_hits": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
     # bench
@@ -136,7 +137,9 @@ PAGES: dict[str, Rule] = {
     "run_live": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
+    "bulk_runs": act(Who.OPERATOR),
     "cancel_run": act(Who.OPERATOR),
+    "restore_note": act(Who.OPERATOR),
     "pause_run": act(Who.OPERATOR),
     "resume_run": act(Who.OPERATOR),
     "skip_trials": act(Who.OPERATOR),
@@ -303,6 +306,12 @@ API: dict[str, Who] = {
     "GET trials/{trial_id}/samples": Who.VIEWER,
     "GET trials/{trial_id}/job": Who.VIEWER,
     "GET runs/{number}/wear": Who.VIEWER,
+    # results of other tools
+    "GET imports": Who.VIEWER,
+    "POST imports": Who.OPERATOR,
+    "GET imports/{number}": Who.VIEWER,
+    "GET imports/{number}/files": Who.VIEWER,
+    "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,
     "GET comparisons": Who.VIEWER,

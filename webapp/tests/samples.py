@@ -90,6 +90,7 @@ def make_samples() -> dict[str, object]:
         "notices/pk": notice.subscription_id,
         "notices/delivery": notice.pk,
         "runs/trial": 1,
+        "runs/action": "tag",
         "runs/note_id": 1,
         "runs/attachment": attachment.pk,
         "queue/number": done.number,

@@ -1,33 +1,23 @@
-"""Files that a browser sends. Its script packs folders into tar files of a limited size; without scripts, the form
-sends files."""
-
-import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
-from typing import Any
+"""Imports from a browser. A script packs folders into tar files of a limited size; without it, the form sends files."""
 
 import msgspec
 from django.contrib import messages
-from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.imports import labels
+from webapp.imports.given_labels import read_labels
 from webapp.imports.measurement import Measurement
-from webapp.imports.reading import Limits, Read, Refused, read
-from webapp.imports.services import add_found, begin_import, end_import, undo_import
-from webapp.imports.storing import Stored
+from webapp.imports.services import begin_import, end_import, undo_import
+from webapp.imports.uploads import add_uploads, check_size
 from webapp.plans.factors import FACTORS
 from webapp.results.models import Import
 from webapp.screens.access import operator_action, own_action, person
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview, PathLabels
 from webapp.screens.payloads import Payload
 
-PACKED = "folder.tar"  # name of the script's tar files; the paths inside count
-MAX_BYTES = 512 * 1024**2  # of one request
-UPLOAD_LIMITS = Limits(total_bytes=2 * 1024**3, files=50_000)
 MAX_PATHS, SHOWN_PATHS = 2_000, 8
 
 
@@ -49,9 +39,9 @@ def _import_form(request: HttpRequest) -> HttpResponse:
     files = request.FILES.getlist("file")
     if not files:
         raise Refusal("import_empty", "Choose files, an archive or a folder.")
-    _check_size(files)
+    check_size(files)
     made = _begin(request)
-    add_found(made, _all(files))
+    add_uploads(made, files)
     end_import(made, by=person(request))
     return redirect("import", made.number)
 
@@ -68,8 +58,8 @@ def add_import_files(request: HttpRequest, number: int) -> HttpResponse:
     """Files of the script; as JSON what became of them."""
     files = request.FILES.getlist("file")
     try:
-        _check_size(files)
-        stored: Stored = add_found(_own(request, number), _all(files))
+        check_size(files)
+        stored = add_uploads(_own(request, number), files)
     except Refusal as refusal:
         return _refused(refusal)
     return _json(Added(files=stored.files, results=stored.results, refused=stored.refused.total()))
@@ -115,20 +105,16 @@ def _in_words(of_path: dict[str, str] | None) -> str:
     if of_path is None:
         return ""
     labelled = labels.apply(of_path, Measurement(tool="", direction=None, factors={}))
-    factors = labelled.measurement.factors.items()
-    words = [f"{FACTORS[name].label}: {FACTORS[name].format(value)}" for name, value in factors]
+    factors = labelled.measurement.factors
+    words = [f"{factor.label}: {factor.format(factors[name])}" for name, factor in FACTORS.items() if name in factors]
     return " · ".join([*(f"{name}: {text}" for name, text in labelled.labels.items()), *words])
 
 
 def _given(request: HttpRequest) -> dict[str, str]:
     """Labels by hand: `host`, `controller`, `drive`, and lines `name: text` in `others`."""
     found = {name: request.POST.get(name, "").strip() for name in ("host", "controller", "drive", "layout")}
-    for line in request.POST.get("others", "").splitlines():
-        name, colon, text = line.partition(":")
-        if line.strip() and not (colon and name.strip() and text.strip()):
-            raise Refusal("import_labels", f"`{line.strip()[:60]}` is not a label. Write name: text.")
-        found[name.strip()] = text.strip()
-    return {name: text for name, text in found.items() if name and text}
+    found |= read_labels(request.POST.get("others", ""))
+    return {name: text for name, text in found.items() if text}
 
 
 def _own(request: HttpRequest, number: int) -> Import:
@@ -155,29 +141,3 @@ def _begun(made: Import) -> Begun:
         end_url=reverse("end_import", args=(made.number,)),
         url=reverse("import", args=(made.number,)),
     )
-
-
-def _check_size(files: Iterable["UploadedFile[Any]"]) -> None:
-    if sum(file.size or 0 for file in files) > MAX_BYTES:
-        raise Refusal(
-            "import_too_large",
-            f"At most {MAX_BYTES // 1024**2} MiB can be sent at once. On the server, `manage.py import_results` has no "
-            "such limit.",
-        )
-
-
-def _all(files: Iterable["UploadedFile[Any]"]) -> Iterator[Read | Refused]:
-    for file in files:
-        yield from _uploaded(file)
-
-
-def _uploaded(file: "UploadedFile[Any]") -> Iterator[Read | Refused]:
-    """The files in an upload. Its name cannot lead out of the temporary folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        name = PurePosixPath(file.name or "").name or "upload"
-        path = Path(folder, name)
-        with path.open("wb") as copy:
-            for chunk in file.chunks():
-                copy.write(chunk)
-        for each in read(path, UPLOAD_LIMITS):
-            yield msgspec.structs.replace(each, path=each.path.removeprefix(f"{PACKED}/"))

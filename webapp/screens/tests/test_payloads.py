@@ -11,7 +11,7 @@ from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
-from webapp.screens.payloads import LiveRun, Marks, Payload
+from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
@@ -23,6 +23,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("enrolment.json", Enrolment),
     ("logTail.json", LogTail),
     ("marks.json", Marks),
+    ("searchHits.json", SearchHits),
     ("importBegun.json", Begun),
     ("importAdded.json", Added),
     ("importProblem.json", ImportProblem),
