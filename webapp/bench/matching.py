@@ -148,21 +148,30 @@ class _Grid:
         self.workloads: dict[str, Workload] = {}
         self._ignored = frozenset(ignored)
         self._places = matched_workloads(
-            {self._stated(product, row): row for product, rows in found.items() for row in rows}.keys()
+            self._stated(product, row)
+            for product, rows in found.items()
+            for row in {(row.point_key, row.imported): row for row in rows}.values()
         )
 
     def _stated(self, product: Product, row: ResultRow) -> Stated:
-        """Thousands of rows share a few points."""
         return Stated(product, row.point_key, row.point, product.factors | self._ignored, complete=not row.imported)
 
     def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
+        known: dict[tuple[str, int, str], list[tuple[Panel, CellKey]]] = {}  # thousands of rows share a few places
         for row in totals(rows) if choice == RATE else rows:
-            for one in self._places[self._stated(product, row)]:
-                panel = _panel(choice, one.chart, row.direction)
+            shared = row.point_key, row.imported, row.direction
+            if shared not in known:
+                known[shared] = list(self._cells_of(product, row, choice))
+            for panel, key in known[shared]:
                 if panel.metric.of(row) is not None:
                     self.panels.setdefault(panel.key, panel)
-                    self.workloads[one.key] = one
-                    self.cells.setdefault((panel.key, str(product), one.key), []).append(row)
+                    self.cells.setdefault(key, []).append(row)
+
+    def _cells_of(self, product: Product, row: ResultRow, choice: str) -> Iterator[tuple[Panel, CellKey]]:
+        for one in self._places[self._stated(product, row)]:
+            panel = _panel(choice, one.chart, row.direction)
+            self.workloads[one.key] = one
+            yield panel, (panel.key, str(product), one.key)
 
 
 def _panel(choice: str, chart: str, direction: str) -> Panel:

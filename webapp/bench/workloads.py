@@ -72,7 +72,7 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     An incomplete one belongs to every workload of other products that agrees in all factors that it states, unless its
     own product states that workload more fully. If there is none, it is a workload itself.
     """
-    given = {one: one.workload() for one in stated}
+    given = {one: one.workload() for one in dict.fromkeys(stated)}
     stated_by: dict[str, set[Hashable]] = {}
     for one, own in given.items():
         stated_by.setdefault(own.key, set()).add(one.product)
