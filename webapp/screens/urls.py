@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
-from webapp.screens.compare.urls import urlpatterns as compare
+from webapp.screens.explore.urls import urlpatterns as explore
 from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.notices.urls import urlpatterns as notices
 from webapp.screens.overview.urls import urlpatterns as overview
@@ -26,7 +26,7 @@ urlpatterns: list[URLPattern] = [
     *schedules,
     *runs,
     *results,
-    *compare,
+    *explore,
     *people,
     *notices,
     *search,

@@ -153,9 +153,9 @@ PAGES: dict[str, Rule] = {
     "results": look(Who.VIEWER),
     "results_columns": act(Who.VIEWER),  # one's own
     "results_csv": look(Who.VIEWER),
-    # compare
-    "compare": look(Who.VIEWER),
-    "compare_csv": look(Who.VIEWER),
+    # explore
+    "explore": look(Who.VIEWER),
+    "explore_csv": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),
     "saved_comparison": look(Who.VIEWER),
     "save_comparison": act(Who.OPERATOR),

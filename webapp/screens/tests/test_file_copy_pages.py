@@ -77,7 +77,7 @@ def test_the_editor_shows_the_labels_of_engines(operator: Client) -> None:
 
 def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(viewer: Client) -> None:
     lab = copies_measured(buffered=(2.0, 2.1, 2.0, 2.05), direct=(4.0, 4.1, 4.05, 4.0))
-    asked = parse_qs(urlsplit(viewer.get(f"/compare/?run={lab.run.number}")["Location"]).query)
+    asked = parse_qs(urlsplit(viewer.get(f"/explore/?run={lab.run.number}")["Location"]).query)
     assert (asked["series"], asked["metric"]) == (["copy_method"], ["copy_s"])
     assert asked["x"] != ["copy_method"]
     page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
@@ -98,7 +98,7 @@ def test_the_table_of_copies_shows_their_copy_time_first(viewer: Client) -> None
 def test_results_of_several_engines_are_shown_by_iops(viewer: Client) -> None:
     lab = copies_measured(buffered=(2.0,))
     lab.measure(1000.0, iodepth=32)
-    assert "metric" not in parse_qs(urlsplit(viewer.get(f"/compare/?run={lab.run.number}")["Location"]).query)
+    assert "metric" not in parse_qs(urlsplit(viewer.get(f"/explore/?run={lab.run.number}")["Location"]).query)
 
 
 def test_bytes_written_to_drives_are_headed_by_the_engine(viewer: Client) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.payloads import LiveRun, Marks, Payload
 

@@ -10,7 +10,7 @@ from webapp.compare.sentences import unclear
 from webapp.compare.timeline import TimeLines
 from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
-from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
 
 
 @dataclass(frozen=True)

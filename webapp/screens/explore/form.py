@@ -23,7 +23,7 @@ from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.screens.compare.revision import BEFORE, before_of
+from webapp.screens.explore.revision import BEFORE, before_of
 from webapp.screens.results.picks import (
     Pick,
     attribute_picks,

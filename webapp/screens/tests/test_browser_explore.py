@@ -10,12 +10,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from webapp.runs.models import Run
-from webapp.screens.tests.test_compare import with_histograms
+from webapp.screens.tests.test_explore import with_histograms
 from webapp.tests.factories.results import finish_run
 from webapp.tests.visits import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
+ADDRESS = "/explore/?run=1&x=iodepth&series=ioengine&panel=pattern"
 # How many pixels of a picture have a colour, and how many are dark.
 PIXELS = """async (text) => {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));

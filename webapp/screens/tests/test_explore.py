@@ -14,7 +14,7 @@ from webapp.tests.factories.runs import first_look_run
 from worker.contract.histogram import LAST_BUCKET_NS, Histogram
 from worker.contract.packing import pack
 
-ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
+ADDRESS = "/explore/?run=1&x=iodepth&series=ioengine&panel=pattern"
 
 
 @pytest.fixture
@@ -25,17 +25,17 @@ def run(db: None) -> Run:
 
 
 def test_it_says_what_to_do_while_there_is_nothing_to_compare(operator: Client) -> None:
-    page = operator.get("/compare/").content.decode()
+    page = operator.get("/explore/").content.decode()
     assert "No results yet" in page
 
 
 def test_it_shows_a_message_if_no_results_match(operator: Client, run: Run) -> None:
-    assert "No results match" in operator.get("/compare/?run=99").content.decode()
-    assert "No results match" in operator.get("/compare/?run=99&x=iodepth").content.decode()
+    assert "No results match" in operator.get("/explore/?run=99").content.decode()
+    assert "No results match" in operator.get("/explore/?run=99&x=iodepth").content.decode()
 
 
 def test_it_puts_its_own_choice_into_the_address(operator: Client, run: Run) -> None:
-    response = operator.get("/compare/?run=1")
+    response = operator.get("/explore/?run=1")
     assert response.status_code == 302
     assert response["Location"] == ADDRESS
 
@@ -57,7 +57,7 @@ def test_it_compares_the_others_with_the_chosen_baseline(operator: Client, run: 
 
 
 def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) -> None:
-    page = operator.get("/compare/?run=1&x=iodepth&series=pattern").content.decode()
+    page = operator.get("/explore/?run=1&x=iodepth&series=pattern").content.decode()
     assert "confounded" in page
     assert "Block size" in page
 
@@ -70,7 +70,7 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
     ],
 )  # fmt: skip
 def test_it_explains_why_results_cannot_be_compared(operator: Client, run: Run, query: str) -> None:
-    response = operator.get(f"/compare/?{query}")
+    response = operator.get(f"/explore/?{query}")
     assert response.status_code == 400
     assert "Reset" in response.content.decode()
 
@@ -83,7 +83,7 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
 
 
 def test_a_refused_choice_can_be_corrected_in_the_form(operator: Client, run: Run) -> None:
-    page = operator.get("/compare/?run=1&x=iodepth&series=iodepth&factor.ioengine=psync").content.decode()
+    page = operator.get("/explore/?run=1&x=iodepth&series=iodepth&factor.ioengine=psync").content.decode()
     assert "Queue depth is chosen for both the x axis and series" in page
     assert page.count('<option value="iodepth" selected>Queue depth</option>') == 2
     assert 'name="factor.ioengine" value="psync"' in page
@@ -91,7 +91,7 @@ def test_a_refused_choice_can_be_corrected_in_the_form(operator: Client, run: Ru
 
 def test_the_newest_run_is_the_default(operator: Client, run: Run) -> None:
     finish_run(first_look_run(run.version, list(run.targets.all())))
-    assert "run=2&" in operator.get("/compare/")["Location"]
+    assert "run=2&" in operator.get("/explore/")["Location"]
 
 
 def test_it_shows_a_heat_map_with_a_legend_and_numbers(operator: Client, run: Run) -> None:
@@ -105,7 +105,7 @@ def test_it_shows_a_heat_map_with_a_legend_and_numbers(operator: Client, run: Ru
 
 def test_it_offers_facts_that_differ_between_observed_configurations(operator: Client, run: Run) -> None:
     digest = run.results.first().stream_run.configuration_id  # type: ignore[union-attr]
-    page = operator.get("/compare/?run=1&x=iodepth&series=configuration&panel=pattern").content.decode()
+    page = operator.get("/explore/?run=1&x=iodepth&series=configuration&panel=pattern").content.decode()
     assert f'name="configuration" value="{digest[:10]}"' in page  # type: ignore[index]
 
 

@@ -11,13 +11,13 @@ from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.screens.access import page
-from webapp.screens.compare.charts import TableRow, table_of
+from webapp.screens.explore.charts import TableRow, table_of
 from webapp.screens.results.csv_export import csv_response
 from webapp.screens.results.picks import pairs_of
 
 
 @page
-def compare_csv(request: HttpRequest) -> HttpResponseBase:
+def explore_csv(request: HttpRequest) -> HttpResponseBase:
     try:
         comparison = compare(read_query(split(pairs_of(request.GET))[0]))
     except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""The page Compare. Its address contains the whole query."""
+"""The page Explore. Its address contains the whole query."""
 
 from urllib.parse import urlencode
 
@@ -25,23 +25,23 @@ from webapp.results.selectors import newest_run
 from webapp.runs.models import Run
 from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
-from webapp.screens.compare.charts import latency_charts, means_charts, series_names, table_of, time_charts
-from webapp.screens.compare.defaults import choose_for
-from webapp.screens.compare.form import form_of
-from webapp.screens.compare.heat import heat_of
-from webapp.screens.compare.ladder import ladder_of
-from webapp.screens.compare.revision import BEFORE, revised
-from webapp.screens.compare.saved import opened
+from webapp.screens.explore.charts import latency_charts, means_charts, series_names, table_of, time_charts
+from webapp.screens.explore.defaults import choose_for
+from webapp.screens.explore.form import form_of
+from webapp.screens.explore.heat import heat_of
+from webapp.screens.explore.ladder import ladder_of
+from webapp.screens.explore.revision import BEFORE, revised
+from webapp.screens.explore.saved import opened
 from webapp.screens.results.picks import lenient_filter, pairs_of
 
 SENTENCES_SHOWN = 12
 
 
 @page
-def compare_page(request: HttpRequest) -> HttpResponse:
+def explore_page(request: HttpRequest) -> HttpResponse:
     pairs = pairs_of(request.GET)
     if BEFORE in request.GET:
-        return redirect(f"{reverse('compare')}?{urlencode(revised(pairs))}")
+        return redirect(f"{reverse('explore')}?{urlencode(revised(pairs))}")
     options = ViewOptions()
     try:
         options = read_options(pairs)
@@ -49,12 +49,12 @@ def compare_page(request: HttpRequest) -> HttpResponse:
             return _with_defaults(request, pairs, options)
         selected = select(read_query(split(pairs)[0]))
         kept = opened(options.saved, pairs, person(request))
-        return render(request, "screens/compare.html", _context(pairs, options, selected) | {"kept": kept})
+        return render(request, "screens/explore.html", _context(pairs, options, selected) | {"kept": kept})
     except Refusal as refusal:
         form = form_of(pairs, options=options, all_points=_offered(pairs))
         context = {"refusal": str(refusal), "form": form, "options": options}
         status = 200 if refusal.code == "compare_too_many" else 400  # a valid query with too many results
-        return render(request, "screens/compare.html", context, status=status)
+        return render(request, "screens/explore.html", context, status=status)
 
 
 def _offered(pairs: Pairs) -> list[Point]:
@@ -74,7 +74,7 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
     found = target_points(ResultQuery.of(asked))
     if not found:
         context = {"form": form_of(pairs, options=options), "options": options, "empty": True}
-        return render(request, "screens/compare.html", context)
+        return render(request, "screens/explore.html", context)
     taken = {name.strip() for key, text in compared if key in ("series", "panel") for name in text.split(",")}
     chosen = choose_for([each.without(taken) for each in found])
     axes = [("x", next(name for name in (chosen.x, *DIMENSIONS) if name not in taken))]
@@ -83,7 +83,7 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
     made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = {key for key, _ in compared}
     added = [pair for pair in made if pair[1] and pair[0] not in given]
-    return redirect(f"{reverse('compare')}?{urlencode([*compared, *added, *shown])}")
+    return redirect(f"{reverse('explore')}?{urlencode([*compared, *added, *shown])}")
 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:

@@ -1,14 +1,14 @@
-"""Addresses of the page that compares, and of the comparisons that were saved."""
+"""Addresses of the page Explore and of the comparisons that were saved."""
 
 from django.urls import URLPattern, path
 
-from webapp.screens.compare import saved
-from webapp.screens.compare.export import compare_csv
-from webapp.screens.compare.views import compare_page
+from webapp.screens.explore import saved
+from webapp.screens.explore.export import explore_csv
+from webapp.screens.explore.views import explore_page
 
 urlpatterns: list[URLPattern] = [
-    path("compare/", compare_page, name="compare"),
-    path("compare.csv", compare_csv, name="compare_csv"),
+    path("explore/", explore_page, name="explore"),
+    path("explore.csv", explore_csv, name="explore_csv"),
     path("comparisons/", saved.saved_list, name="saved_comparisons"),
     path("comparisons/save/", saved.save_action, name="save_comparison"),
     path("comparisons/<int:pk>/", saved.saved_page, name="saved_comparison"),

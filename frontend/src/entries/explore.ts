@@ -1,4 +1,4 @@
-/** The page Compare: its form and charts. The server renders the tables. */
+/** The page Explore: its form and charts. The server renders the tables. */
 
 import "../styles/picks.css";
 import "../styles/heat.css";
