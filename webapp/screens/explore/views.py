@@ -3,34 +3,32 @@
 from urllib.parse import urlencode
 
 import msgspec
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.comparison import Comparison
-from webapp.compare.dimensions import DIMENSIONS
 from webapp.compare.latency import distributions
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
-from webapp.compare.query import KEYS, read_query
-from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
+from webapp.compare.query import KEYS
+from webapp.compare.selectors import Selected, comparison_of, for_latencies
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
 from webapp.hosts.inventory.bounds import Bound, bounds_of
 from webapp.results.reading.content import Point
-from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter, write_level
-from webapp.results.reading.points import points_of, target_points
+from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
-from webapp.results.selectors import newest_run
 from webapp.runs.models import Run
 from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
 from webapp.screens.explore.charts import latency_charts, means_charts, series_names, table_of, time_charts
-from webapp.screens.explore.defaults import choose_for
 from webapp.screens.explore.form import form_of
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
-from webapp.screens.explore.revision import BEFORE, revised
+from webapp.screens.explore.resolve import resolved
+from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
 from webapp.screens.results.picks import lenient_filter, pairs_of
 
@@ -40,50 +38,42 @@ SENTENCES_SHOWN = 12
 @page
 def explore_page(request: HttpRequest) -> HttpResponse:
     pairs = pairs_of(request.GET)
-    if BEFORE in request.GET:
-        return redirect(f"{reverse('explore')}?{urlencode(revised(pairs))}")
-    options = ViewOptions()
     try:
-        options = read_options(pairs)
-        if not request.GET.get("x"):
-            return _with_defaults(request, pairs, options)
-        selected = select(read_query(split(pairs)[0]))
-        kept = opened(options.saved, pairs, person(request))
-        return render(request, "screens/explore.html", _context(pairs, options, selected) | {"kept": kept})
+        found = resolved(pairs)
+        if found.fitted.pairs != pairs:
+            return _redirect(request, found.fitted)
+        if found.selected is None:
+            context = {"form": form_of(pairs, options=found.options), "options": found.options, "empty": True}
+        else:
+            kept = opened(found.options.saved, pairs, person(request))
+            context = _context(pairs, found.options, found.selected) | {"kept": kept}
+        return render(request, "screens/explore.html", context)
     except Refusal as refusal:
-        form = form_of(pairs, options=options, all_points=_offered(pairs))
-        context = {"refusal": str(refusal), "form": form, "options": options}
-        status = 200 if refusal.code == "compare_too_many" else 400  # a valid query with too many results
-        return render(request, "screens/explore.html", context, status=status)
+        return _refused(request, refusal)
+
+
+def _redirect(request: HttpRequest, fit: Fitted) -> HttpResponse:
+    if fit.dropped:
+        messages.info(request, fit.sentence)
+    return redirect(f"{reverse('explore')}?{urlencode(fit.pairs)}")
+
+
+def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
+    """The message, and the form for another choice."""
+    fit = fitted(pairs_of(request.GET))
+    if fit.pairs != pairs_of(request.GET):
+        return _redirect(request, fit)
+    options = read_options(fit.pairs)
+    form = form_of(fit.pairs, options=options, all_points=_offered(fit.pairs))
+    context = {"refusal": str(refusal), "form": form, "options": options}
+    status = 200 if refusal.code == "compare_too_many" else 400  # a valid query with too many results
+    return render(request, "screens/explore.html", context, status=status)
 
 
 def _offered(pairs: Pairs) -> list[Point]:
     """The points to choose from if the comparison was refused."""
     asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
     return points_of(ResultQuery.of(asked).without_factors())
-
-
-def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> HttpResponse:
-    """Redirect to the default comparison of the chosen results, or of the newest run if none are chosen."""
-    compared, shown = split([pair for pair in pairs if pair[1]])
-    asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
-    newest = newest_run() if asked == ResultFilter() else None
-    if newest is not None:
-        compared = [*compared, ("run", str(newest))]
-        asked = ResultFilter(runs=(newest,))
-    found = target_points(ResultQuery.of(asked))
-    if not found:
-        context = {"form": form_of(pairs, options=options), "options": options, "empty": True}
-        return render(request, "screens/explore.html", context)
-    taken = {name.strip() for key, text in compared if key in ("series", "panel") for name in text.split(",")}
-    chosen = choose_for([each.without(taken) for each in found])
-    axes = [("x", next(name for name in (chosen.x, *DIMENSIONS) if name not in taken))]
-    axes += [(key, name) for key, name in (("series", chosen.series), ("panel", chosen.panel)) if name not in taken]
-    made = [("target", chosen.target), *axes, ("metric", chosen.metric)]
-    made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
-    given = {key for key, _ in compared}
-    added = [pair for pair in made if pair[1] and pair[0] not in given]
-    return redirect(f"{reverse('explore')}?{urlencode([*compared, *added, *shown])}")
 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:

@@ -62,17 +62,32 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
     assert "Block size" in page
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "x=nonsense", "x=iodepth&metric=speed", "colour=red", "x=iodepth&series=iodepth", "x=iodepth&chart=pie",
-        "x=iodepth&baseline=posix", "x=iodepth&factor.size=huge",
-    ],
-)  # fmt: skip
-def test_it_explains_why_results_cannot_be_compared(operator: Client, run: Run, query: str) -> None:
+@pytest.mark.parametrize("query", ["colour=red", "x=iodepth&factor.size=huge"])
+def test_it_refuses_a_filter_that_it_cannot_read(operator: Client, run: Run, query: str) -> None:
+    """Without the filter, the page would show other results."""
     response = operator.get(f"/explore/?{query}")
     assert response.status_code == 400
     assert "Reset" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("query", "dropped"),
+    [
+        ("x=nonsense", "x axis nonsense"), ("x=iodepth&metric=speed", "metric speed"),
+        ("x=iodepth&series=iodepth", "series Queue depth"), ("x=iodepth&chart=pie", "chart pie"),
+        ("x=iodepth&baseline=posix", "baseline posix"), ("x=iodepth&margin=0", "margin 0"),
+        ("x=iodepth&view=latency&chart_point=nowhere|7", "chart point nowhere|7"),
+        ("x=iodepth&view=timeline&chart_point=nowhere|7", "chart point nowhere|7"),
+        ("x=iodepth&series=ioengine,pattern,block_size,host", "series Host"),
+    ],
+)  # fmt: skip
+def test_it_drops_choices_that_do_not_fit_and_says_so(operator: Client, run: Run, query: str, dropped: str) -> None:
+    response = operator.get(f"/explore/?{query}", follow=True)
+    assert response.status_code == 200
+    assert f"Dropped, because it does not fit: {dropped}." in response.content.decode()
+    again = operator.get(f"/explore/?{response.request['QUERY_STRING']}")
+    assert again.status_code == 200
+    assert "Dropped" not in again.content.decode()
 
 
 def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callable[[str], int], run: Run) -> None:
@@ -82,11 +97,18 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
     assert queries_of(address) == few
 
 
-def test_a_refused_choice_can_be_corrected_in_the_form(operator: Client, run: Run) -> None:
-    page = operator.get("/explore/?run=1&x=iodepth&series=iodepth&factor.ioengine=psync").content.decode()
-    assert "Queue depth is chosen for both the x axis and series" in page
-    assert page.count('<option value="iodepth" selected>Queue depth</option>') == 2
+def test_a_refused_filter_can_be_corrected_in_the_form(operator: Client, run: Run) -> None:
+    page = operator.get("/explore/?run=1&x=iodepth&factor.size=huge&factor.ioengine=psync").content.decode()
+    assert page.count('<option value="iodepth" selected>Queue depth</option>') == 1
     assert 'name="factor.ioengine" value="psync"' in page
+
+
+def test_the_csv_has_the_defaults_of_the_page(operator: Client, run: Run) -> None:
+    def text(address: str) -> bytes:
+        return b"".join(operator.get(address).streaming_content)  # type: ignore[attr-defined]
+
+    assert text("/explore.csv") == text("/explore.csv?run=1&x=&series=") == text(ADDRESS.replace("/?", ".csv?"))
+    assert operator.get("/explore.csv?run=99").status_code == 404
 
 
 def test_the_newest_run_is_the_default(operator: Client, run: Run) -> None:
@@ -148,13 +170,6 @@ def test_it_overlays_trials_by_time(operator: Client, run: Run) -> None:
     assert "p99 latency over time at randread" in page
     assert "Samples have no p95 latency" in page
     assert 'id="timeline-data"' in page
-
-
-@pytest.mark.parametrize("view", ["latency", "timeline"])
-def test_its_other_views_refuse_an_unknown_point(operator: Client, run: Run, view: str) -> None:
-    response = operator.get(f"{ADDRESS}&view={view}&chart_point=nowhere|7")
-    assert response.status_code == 400
-    assert "nothing was measured at this chart point" in response.content.decode()
 
 
 def test_charts_say_the_mean_and_the_interval_that_the_table_says(operator: Client, run: Run) -> None:
