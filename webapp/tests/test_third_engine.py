@@ -87,6 +87,7 @@ IN_PLANS: Any = SimpleNamespace(
     SILENT_BY="",
     CHART_BY="",
     SERIES_BY="nap",
+    DIRECTIONS_BY="",
     NAMED_BY={"nap": "nap of {}"},
     PHRASES={"nap": "for {}"},
     silent=lambda point: (),

@@ -88,6 +88,16 @@ def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(vie
     assert "± 2.35 %" in page  # of 2.0, 2.1, 2.0 and 2.05 s
 
 
+def test_the_read_directions_of_copies_are_not_counted_as_left_out(viewer: Client) -> None:
+    lab = copies_measured(buffered=(2.0, 2.1), direct=(4.0, 4.1))
+    for result in lab.run.results.all():
+        result.pk, result.direction, result.metrics = None, "read", {}
+        result.save()
+    address = f"/explore/?run={lab.run.number}&x=block_size&series=copy_method&metric="
+    assert "left out" not in viewer.get(f"{address}copy_s").content.decode()
+    assert "8 results are left out" in viewer.get(f"{address}fsync_s").content.decode()
+
+
 def test_the_table_of_copies_shows_their_copy_time_first(viewer: Client) -> None:
     lab = copies_measured(buffered=(2.0,))
     page = viewer.get(f"/results/?run={lab.run.number}").content.decode()

@@ -1,0 +1,58 @@
+"""The series that the others are compared with: the chosen one; otherwise the settings that the hosts had before the
+runs, else the first series."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from webapp.compare.comparison import Level
+from webapp.compare.grouping import Grouped
+from webapp.compare.query import CompareQuery, CompareRefused
+from webapp.plans.factors import FACTORS, FactorKind
+from webapp.results.reading.rows import ResultRow
+from webapp.runs.models import SettingChange
+
+
+def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
+    """One query if settings are compared. Raises CompareRefused for an unknown series."""
+    known = {series.key: series for series in grouped.series}
+    if not known:
+        return Level("", "", None)
+    if not query.baseline:
+        return _default(query, grouped)
+    if query.baseline not in known:
+        names = ", ".join(known)
+        raise CompareRefused("compare_baseline_unknown", f"There is no series `{query.baseline}`. Use {names}.")
+    return known[query.baseline]
+
+
+def _default(query: CompareQuery, grouped: Grouped) -> Level:
+    settings = [name for name in query.series if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
+    if not settings:
+        return grouped.series[0]
+    rows = {key: in_cell[0] for (_, key, _), in_cell in grouped.cells.items()}
+    before = _values_before(settings, {row.run for in_cell in grouped.cells.values() for row in in_cell})
+    unchanged = (series for series in grouped.series if _is_unchanged(rows[series.key], settings, before))
+    return next(unchanged, grouped.series[0])
+
+
+def _is_unchanged(row: ResultRow, settings: Iterable[str], before: Mapping[str, Collection[str]]) -> bool:
+    """Whether each setting has the value of the host before the run, or was left alone."""
+    return all(
+        name not in row.point or FACTORS[name].values.write(row.point[name]) in before.get(name, ())
+        for name in settings
+    )
+
+
+def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[str, Collection[str]]:
+    """The values before the first change in each run, by setting; left out if hosts or devices had different values."""
+    changes = SettingChange.objects.filter(
+        name__in=settings, restoring=False, attempt__trial__run__number__in=runs
+    ).order_by("at", "id")
+    first: dict[tuple[object, ...], str] = {}
+    for name, device, host, run, value in changes.values_list(
+        "name", "device", "attempt__host", "attempt__trial__run", "before"
+    ):
+        first.setdefault((name, device, host, run), value)
+    found: dict[str, set[str]] = {}
+    for (name, *_), value in first.items():
+        found.setdefault(str(name), set()).add(value)
+    return {name: values for name, values in found.items() if len(values) == 1}
