@@ -52,6 +52,16 @@ class Metric:
         value: float | None = getattr(result, self.column) if self.column else result.metrics.get(self.key)
         return value
 
+    def scale(self, values: Iterable[float]) -> formatting.Scale:
+        """One unit for a column of values."""
+        return formatting.common_scale(values, self.shown_as)
+
+    def unit_text(self, scale: formatting.Scale) -> str:
+        """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number."""
+        if self.shown_as == "iops":
+            return f"{scale.unit}IOPS" if self.key == "iops" else f"{scale.unit}/s".lstrip()
+        return f"{scale.unit}/s" if self.shown_as == "bytes_per_s" else scale.unit
+
     def format(self, value: float | None) -> str:
         """Three significant digits, with the unit that fits."""
         return _FORMATTERS[self.shown_as](value)

@@ -1,4 +1,4 @@
-"""The charts and the table of a comparison."""
+"""The charts of a comparison, and its rows for files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from webapp.compare.comparison import Cell, Comparison
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
-from webapp.compare.sentences import unclear
 from webapp.compare.timeline import TimeLines
 from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
@@ -22,18 +21,6 @@ class TableRow:
     series: str
     is_baseline: bool
     cell: Cell
-
-    @property
-    def mark(self) -> str:
-        """Better or worse than the baseline, muted if that may be chance or drift."""
-        against = self.cell.against_baseline
-        return "muted" if against is None or against.better is None else "better" if against.better else "worse"
-
-    @property
-    def why_unclear(self) -> str:
-        """Why the ratio is neither better nor worse; "" if it is, or without a ratio."""
-        against = self.cell.against_baseline
-        return "" if against is None or against.better is not None else unclear(against)
 
 
 def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bound] = ()) -> MeansCharts:

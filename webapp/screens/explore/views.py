@@ -23,10 +23,11 @@ from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run
 from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
-from webapp.screens.explore.charts import latency_charts, means_charts, series_names, table_of, time_charts
+from webapp.screens.explore.charts import latency_charts, means_charts, series_names, time_charts
 from webapp.screens.explore.form import form_of
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
+from webapp.screens.explore.pivot import doubted_of, pivots_of
 from webapp.screens.explore.resolve import resolved
 from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
@@ -129,7 +130,8 @@ def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> 
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
         "payload": means_charts(comparison, options, bounds),
-        "rows": table_of(comparison),
+        "pivots": pivots_of(comparison),
+        "doubted": doubted_of(comparison),
         "heat": heat,
     }
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from webapp.results.metrics import METRICS
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_scratch
@@ -44,7 +45,7 @@ def test_it_shows_charts_sentences_and_all_numbers(operator: Client, run: Run) -
     page = operator.get(ADDRESS).content.decode()
     assert page.count("<canvas") == 4
     assert 'id="compare-data"' in page
-    assert page.count('class="mark"') == 12
+    assert page.count('class="mark"') == 8  # the head of each series in four tables
     assert "slower than io_uring" in page
     assert "single-factor" in page
 
@@ -52,7 +53,8 @@ def test_it_shows_charts_sentences_and_all_numbers(operator: Client, run: Run) -
 def test_it_compares_the_others_with_the_chosen_baseline(operator: Client, run: Run) -> None:
     page = operator.get(f"{ADDRESS}&baseline=psync&metric=latency_p99").content.decode()
     assert '<option value="psync" selected>' in page
-    assert "baseline" in page[page.index("psync</td>") :]
+    assert "psync (baseline)</th>" in page
+    assert page.index('"compare-data"') < page.index("Conclusions") < page.index('id="compare-table"')
     assert "lower is better" in page
 
 
@@ -183,7 +185,22 @@ def test_charts_say_the_mean_and_the_interval_that_the_table_says(operator: Clie
     ]
     assert all(point["summary"]["low"] > 0 for point in points)
     assert any("noisy" in doubt for point in points for doubt in point["doubts"])
-    shown = [(point["text"], point["spread_text"]) for point in points]
     table = page[page.index('id="compare-table"') :]
-    cells = re.findall(r'<td class="num(?: doubt)?">([^<]+)</td><td class="num muted">([^<]+)</td>', table)
-    assert sorted(cells) == sorted(shown)
+    cells = re.findall(r'<td class="num" data-value="([^"]+)">.*?<small class="spread">([^<]+)</small>', table)
+    values = [(float(value), spread) for value, spread in cells if "n = " in spread]
+    assert sorted(value for value, _ in values) == sorted(point["summary"]["mean"] for point in points)
+    scale = METRICS["iops"].scale([point["summary"]["mean"] for point in points])
+    means = {point["summary"]["mean"]: point["summary"] for point in points}
+    for value, spread in values:
+        low, high = (scale.text(means[value][bound]) for bound in ("low", "high"))
+        assert spread == f"{low} to {high}, n = 3"
+
+
+def test_the_table_has_series_across_with_the_ratio_beside_and_the_unit_in_the_head(operator: Client, run: Run) -> None:
+    page = operator.get(f"{ADDRESS}&metric=latency_p99&factor.pattern=randread").content.decode()
+    table = page[page.index('id="compare-table"') :]
+    assert table.count("<tbody>") == 1
+    assert table.count("<tr>") == 2 + 2  # two rows of heads, two depths
+    assert "p99 latency, µs</th>" in table
+    assert table.count("Ratio</th>") == 1
+    assert 'aria-sort="ascending">Queue depth</th>' in table
