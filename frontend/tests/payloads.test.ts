@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
+import { latencyCharts, meansCharts, scatterCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
@@ -9,6 +9,7 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import scatterExample from "./vectors/scatter.json";
 import timeExample from "./vectors/timeline.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -32,6 +33,7 @@ describe.each([
   ["live", liveRun, liveExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
+  ["scatter", scatterCharts, scatterExample as Json],
   ["latency", latencyCharts, latencyExample as Json],
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],

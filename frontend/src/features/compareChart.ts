@@ -23,6 +23,7 @@ import {
 import { ceilingLines, highest } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
+import { boxes, placesScale, repeatsDataset, repeatsTooltip } from "./repeatsChart";
 
 Chart.register(
   BarController,
@@ -178,6 +179,7 @@ function reach(summary: Series["cells"][number]["summary"]): { low: number; high
 
 /** Whether an interval reaches beyond the axis, so that the axis must not grow with it. */
 function isCut(panels: readonly PanelData[], bounds: Bounds): boolean {
+  if (panels.some((panel) => panel.kind === "box")) return false;
   const cells = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells));
   return cells.some(({ summary }) => (summary.high ?? 0) > bounds.max || (summary.low ?? bounds.min) < bounds.min);
 }
@@ -194,6 +196,30 @@ export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bo
   if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
   const above = lows.filter((low) => low > 0);
   return above.length > 0 ? { min: Math.min(...above) * 0.8, max: Math.max(...highs) * 1.25 } : null;
+}
+
+/** All repeats instead of their means. */
+function ofRepeats(data: PanelData, looks: Looks): ChartConfiguration {
+  const texts = data.levels.map((level) => level.text);
+  const count = data.series.length;
+  const values = data.series.flatMap((series) => series.cells.flatMap((cell) => cell.summary.values));
+  const top = Math.max(highest(data.ceilings), ...values);
+  const made = {
+    type: "line",
+    data: {
+      datasets: data.series.map((each, index) => repeatsDataset(each, index, count, looks.get(each.name) ?? lookAt(0))),
+    },
+    options: {
+      interaction: { mode: "nearest", intersect: false },
+      scales: {
+        x: placesScale(texts, { display: true, text: data.x_label }),
+        y: yScale(data, data.logarithmic ? null : { min: 0, max: top }),
+      },
+      plugins: { tooltip: { callbacks: repeatsTooltip } },
+    },
+    plugins: [boxes],
+  };
+  return made as unknown as ChartConfiguration;
 }
 
 function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bounds | null): ChartConfiguration {
@@ -266,8 +292,10 @@ export function initCompareCharts(): void {
     const part = parts[Number(canvas.dataset.panel)];
     if (!part) return [];
     const bounds = together ?? boundsOf([part], data.logarithmic);
-    const made = configuration(part, xAxisOf(part), looks, bounds);
-    return [new Chart(canvas, { ...made, plugins: [ceilingLines(data.ceilings)] })];
+    const made = part.kind === "box" ? ofRepeats(part, looks) : configuration(part, xAxisOf(part), looks, bounds);
+    return [new Chart(canvas, { ...made, plugins: [...(made.plugins ?? []), ceilingLines(data.ceilings)] })];
   });
-  page.finish(charts, `Mean of the repeats; whiskers: 95 % confidence interval. ${data.comparison.metric_label}`);
+  const shown =
+    data.kind === "box" ? "Each point is one repeat" : "Mean of the repeats; whiskers: 95 % confidence interval";
+  page.finish(charts, `${shown}. ${data.comparison.metric_label}`);
 }

@@ -26,7 +26,7 @@ class TableRow:
 def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bound] = ()) -> MeansCharts:
     return MeansCharts(
         comparison=comparison,
-        kind=options.chart if options.chart in ("line", "bar") else "auto",
+        kind=options.chart if options.chart in ("line", "bar", "box") else "auto",
         logarithmic=options.scale == "log",
         shared=options.axis == "shared",
         ceilings=drawn(bounds),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
 from webapp.compare.options import (
+    AGAINST,
     AXES,
     CEILINGS,
     CELLS,
@@ -144,7 +145,11 @@ def _select(name: str, label: str, texts: Mapping[str, str], chosen: str) -> Cho
 def _display(options: ViewOptions, chart_points: Mapping[str, str]) -> tuple[Choice, ...]:
     """The choice that decides what the view shows."""
     if options.view == "means":
-        return (_select("chart", "Chart type", CHARTS, options.chart),)
+        against = _select("against", "Second metric", AGAINST, options.against)
+        return (
+            _select("chart", "Chart type", CHARTS, options.chart),
+            *((against,) if options.chart == "scatter" else ()),
+        )
     return (_select("chart_point", "At", {"": "automatic", **chart_points}, options.chart_point),)
 
 

@@ -31,6 +31,7 @@ from webapp.screens.explore.pivot import doubted_of, pivots_of
 from webapp.screens.explore.resolve import resolved
 from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
+from webapp.screens.explore.scatter import scatter_of
 from webapp.screens.results.picks import lenient_filter, pairs_of
 
 SENTENCES_SHOWN = 12
@@ -125,11 +126,14 @@ def _ceilings(options: ViewOptions, selected: Selected) -> tuple[Bound, ...]:
 
 def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
     heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
+    scatter, without = scatter_of(selected, options) if options.chart == "scatter" else (None, 0)
     bounds = _ceilings(options, selected)
     return {
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
         "payload": means_charts(comparison, options, bounds),
+        "scatter": scatter,
+        "without": without,
         "pivots": pivots_of(comparison),
         "doubted": doubted_of(comparison),
         "heat": heat,

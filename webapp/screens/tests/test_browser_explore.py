@@ -48,8 +48,10 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
 ) -> None:
     page.goto(ADDRESS)
     expect(page.locator("canvas")).to_have_count(4)
-    page.get_by_label("Chart type").select_option("bar")
-    page.wait_for_url("**chart=bar**")
+    for chart in ("bar", "box", "scatter"):
+        page.get_by_label("Chart type").select_option(chart)
+        page.wait_for_url(f"**chart={chart}**")
+        expect(page.locator("canvas")).to_have_count(4)
     page.get_by_label("Chart type").select_option("heat")
     expect(page.locator("table.heat")).to_have_count(4)
     expect(page.locator("table.heat .mark").nth(1)).to_have_css("background-color", "rgb(47, 123, 216)")
@@ -148,7 +150,7 @@ def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]
     assert problems == []
 
 
-@pytest.mark.parametrize("chart", ["", "&chart=heat"])
+@pytest.mark.parametrize("chart", ["", "&chart=heat", "&chart=box"])
 def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path: Path, chart: str) -> None:
     page.goto(f"{ADDRESS}{chart}")
     with page.expect_download() as waiting:

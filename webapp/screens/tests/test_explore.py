@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Callable
+from statistics import fmean
 
 import pytest
 from django.test import Client
@@ -125,6 +126,23 @@ def test_it_shows_a_heat_map_with_a_legend_and_numbers(operator: Client, run: Ru
     assert 'class="heat-legend"' in page
     ratios = operator.get(f"{ADDRESS}&chart=heat&cells=ratio").content.decode()
     assert "blue is better" in ratios
+
+
+def test_it_draws_two_metrics_against_each_other(operator: Client, run: Run) -> None:
+    left = run.results.filter(point__pattern="read")[0]
+    Result.objects.filter(pk=left.pk).update(p99_ns=None)
+    page = operator.get(f"{ADDRESS}&chart=scatter").content.decode()
+    charts = json.loads(page.split('id="scatter-data" type="application/json">')[1].split("</script>")[0])
+    assert (charts["x_label"], charts["y_label"]) == ("IOPS", "p99 latency")
+    assert [panel["name"] for panel in charts["panels"]] == ["randread", "randwrite", "read", "write"]
+    first = charts["panels"][0]["series"][0]
+    assert (first["name"], [point["level"] for point in first["points"]]) == ("io_uring", ["1", "32"])
+    point = {"pattern": "randread", "iodepth": 32, "ioengine": "io_uring"}
+    measured = run.results.filter(point__contains=point)
+    assert first["points"][1]["y"] == pytest.approx(fmean(result.p99_ns or 0 for result in measured))
+    assert "1 result without p99 latency is left out" in page
+    again = operator.get(f"{ADDRESS}&chart=scatter&against=latency_mean&metric=latency_p99").content.decode()
+    assert "Mean latency over p99 latency" in again
 
 
 def test_it_offers_facts_that_differ_between_observed_configurations(operator: Client, run: Run) -> None:

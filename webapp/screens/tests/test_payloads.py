@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.payloads import LiveRun, Marks, Payload
 
@@ -15,6 +15,7 @@ VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
     ("compare.json", MeansCharts),
+    ("scatter.json", ScatterCharts),
     ("latency.json", LatencyCharts),
     ("timeline.json", TimeCharts),
     ("enrolment.json", Enrolment),
