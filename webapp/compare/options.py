@@ -6,14 +6,14 @@ view=latency&chart=heat&against=latency_p99&cells=ratio&scale=log&axis=shared&ce
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from webapp.compare.observed import COMPARED
 from webapp.core.errors import Refusal
-from webapp.results.metrics import METRICS
 
 VIEWS = {"means": "Means", "latency": "Latency distribution", "timeline": "Time line"}
 CHARTS = {
     "": "automatic", "line": "lines", "bar": "bars", "box": "box of repeats", "scatter": "scatter", "heat": "heat map",
 }  # fmt: skip
-AGAINST = {"": "automatic", **{metric.key: metric.label for metric in METRICS.values()}}
+AGAINST = {"": "automatic", **{metric.key: metric.label for metric in COMPARED.values()}}
 SCALES = {"": "linear, from zero", "log": "logarithmic"}
 AXES = {"": "one per chart", "shared": "shared by all charts"}
 CELLS = {"": "values", "ratio": "ratios to the baseline"}

@@ -12,10 +12,11 @@ from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
 from webapp.compare.mixes import totals
+from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import short_doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -47,10 +48,10 @@ def compare(query: CompareQuery) -> Comparison:
 
 
 def select(query: CompareQuery) -> Selected:
-    """At most ten database queries. Raises CompareRefused."""
+    """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
-    metric, found = METRICS[query.metric], ResultQuery.of(query.results)
-    read = _read(found)
+    metric, found = COMPARED[query.metric], ResultQuery.of(query.results)
+    read = with_observed(_read(found), metric)
     rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()

@@ -55,12 +55,13 @@ class Scale:
 
 
 _STEPS = {"iops": _COUNTS, "bytes_per_s": _BYTES, "latency": _NANOSECONDS}
+_OWN_UNITS = {"seconds": "s", "percent": "%", "celsius": "°C"}
 
 
 def common_scale(values: Iterable[float], shown_as: str) -> Scale:
     """The unit that fits the median of the values; their own unit for seconds and numbers."""
     known = sorted(abs(value) for value in values if value)
-    steps = _STEPS.get(shown_as, ((1, "s" if shown_as == "seconds" else ""),))
+    steps = _STEPS.get(shown_as) or ((1, _OWN_UNITS.get(shown_as, "")),)
     middle = median_low(known) if known else 0.0
     return Scale(*next((step for step in reversed(steps) if _reaches(middle, step[0])), steps[0]))
 
@@ -132,6 +133,10 @@ def ratio(value: float | None) -> str:
     if value == 0 or 0.005 <= value < 9.995:
         return f"×{Decimal(value).quantize(Decimal('0.01'), rounding=ROUND_HALF_UP)}"
     return f"×{significant(value)}"
+
+
+def celsius(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} °C"
 
 
 def percent(value: float | None) -> str:

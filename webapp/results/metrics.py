@@ -21,6 +21,8 @@ _FORMATTERS = {
     "latency": formatting.latency,
     "seconds": formatting.seconds,
     "number": formatting.number,
+    "percent": formatting.percent,
+    "celsius": formatting.celsius,
 }
 _SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
 
@@ -39,7 +41,7 @@ class Metric:
     short: str  # label in a table of latencies
     unit: str  # of the stored value
     column: str  # of results.Result; "" for a metric of one engine, which is in Result.metrics
-    shown_as: str  # iops | bytes_per_s | latency | seconds | number
+    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius
     lower_is_better: bool = False
 
     @property

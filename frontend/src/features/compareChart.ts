@@ -40,6 +40,8 @@ export const SHOW: Readonly<Record<Comparison["shown_as"], (value: number) => st
   latency,
   seconds: (value) => `${significant(value)} s`,
   number: significant,
+  percent: (value) => `${significant(value)} %`,
+  celsius: (value) => `${significant(value)} °C`,
 };
 
 type XAxis = "log2" | "linear" | "even" | "names";

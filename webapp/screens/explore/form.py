@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
+from webapp.compare.observed import COMPARED
 from webapp.compare.options import (
     AGAINST,
     AXES,
@@ -19,7 +20,6 @@ from webapp.compare.options import (
     ViewOptions,
 )
 from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
-from webapp.results.metrics import METRICS
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
@@ -87,7 +87,7 @@ def _axes(
     groups = _dimensions(varied, rows)
     metric = (_given(pairs, "metric") or ["iops"])[-1]
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
-    labels = {key: known.label for key, known in METRICS.items()}
+    labels = {key: known.label for key, known in COMPARED.items()}
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),

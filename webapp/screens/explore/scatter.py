@@ -7,18 +7,19 @@ from statistics import fmean
 from webapp.compare.baseline import baseline_of
 from webapp.compare.blocks import measured
 from webapp.compare.comparison import Level
+from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, for_latencies
-from webapp.results.metrics import IOPS, METRICS, Metric
+from webapp.results.metrics import IOPS, Metric
 from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel, ScatterPoint, ScatterSeries
 
-DEFAULT = METRICS["latency_p99"]
+DEFAULT = COMPARED["latency_p99"]
 
 
 def against_of(options: ViewOptions, metric: Metric) -> Metric:
     """The chosen second metric, else p99 latency for rates and IOPS for latencies."""
     if options.against:
-        return METRICS[options.against]
+        return COMPARED[options.against]
     return IOPS if metric.shown_as == "latency" else DEFAULT
 
 
@@ -26,7 +27,7 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
     """The charts, and the number of results without the second metric. Directions have charts of their own, because a
     latency has no value for both."""
     metric, against = selected.metric, against_of(options, selected.metric)
-    rows = tuple(row for row in selected.rows if against.of(row) is not None)
+    rows = tuple(row for row in with_observed(selected.rows, against) if against.of(row) is not None)
     shown = for_latencies(replace(selected, rows=rows))
     grouped = shown.grouped
     values = [measured(grouped, each) for each in (metric, against)]

@@ -11,6 +11,7 @@ from django.urls import reverse
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.latency import distributions
+from webapp.compare.observed import moments_of
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS
 from webapp.compare.selectors import Selected, comparison_of, for_latencies
@@ -20,7 +21,6 @@ from webapp.hosts.inventory.bounds import Bound, bounds_of
 from webapp.results.reading.content import Point
 from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
-from webapp.runs.models import Run
 from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
 from webapp.screens.explore.charts import latency_charts, means_charts, series_names, time_charts
@@ -117,11 +117,7 @@ def _ceilings(options: ViewOptions, selected: Selected) -> tuple[Bound, ...]:
     """Ceilings of the compared targets, as their hosts were when the newest of the runs started."""
     if not _wants_ceilings(options, selected):
         return ()
-    runs = {row.run for row in selected.rows}
-    started = {run.number: run.started_at or run.created_at for run in Run.objects.filter(number__in=runs)}
-    return bounds_of(
-        {row.target_name: started[row.run] for row in sorted(selected.rows, key=lambda row: started[row.run])}
-    )
+    return bounds_of(moments_of(selected.rows))
 
 
 def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
