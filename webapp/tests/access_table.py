@@ -163,6 +163,12 @@ PAGES: dict[str, Rule] = {
     "copy_comparison": act(Who.OPERATOR),
     "delete_comparison": act(Who.OPERATOR),
     "restore_comparison": act(Who.OPERATOR),
+    "comparison_report": look(Who.VIEWER),
+    "freeze_comparison": act(Who.OPERATOR),
+    "unfreeze_comparison": act(Who.OPERATOR),
+    "create_comparison_link": act(Who.OPERATOR),
+    "revoke_comparison_link": act(Who.OPERATOR),
+    "shared_comparison": look(Who.ANYBODY),  # the token in the address is what lets in
     # notices: one's own; somebody else's are not found
     "notices": look(Who.VIEWER),
     "add_notice": act(Who.VIEWER),

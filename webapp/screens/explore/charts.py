@@ -11,6 +11,8 @@ from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
 
+SENTENCES_SHOWN = 12
+
 
 @dataclass(frozen=True)
 class TableRow:
@@ -36,6 +38,15 @@ def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[
 def series_names(comparison: Comparison) -> list[SeriesName]:
     known = {series.name: series.is_baseline for panel in comparison.panels for series in panel.series}
     return [SeriesName(name=name, is_baseline=is_baseline) for name, is_baseline in known.items()]
+
+
+def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
+    """The conclusions, each with the name of its chart."""
+    sentences = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
+    sentences += [
+        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
+    ]
+    return sentences[:SENTENCES_SHOWN]
 
 
 def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.explore import saved
+from webapp.screens.explore import saved, share
 from webapp.screens.explore.export import explore_csv
 from webapp.screens.explore.views import explore_page
 
@@ -16,4 +16,10 @@ urlpatterns: list[URLPattern] = [
     path("comparisons/<int:pk>/copy/", saved.copy_action, name="copy_comparison"),
     path("comparisons/<int:pk>/delete/", saved.delete_action, name="delete_comparison"),
     path("comparisons/<int:pk>/restore/", saved.restore_action, name="restore_comparison"),
+    path("comparisons/<int:pk>/report/", share.report_page, name="comparison_report"),
+    path("comparisons/<int:pk>/freeze/", share.freeze_action, name="freeze_comparison"),
+    path("comparisons/<int:pk>/unfreeze/", share.unfreeze_action, name="unfreeze_comparison"),
+    path("comparisons/<int:pk>/links/", share.create_link_action, name="create_comparison_link"),
+    path("comparisons/<int:pk>/links/<int:link>/revoke/", share.revoke_link_action, name="revoke_comparison_link"),
+    path("shared/<str:token>/", share.shared_page, name="shared_comparison"),
 ]

@@ -23,7 +23,7 @@ from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
-from webapp.screens.explore.charts import latency_charts, means_charts, series_names, time_charts
+from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
 from webapp.screens.explore.form import form_of
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
@@ -33,8 +33,6 @@ from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
 from webapp.screens.explore.scatter import scatter_of
 from webapp.screens.results.picks import lenient_filter, pairs_of
-
-SENTENCES_SHOWN = 12
 
 
 @page
@@ -95,18 +93,10 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         ),
         "options": options,
         "views": VIEWS,
-        "sentences": _sentences(comparison),
+        "sentences": sentences_of(comparison),
         "names": msgspec.to_builtins(series_names(comparison)),
     }
     return context | (_MADE[options.view](comparison, options, shown) if selected.rows else {})
-
-
-def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
-    sentences = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
-    sentences += [
-        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
-    ]
-    return sentences[:SENTENCES_SHOWN]
 
 
 def _wants_ceilings(options: ViewOptions, selected: Selected) -> bool:
