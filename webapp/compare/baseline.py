@@ -1,5 +1,5 @@
 """The series that the others are compared with: the chosen one; otherwise the settings that the hosts had before the
-runs, else the first series."""
+runs, then a published reference, then the first series."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -25,13 +25,18 @@ def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
 
 
 def _default(query: CompareQuery, grouped: Grouped) -> Level:
+    """The first of the series with the fewest objections."""
     settings = [name for name in query.series if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
-    if not settings:
-        return grouped.series[0]
-    rows = {key: in_cell[0] for (_, key, _), in_cell in grouped.cells.items()}
-    before = _values_before(settings, {row.run for in_cell in grouped.cells.values() for row in in_cell})
-    unchanged = (series for series in grouped.series if _is_unchanged(rows[series.key], settings, before))
-    return next(unchanged, grouped.series[0])
+    rows: dict[str, list[ResultRow]] = {}
+    for (_, key, _), in_cell in grouped.cells.items():
+        rows.setdefault(key, []).extend(in_cell)
+    before = _values_before(settings, {row.run for own in rows.values() for row in own}) if settings else {}
+
+    def objections(series: Level) -> tuple[bool, bool]:
+        own = rows[series.key]
+        return not _is_unchanged(own[0], settings, before), not all(row.reference for row in own)
+
+    return min(grouped.series, key=objections)
 
 
 def _is_unchanged(row: ResultRow, settings: Iterable[str], before: Mapping[str, Collection[str]]) -> bool:
@@ -47,12 +52,12 @@ def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[
     changes = SettingChange.objects.filter(
         name__in=settings, restoring=False, attempt__trial__run__number__in=runs
     ).order_by("at", "id")
-    first: dict[tuple[object, ...], str] = {}
+    first: dict[tuple[str, ...], str] = {}
     for name, device, host, run, value in changes.values_list(
         "name", "device", "attempt__host", "attempt__trial__run", "before"
     ):
-        first.setdefault((name, device, host, run), value)
+        first.setdefault((name, device, str(host), str(run)), value)
     found: dict[str, set[str]] = {}
     for (name, *_), value in first.items():
-        found.setdefault(str(name), set()).add(value)
+        found.setdefault(name, set()).add(value)
     return {name: values for name, values in found.items() if len(values) == 1}

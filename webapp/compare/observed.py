@@ -7,6 +7,7 @@ metrics of an engine.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
@@ -26,12 +27,12 @@ _POWER = (re.compile(r"server"), re.compile(r"psys"), re.compile(r"package"))  #
 def _cpu_per_io(rows: Sequence[ResultRow]) -> Values:
     """ns of CPU time of the engine's processes per I/O: (usr + sys) percent of one CPU × run time / I/Os."""
     totals = _totals(rows)
-    streams = StreamRun.objects.filter(attempt__trial__in=totals, results__isnull=False).values_list("attempt")
+    streams = StreamRun.objects.filter(attempt__trial__in=list(totals), results__isnull=False).values_list("attempt")
     found = StreamRun.objects.filter(attempt__in=streams).values_list("attempt__trial").order_by()
     busy = found.annotate(
         percent=Sum(F("usr_cpu_percent") + F("sys_cpu_percent")), n=Count("id"), known=Count("usr_cpu_percent")
     )
-    runtime_ms = {row.trial_id: row.runtime_ms for row in rows}
+    runtime_ms = {row.trial_id: row.runtime_ms or 0 for row in rows}
     return {
         str(trial): percent / 100 * runtime_ms[str(trial)] * 1e6 / totals[str(trial)]["ios"]
         for trial, percent, n, known in busy
@@ -115,7 +116,9 @@ def _totals(rows: Sequence[ResultRow]) -> Mapping[str, Mapping[str, float]]:
     """Sums over all directions of each trial, also those that a filter leaves out."""
     found = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
     summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"), bytes_per_s=Sum("bytes_per_s"))
-    return {str(each["trial"]): each for each in summed}
+    return {
+        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")} for each in summed
+    }
 
 
 def _sensor_means(
@@ -127,8 +130,8 @@ def _sensor_means(
     """The means of the chosen sensors over each trial, combined by `together`."""
     results = Result.objects.filter(id__in=[row.id for row in rows]).values_list("stream_run__attempt")
     streams = StreamRun.objects.filter(attempt__in=results).exclude(sensors=[])
-    places: dict[tuple[int, ...], list[object]] = {}
-    trials: dict[object, str] = {}
+    places: dict[tuple[int, ...], list[UUID]] = {}
+    trials: dict[UUID, str] = {}
     for attempt, trial, sensors in streams.values_list("attempt", "attempt__trial", "sensors"):
         own = [(place, name) for place, (its_kind, name) in enumerate(sensors) if its_kind == kind]
         picked = tuple(own[n][0] for n in chosen([name for _, name in own]))

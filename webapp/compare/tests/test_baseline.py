@@ -4,8 +4,10 @@ import pytest
 
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
-from webapp.results.models import Result
+from webapp.results.models import Import, Result, known
+from webapp.results.reading.filter import ResultFilter
 from webapp.runs.models import SettingChange
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import START, Lab
 
 pytestmark = pytest.mark.django_db
@@ -15,8 +17,8 @@ SCHEDULERS = CompareQuery(x="iodepth", series=("scheduler",))
 def changed(results: list[Result], before: str, *, restoring: bool = False) -> None:
     for result in results:
         SettingChange.objects.create(
-            attempt=result.stream_run.attempt, at=START, name="scheduler", device="sda", before=before, asked="none",
-            observed="none", restoring=restoring,
+            attempt=known(result.stream_run).attempt, at=START, name="scheduler", device="sda", before=before,
+            asked="none", observed="none", restoring=restoring,
         )  # fmt: skip
 
 
@@ -50,3 +52,11 @@ def test_a_chosen_baseline_comes_first(lab: Lab) -> None:
     changed(lab.measure(100.0, scheduler="none"), before="none")
     lab.measure(100.0, scheduler="bfq")
     assert compare(CompareQuery(x="iodepth", series=("scheduler",), baseline="bfq")).baseline == "bfq"
+
+
+def test_a_published_reference_comes_before_the_alphabet(lab: Lab) -> None:
+    lab.measure(100.0, iodepth=1)
+    made = an_import(drive="ZZ1")
+    Import.objects.filter(pk=made.pk).update(slug="zz1")
+    by_model = CompareQuery(x="iodepth", series=("model",), metric="bytes_per_s", results=ResultFilter(references=True))
+    assert compare(by_model).baseline == "ZZ1"

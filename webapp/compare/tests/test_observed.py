@@ -7,7 +7,7 @@ from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.hosts.inventory import bounds
 from webapp.hosts.inventory.bounds import Bound
-from webapp.results.models import Result, Sample, StreamRun
+from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.tests.factories.results import START, Lab
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ def means(comparison: Comparison) -> list[float]:
 
 
 def sensed(result: Result, sensors: list[list[str]], *seconds: list[float | None]) -> None:
-    stream = result.stream_run
+    stream = known(result.stream_run)
     StreamRun.objects.filter(pk=stream.pk).update(sensors=sensors)
     for second, telemetry in enumerate(seconds, start=1):
         Sample.objects.create(
@@ -44,14 +44,14 @@ def test_cpu_per_io_is_the_time_of_all_processes_over_all_ios_of_the_trial(lab: 
 
 
 def test_a_trial_without_the_value_is_left_out_and_counted(lab: Lab) -> None:
-    known, unknown = lab.measure(1000.0, 1000.0)
-    StreamRun.objects.filter(pk=known.stream_run_id).update(usr_cpu_percent=10, sys_cpu_percent=0)
+    first, unknown = lab.measure(1000.0, 1000.0)
+    StreamRun.objects.filter(pk=known(first.stream_run).pk).update(usr_cpu_percent=10, sys_cpu_percent=0)
     comparison = made("cpu_per_io")
     assert means(comparison) == [pytest.approx(1e5)]
     assert "1 results are left out: they have no value for CPU per I/O." in comparison.notes
     assert made("iops_per_watt").panels == ()
     assert made("temperature").panels == ()
-    assert unknown.stream_run.usr_cpu_percent is None
+    assert known(unknown.stream_run).usr_cpu_percent is None
 
 
 def test_power_is_that_of_the_server_rather_than_of_its_processors(lab: Lab) -> None:
@@ -79,10 +79,10 @@ def test_temperature_is_that_of_the_hottest_drive_and_not_of_a_processor(lab: La
 
 def test_the_share_of_the_ceiling_is_that_of_the_target_s_links(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.measure(1000.0)  # 4,096,000 B/s
-    known = (Bound("a/scratch", 8_192_000.0, "SATA"),)
-    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: known)
+    one = (Bound("a/scratch", 8_192_000.0, "SATA"),)
+    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: one)
     assert means(made("ceiling_share")) == [pytest.approx(50.0)]
-    twice = (*known, Bound("a/scratch", 1e9, "PCI Express"))
+    twice = (*one, Bound("a/scratch", 1e9, "PCI Express"))
     monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: twice)
     assert made("ceiling_share").panels == ()
     assert bounds.bounds_of({}, most=None) == ()

@@ -44,6 +44,7 @@ class CompareForm:
     more_chosen: bool  # one of `more` is not the default
     picks: tuple[Pick, ...]
     invalid: bool
+    references: bool
     hidden: tuple[tuple[str, str], ...]
     before: str  # for `revision`: sent with the form and with the links of the page
 
@@ -69,6 +70,7 @@ def form_of(
         more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
         picks=(*attribute_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
         invalid=asked.invalid,
+        references=asked.references,
         hidden=(
             (BEFORE, before),
             *((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),

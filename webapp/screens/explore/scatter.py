@@ -31,12 +31,12 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
     shown = for_latencies(replace(selected, rows=rows))
     grouped = shown.grouped
     values = [measured(grouped, each) for each in (metric, against)]
-    means = {key: tuple(fmean(each[key].values.values()) for each in values) for key in grouped.cells}
+    means = {key: [fmean(each[key].values.values()) for each in values] for key in grouped.cells}
     baseline = baseline_of(shown.query, grouped) if rows else Level("", "", None)
 
     def points(panel: Level, series: Level) -> Sequence[ScatterPoint]:
         keys = [(x, (panel.key, series.key, x.key)) for x in grouped.x]
-        return [_point(x.text, *means[key], metric, against) for x, key in keys if key in means]
+        return [_point(x.text, means[key], metric, against) for x, key in keys if key in means]
 
     def lines(panel: Level) -> tuple[ScatterSeries, ...]:
         made = ((series, points(panel, series)) for series in grouped.series)
@@ -57,5 +57,6 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
     return charts, len(selected.rows) - len(rows)
 
 
-def _point(level: str, x: float, y: float, metric: Metric, against: Metric) -> ScatterPoint:
+def _point(level: str, means: Sequence[float], metric: Metric, against: Metric) -> ScatterPoint:
+    x, y = means
     return ScatterPoint(level=level, x=x, y=y, x_text=metric.format(x), y_text=against.format(y))
