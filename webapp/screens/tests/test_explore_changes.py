@@ -9,11 +9,11 @@ from django.db.models import F
 from django.test import Client
 
 from webapp.compare.models import SavedComparison
-from webapp.compare.options import Pairs
+from webapp.compare.options import CHARTS, VIEWS, Pairs
 from webapp.core.models import User
 from webapp.results.models import Result
 from webapp.runs.models import Run
-from webapp.screens.tests.test_compare import run, with_histograms  # noqa: F401 - fixture
+from webapp.screens.tests.test_explore import run, with_histograms  # noqa: F401 - fixture
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
 
@@ -85,14 +85,14 @@ class _Form(HTMLParser):
 
 
 def page_at(client: Client, query: str) -> _Form:
-    answer = client.get(f"/compare/?{query}", follow=True)
+    answer = client.get(f"/explore/?{query}", follow=True)
     assert answer.status_code == 200
     return _Form(answer.content.decode())
 
 
 def arrived(client: Client, query: str) -> dict[str, str]:
     """The address after the redirects."""
-    answer = client.get(f"/compare/?{query}", follow=True)
+    answer = client.get(f"/explore/?{query}", follow=True)
     assert answer.status_code == 200
     return dict(parse_qsl(answer.request["QUERY_STRING"]))
 
@@ -116,7 +116,7 @@ def test_no_single_change_ends_in_an_error(operator: Client, run: Run, start: st
     assert len(changes) > 60
     assert len(form.tabs) == 3
     for address in [*(f"?{urlencode(pairs)}" for pairs in changes), *form.tabs]:
-        answer = operator.get(f"/compare/{address}", follow=True)
+        answer = operator.get(f"/explore/{address}", follow=True)
         assert answer.status_code == 200, address
         assert "before=" not in answer.request["QUERY_STRING"]
 
@@ -151,11 +151,29 @@ def test_one_level_of_a_factor_is_dropped_when_the_factor_becomes_x(operator: Cl
     assert found["factor.block_size"] == "4k"
 
 
-def test_what_was_typed_is_still_refused_and_the_next_change_puts_it_right(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
-    answer = operator.get(f"/compare/?{ENGINES}&baseline=posix")
-    assert answer.status_code == 400
-    assert "There is no series `posix`" in answer.content.decode()
-    assert "baseline" not in arrived(operator, changed(_Form(answer.content.decode()), metric="bytes_per_s"))
+@pytest.mark.parametrize("start", STARTS)
+def test_no_change_of_the_address_ends_in_an_error(operator: Client, run: Run, start: str) -> None:  # noqa: F811 - fixture
+    """A choice that is changed in the address itself, without the form's `before`."""
+    with_histograms(run)
+    with_mixes(run)
+    found = operator.get(f"/explore/?{STARTS[start]}", follow=True)
+    given = parse_qsl(found.request["QUERY_STRING"])
+    for key, values in ADDRESS_CHANGES.items():
+        for value in values:
+            address = urlencode([*(pair for pair in given if pair[0] != key), (key, value)])
+            answer = operator.get(f"/explore/?{address}", follow=True)
+            assert answer.status_code == 200, address
+
+
+ADDRESS_CHANGES = {
+    "x": ("", "iodepth", "block_size", "ioengine", "pattern", "host", "run", "direction"),
+    "series": ("", "iodepth", "block_size", "ioengine", "pattern", "host", "run", "direction", "configuration"),
+    "panel": ("", "iodepth", "ioengine", "pattern", "direction", "scheduler"),
+    "metric": ("bytes_per_s", "latency_p99", "copy_s"),
+    "baseline": ("psync", "posix"),
+    "view": tuple(VIEWS),
+    "chart": tuple(CHARTS),
+}
 
 
 def test_a_series_without_x_gets_another_x(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
@@ -168,7 +186,7 @@ def test_too_many_lines_are_said_on_a_page_that_offers_what_to_choose(operator: 
     finish_run(many)
     many.trials.update(repeat=F("index") + 1)
     form = page_at(operator, ENGINES.replace("run=1", "run=2"))
-    answer = operator.get(f"/compare/?{changed(form, series='repeat')}", follow=True)
+    answer = operator.get(f"/explore/?{changed(form, series='repeat')}", follow=True)
     assert answer.status_code == 200
     page = answer.content.decode()
     assert "series are too many" in page

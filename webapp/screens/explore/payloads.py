@@ -15,10 +15,40 @@ class SeriesName(Payload, frozen=True, kw_only=True):
 
 class MeansCharts(Payload, frozen=True, kw_only=True):
     comparison: Comparison
-    kind: str  # auto | line | bar
+    kind: str  # auto | line | bar | box
     logarithmic: bool  # the axis of values
     shared: bool  # all charts have the same axis of values
     ceilings: tuple[ChartCeiling, ...]
+
+
+class ScatterPoint(Payload, frozen=True, kw_only=True):
+    level: str  # on x of the comparison
+    x: float
+    y: float
+    x_text: str
+    y_text: str
+
+
+class ScatterSeries(Payload, frozen=True, kw_only=True):
+    name: str
+    is_baseline: bool
+    points: tuple[ScatterPoint, ...]  # in the order of levels
+
+
+class ScatterPanel(Payload, frozen=True, kw_only=True):
+    name: str
+    series: tuple[ScatterSeries, ...]
+
+
+class ScatterCharts(Payload, frozen=True, kw_only=True):
+    """Two metrics against each other."""
+
+    x_label: str
+    x_shown_as: str
+    y_label: str
+    y_shown_as: str
+    logarithmic: bool  # both axes
+    panels: tuple[ScatterPanel, ...]
 
 
 class LatencyCharts(Payload, frozen=True, kw_only=True):

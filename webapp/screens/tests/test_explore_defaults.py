@@ -4,7 +4,7 @@ from itertools import product
 from webapp.plans.factors import Value
 from webapp.plans.points import applicable
 from webapp.results.reading.filter import NOT_SET
-from webapp.screens.compare.defaults import choose, choose_targets
+from webapp.screens.explore.defaults import choose, choose_targets
 
 BASE: dict[str, Value] = {"runtime": 3}
 GRID: list[dict[str, Value]] = [

@@ -6,23 +6,33 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from webapp.compare.comparison import Comparison
-from webapp.compare.options import split
+from webapp.compare.options import Pairs, split
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.screens.access import page
-from webapp.screens.compare.charts import TableRow, table_of
+from webapp.screens.explore.charts import TableRow, table_of
+from webapp.screens.explore.resolve import with_defaults
 from webapp.screens.results.csv_export import csv_response
 from webapp.screens.results.picks import pairs_of
 
 
 @page
-def compare_csv(request: HttpRequest) -> HttpResponseBase:
+def explore_csv(request: HttpRequest) -> HttpResponseBase:
     try:
-        comparison = compare(read_query(split(pairs_of(request.GET))[0]))
+        comparison = _asked(pairs_of(request.GET))
     except Refusal as refusal:
         return HttpResponse(str(refusal), status=400, content_type="text/plain")
+    if comparison is None:
+        return HttpResponse("No results match.", status=404, content_type="text/plain")
     return csv_response("sweetspot-comparison", comparison_rows(comparison))
+
+
+def _asked(pairs: Pairs) -> Comparison | None:
+    """With the defaults of the page if x is missing; None without results. Raises Refusal for choices that do not fit:
+    a file has no place to name what was dropped."""
+    complete = with_defaults([pair for pair in pairs if pair[1]])
+    return compare(read_query(split(complete)[0])) if complete else None
 
 
 _FIGURES = ("mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
+from webapp.compare.observed import COMPARED
 from webapp.compare.options import (
+    AGAINST,
     AXES,
     CEILINGS,
     CELLS,
@@ -18,12 +20,11 @@ from webapp.compare.options import (
     ViewOptions,
 )
 from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
-from webapp.results.metrics import METRICS
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.screens.compare.revision import BEFORE, before_of
+from webapp.screens.explore.revision import BEFORE, before_of
 from webapp.screens.results.picks import (
     Pick,
     attribute_picks,
@@ -38,9 +39,12 @@ OFFERED_MARGINS = {"": f"±{100 * MARGIN:g} %", "1": "±1 %", "2": "±2 %", "10"
 @dataclass(frozen=True)
 class CompareForm:
     axes: tuple[Choice, ...]
-    display: tuple[Choice, ...]
+    display: tuple[Choice, ...]  # beside the axes
+    more: tuple[Choice, ...]  # behind “Display”
+    more_chosen: bool  # one of `more` is not the default
     picks: tuple[Pick, ...]
     invalid: bool
+    references: bool
     hidden: tuple[tuple[str, str], ...]
     before: str  # for `revision`: sent with the form and with the links of the page
 
@@ -58,11 +62,15 @@ def form_of(
     asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
     varied, before = points.varying(all_points), before_of(pairs)
+    more = _more(pairs, options)
     return CompareForm(
         axes=_axes(pairs, varied, rows, baselines or {}),
-        display=_display(pairs, options, chart_points or {}),
+        display=_display(options, chart_points or {}),
+        more=more,
+        more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
         picks=(*attribute_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
         invalid=asked.invalid,
+        references=asked.references,
         hidden=(
             (BEFORE, before),
             *((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
@@ -81,7 +89,7 @@ def _axes(
     groups = _dimensions(varied, rows)
     metric = (_given(pairs, "metric") or ["iops"])[-1]
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
-    labels = {key: known.label for key, known in METRICS.items()}
+    labels = {key: known.label for key, known in COMPARED.items()}
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),
@@ -136,21 +144,30 @@ def _select(name: str, label: str, texts: Mapping[str, str], chosen: str) -> Cho
     return Choice(f"id-{name}", name, label, (Group("", options_of(texts.items(), chosen)),))
 
 
-def _display(pairs: Pairs, options: ViewOptions, chart_points: Mapping[str, str]) -> tuple[Choice, ...]:
-    """Only the options of the view."""
-    point = _select("chart_point", "At", {"": "automatic", **chart_points}, options.chart_point)
+def _display(options: ViewOptions, chart_points: Mapping[str, str]) -> tuple[Choice, ...]:
+    """The choice that decides what the view shows."""
+    if options.view == "means":
+        against = _select("against", "Second metric", AGAINST, options.against)
+        return (
+            _select("chart", "Chart type", CHARTS, options.chart),
+            *((against,) if options.chart == "scatter" else ()),
+        )
+    return (_select("chart_point", "At", {"": "automatic", **chart_points}, options.chart_point),)
+
+
+def _more(pairs: Pairs, options: ViewOptions) -> tuple[Choice, ...]:
+    """Only the options that change the view."""
     ratios = _select("ratios", "Ratio format", RATIOS, (_given(pairs, "ratios") or [""])[-1])
     chosen = (_given(pairs, "margin") or [""])[-1]
     margins = {**OFFERED_MARGINS, **({} if chosen in OFFERED_MARGINS else {chosen: f"±{chosen} %"})}
     margin = _select("margin", "Margin of no difference", margins, chosen)
     if options.view == "latency":
-        return (point, _select("shares", "Share of I/Os", SHARES, options.shares), margin, ratios)
+        return (_select("shares", "Share of I/Os", SHARES, options.shares), margin, ratios)
     scale = _select("scale", "Scale", SCALES, options.scale)
     bandwidth = (_given(pairs, "metric") or [""])[-1] == "bytes_per_s"
     ceilings = (_select("ceilings", "Ceilings", CEILINGS, options.ceilings),) if bandwidth else ()
     if options.view == "timeline":
-        return (point, scale, *ceilings, margin)
-    chart = _select("chart", "Chart type", CHARTS, options.chart)
+        return (scale, *ceilings, margin)
     if options.chart == "heat":
-        return (chart, _select("cells", "Cell values", CELLS, options.cells), margin, ratios)
-    return (chart, scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, margin, ratios)
+        return (_select("cells", "Cell values", CELLS, options.cells), margin, ratios)
+    return (scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, margin, ratios)

@@ -11,12 +11,12 @@ from playwright.sync_api import Page, expect
 
 from webapp.results.models import known
 from webapp.runs.models import Run
-from webapp.screens.tests.test_compare import with_histograms
+from webapp.screens.tests.test_explore import with_histograms
 from webapp.tests.factories.results import finish_run
 from webapp.tests.visits import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
+ADDRESS = "/explore/?run=1&x=iodepth&series=ioengine&panel=pattern"
 # How many pixels of a picture have a colour, and how many are dark.
 PIXELS = """async (text) => {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -49,8 +49,10 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
 ) -> None:
     page.goto(ADDRESS)
     expect(page.locator("canvas")).to_have_count(4)
-    page.get_by_label("Chart type").select_option("bar")
-    page.wait_for_url("**chart=bar**")
+    for chart in ("bar", "box", "scatter"):
+        page.get_by_label("Chart type").select_option(chart)
+        page.wait_for_url(f"**chart={chart}**")
+        expect(page.locator("canvas")).to_have_count(4)
     page.get_by_label("Chart type").select_option("heat")
     expect(page.locator("table.heat")).to_have_count(4)
     expect(page.locator("table.heat .mark").nth(1)).to_have_css("background-color", "rgb(47, 123, 216)")
@@ -68,14 +70,48 @@ def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) 
     page.wait_for_url("**metric=latency_mean**")
     expect(metric).to_be_focused()
 
-    summary = page.locator("details[data-pick]", has_text="Pattern").locator("summary")
-    summary.focus()
+    page.locator("#pick-add > summary").focus()
+    page.keyboard.press("Enter")
+    page.locator("#pick-add summary", has_text="Pattern").focus()
     page.keyboard.press("Enter")
     page.get_by_role("group", name="Pattern").get_by_label("randread").focus()
     page.keyboard.press("Space")
     page.keyboard.press("Escape")
     page.wait_for_url("**factor.pattern=randread**")
     expect(page.locator("canvas")).to_have_count(1)
+    expect(page.locator("#pick-add > summary")).to_be_focused()
+    page.get_by_role("link", name="Remove filter Pattern").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("canvas")).to_have_count(4)
+    assert problems == []
+
+
+@pytest.mark.parametrize("query", ["", "&factor.pattern=randread", "&view=latency", "&view=timeline", "&chart=heat"])
+def test_the_chart_is_visible_without_scrolling(page: Page, done: Run, query: str) -> None:
+    with_histograms(done)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{ADDRESS}{query}")
+    chart = page.locator("canvas, table.heat").last
+    expect(chart).to_be_visible()
+    box = chart.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 900
+
+
+def test_its_tables_are_sorted_by_click_and_by_key(page: Page, done: Run, problems: list[str]) -> None:
+    page.goto(f"{ADDRESS}&factor.pattern=randread&factor.pattern=randwrite")
+    table = page.locator("table.pivot").first
+    levels = table.locator("tbody th")
+    expect(levels).to_have_text(["1", "32"])
+    value = table.get_by_role("button", name="kIOPS").first
+    value.click()
+    value.click()
+    expect(levels).to_have_text(["32", "1"])
+    expect(table.locator("th[aria-sort=descending]")).to_contain_text("kIOPS")
+    table.get_by_role("button", name="Ratio").focus()
+    page.keyboard.press("Enter")
+    expect(table.locator("[aria-sort]")).to_have_count(1)
+    expect(table.locator("th[aria-sort=ascending]")).to_contain_text("Ratio")
     assert problems == []
 
 
@@ -115,7 +151,7 @@ def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]
     assert problems == []
 
 
-@pytest.mark.parametrize("chart", ["", "&chart=heat"])
+@pytest.mark.parametrize("chart", ["", "&chart=heat", "&chart=box"])
 def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path: Path, chart: str) -> None:
     page.goto(f"{ADDRESS}{chart}")
     with page.expect_download() as waiting:
@@ -149,7 +185,7 @@ def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_pat
 
 def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:
     page.goto(ADDRESS)
-    shown = page.locator("#compare-table tbody tr").count()
+    shown = page.locator("#compare-table td:has(> .spread):not(.muted, .better, .worse)").count()
     lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-comparison.csv")
     assert len(lines) == shown
     one = next(

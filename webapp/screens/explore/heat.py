@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
+from webapp.compare.observed import COMPARED
 from webapp.compare.sentences import shown, unclear
-from webapp.results.metrics import METRICS
 
 Made = Callable[[Cell, Series], "HeatCell"]
 STEPS = 9
@@ -89,7 +89,7 @@ def _values(comparison: Comparison) -> Heat:
     means = [cell.summary.mean for cell in _cells(comparison)] or [0.0]
     low, high = min(means), max(means)
     scale = _Scale(low, high, log=low > 0 and high / low > _WIDE)
-    metric = METRICS[comparison.metric]
+    metric = COMPARED[comparison.metric]
 
     def made(cell: Cell, _: Series) -> HeatCell:
         title = f"{cell.text}, {cell.spread_text}, n = {cell.summary.n}"

@@ -24,7 +24,6 @@ from webapp.compare.services import (
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.screens.access import operator_action, page, person
-from webapp.screens.compare.revision import revised
 
 SHOWN = {"own": "Own", "all": "Everybody's", "deleted": "Deleted"}
 
@@ -42,12 +41,12 @@ def saved_list(request: HttpRequest) -> HttpResponse:
 
 @page
 def saved_page(request: HttpRequest, pk: int) -> HttpResponse:  # noqa: ARG001 - every page gets its request
-    """The permalink: to the comparison as it was saved, but for what is not there any more."""
+    """The permalink. Explore drops choices that are not there any more."""
     return redirect(_address(get_object_or_404(SavedComparison, pk=pk)))
 
 
 def _address(saved: SavedComparison) -> str:
-    return f"{reverse('compare')}?{urlencode(revised([*parse_qsl(saved.query), ('saved', str(saved.pk))]))}"
+    return f"{reverse('explore')}?{urlencode([*parse_qsl(saved.query), ('saved', str(saved.pk))])}"
 
 
 def opened(text: str, pairs: Pairs, user: User) -> dict[str, object]:
@@ -68,7 +67,7 @@ def save_action(request: HttpRequest) -> HttpResponse:
         )  # fmt: skip
     except Refusal as refusal:
         messages.error(request, str(refusal))
-        return redirect(f"{reverse('compare')}?{request.POST.get('query', '')}")
+        return redirect(f"{reverse('explore')}?{request.POST.get('query', '')}")
     messages.success(request, f"Saved as {saved.title}. Its address can be sent to anybody who may log in here.")
     return redirect(_address(saved))
 

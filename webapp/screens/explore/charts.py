@@ -1,4 +1,4 @@
-"""The charts and the table of a comparison."""
+"""The charts of a comparison, and its rows for files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from webapp.compare.comparison import Cell, Comparison
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
-from webapp.compare.sentences import unclear
 from webapp.compare.timeline import TimeLines
 from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
-from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
+
+SENTENCES_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -23,23 +24,11 @@ class TableRow:
     is_baseline: bool
     cell: Cell
 
-    @property
-    def mark(self) -> str:
-        """Better or worse than the baseline, muted if that may be chance or drift."""
-        against = self.cell.against_baseline
-        return "muted" if against is None or against.better is None else "better" if against.better else "worse"
-
-    @property
-    def why_unclear(self) -> str:
-        """Why the ratio is neither better nor worse; "" if it is, or without a ratio."""
-        against = self.cell.against_baseline
-        return "" if against is None or against.better is not None else unclear(against)
-
 
 def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bound] = ()) -> MeansCharts:
     return MeansCharts(
         comparison=comparison,
-        kind=options.chart if options.chart in ("line", "bar") else "auto",
+        kind=options.chart if options.chart in ("line", "bar", "box") else "auto",
         logarithmic=options.scale == "log",
         shared=options.axis == "shared",
         ceilings=drawn(bounds),
@@ -49,6 +38,15 @@ def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[
 def series_names(comparison: Comparison) -> list[SeriesName]:
     known = {series.name: series.is_baseline for panel in comparison.panels for series in panel.series}
     return [SeriesName(name=name, is_baseline=is_baseline) for name, is_baseline in known.items()]
+
+
+def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
+    """The conclusions, each with the name of its chart."""
+    sentences = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
+    sentences += [
+        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
+    ]
+    return sentences[:SENTENCES_SHOWN]
 
 
 def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:
