@@ -17,8 +17,8 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
-import searchHitsExample from "./vectors/searchHits.json";
 import scatterExample from "./vectors/scatter.json";
+import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
