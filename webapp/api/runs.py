@@ -39,6 +39,7 @@ class RunOut(Schema):
     reason_code: str
     reason: str
     invalid_reason: str
+    tags: list[str]
     created_by: str | None
     created_at: datetime
     started_at: datetime | None

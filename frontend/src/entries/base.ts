@@ -15,16 +15,10 @@ import "../styles/schedules.css";
 import "../styles/print.css";
 import { initCompareSelected } from "../features/compareSelected";
 import { initMarks } from "../features/marks";
-import {
-  initCopy,
-  initDialogs,
-  initFilters,
-  initMenu,
-  initPersonMenu,
-  initSearchKey,
-  initTimes,
-} from "../features/page";
+import { initCopy, initDialogs, initFilters, initMenu, initPersonMenu, initTimes } from "../features/page";
+import { initPalette } from "../features/palette";
 import { initScrollBoxes } from "../features/scrollBoxes";
+import { initShortcuts } from "../features/shortcuts";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
 import { initTimeZone } from "../features/timeZone";
 
@@ -33,7 +27,8 @@ initThemeToggle();
 initThemeChoice();
 initMenu();
 initPersonMenu();
-initSearchKey();
+initPalette();
+initShortcuts();
 initTimes();
 initCopy();
 initDialogs();

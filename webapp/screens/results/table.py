@@ -6,7 +6,7 @@ from datetime import datetime
 
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.addresses import result_addresses
-from webapp.screens.results.columns import WHEN, Column
+from webapp.screens.results.columns import POINT, WHEN, Column
 
 
 @dataclass(frozen=True)
@@ -40,4 +40,5 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
 
 def _style(column: Column, result: ResultRow) -> str:
     distrust = " distrust" if column.measured and result.invalid else ""
-    return f"{'num' if column.numeric else 'nowrap'}{distrust}"
+    kind = "num" if column.numeric else "words" if column.key == POINT else "nowrap"
+    return f"{kind}{distrust}"
