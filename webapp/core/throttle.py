@@ -25,7 +25,7 @@ from webapp.core.models import LoginTries
 WINDOW = timedelta(minutes=5)
 MAX_FOR_ACCOUNT = 5
 MAX_FOR_ADDRESS = 50  # an office may share one address
-MAX_AT_ONCE = 4  # checks of passwords in one process, which has sixteen threads
+MAX_AT_ONCE = 4  # checks of passwords in one process, in which sixteen threads run Django
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
 
 _COUNT = """
