@@ -152,6 +152,9 @@ ARMING_SECONDS = 3600
 # What Prometheus sends; without it, /metrics is for loopback alone.
 METRICS_TOKEN = env.text("SWEETSPOT_METRICS_TOKEN", "")
 
+# Files of certificates whose end /metrics and /healthz show.
+CERTIFICATES = env.words("SWEETSPOT_CERTIFICATES")
+
 # Notices: e-mail needs both settings; webhooks reach internal addresses only in the networks listed.
 _MAIL_SERVER = env.mail_server("SWEETSPOT_SMTP_URL")
 EMAIL_HOST = _MAIL_SERVER.host

@@ -37,6 +37,28 @@ def test_it_runs_our_images_as_nobody_special(path: str) -> None:
     assert int(user.split(":")[0]) >= 10000
 
 
+def test_only_what_signs_certificates_reaches_the_authoritys_key() -> None:
+    reach = {name for name, service in SERVICES.items() for each in service["volumes"] if each.startswith("authority:")}
+    assert reach == {"certificates", "renewal"}
+    for name in reach:
+        assert "ports" not in SERVICES[name]
+
+
+def test_only_what_listens_reaches_the_key_of_the_certificate() -> None:
+    reach = {name for name, service in SERVICES.items() for each in service["volumes"] if each.startswith("tls:")}
+    assert reach == {"certificates", "renewal", "web", "redis"}
+    assert "tls:/tls:ro" in SERVICES["web"]["volumes"]
+    assert "tls:/tls:ro" in SERVICES["redis"]["volumes"]
+
+
+def test_certificates_renew_by_themselves() -> None:
+    argv = SERVICES["renewal"]["command"]
+    assert "--daily" in argv
+    first = " ".join(argv[argv.index("/authority") :])
+    assert first in SERVICES["certificates"]["command"][2]  # the same names, or each would replace the other's
+    assert "kill -TERM $$" in (ROOT / "webapp/deploy/redis/start.sh").read_text()
+
+
 def test_it_has_no_default_for_a_secret() -> None:
     text = (ROOT / "docker-compose.yml").read_text()
     for variable, default in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET)\w*)(:[-?])", text):

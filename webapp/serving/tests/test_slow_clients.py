@@ -30,7 +30,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("gunicorn")
     options, trust = [], None
     if request.param == "tls":
-        ensure(folder, ["127.0.0.1"])
+        ensure(folder, folder, ["127.0.0.1"])
         options = ["--certfile", str(folder / "server.crt"), "--keyfile", str(folder / "server.key")]
         trust = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
