@@ -172,7 +172,10 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {"about": {"()": "webapp.core.logs.AboutFilter"}},
     "formatters": {
-        "plain": {"format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s"},
+        "plain": {
+            "()": "webapp.core.logs.PlainFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s",
+        },
         "json": {"()": "webapp.core.logs.JsonFormatter"},
     },
     "handlers": {
