@@ -40,7 +40,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def load_wsgi(self) -> None:
         super().load_wsgi()
-        self.application: Application = self.wsgi
+        self.application: Application = self.wsgi  # type: ignore[has-type]  # gunicorn's loader has set it
         self.wsgi = self._process
 
     def handle(self, conn: TConn) -> object:

@@ -173,7 +173,7 @@ LOGGING = {
     "filters": {"about": {"()": "webapp.core.logs.AboutFilter"}},
     "formatters": {
         "plain": {
-            "()": "webapp.core.logs.PlainFormatter",
+            "class": "webapp.core.logs.PlainFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s",
         },
         "json": {"()": "webapp.core.logs.JsonFormatter"},

@@ -45,11 +45,8 @@ def test_it_writes_the_same_for_people() -> None:
 
 def test_text_of_others_forges_no_line_and_controls_no_terminal() -> None:
     with about(host="a\nb"):
-        text = line(
-            "refused: %s",
-            "x\r\n2026-01-01 WARNING all is well\x1b[2J",
-            formatter=PlainFormatter("%(message)s%(about)s"),
-        )
+        formatter = PlainFormatter("%(message)s%(about)s")
+        text = line("refused: %s", "x\r\n2026-01-01 WARNING all is well\x1b[2J", formatter=formatter)
     assert text == "refused: x\\r\\n2026-01-01 WARNING all is well\\x1b[2J host=a\\nb"
 
 

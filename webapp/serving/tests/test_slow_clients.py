@@ -132,7 +132,10 @@ ATTACKS: dict[str, tuple[bytes, Callable[[socket.socket], object]]] = {
     "response": (b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n", lambda client: client.recv(1)),
     "file": (b"GET /file HTTP/1.1\r\nHost: x\r\n\r\n", lambda client: client.recv(1)),
     "end": (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", lambda client: client.sendall(b"x")),
-    "huge bodies": (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n", lambda client: client.sendall(b"x")),
+    "huge bodies": (
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60000000\r\n\r\n",
+        lambda client: client.sendall(b"x"),
+    ),
 }  # fmt: skip
 
 

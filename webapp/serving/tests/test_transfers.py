@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -25,10 +24,10 @@ class Connection:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     at = [0.0]
     monkeypatch.setattr(transfers, "now", lambda: at[0])
-    yield at
+    return at
 
 
 def _begin(all_: Transfers, size: int | None = None, *, pause: bool = False) -> Connection:

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from django.db import connection
 from django.http import HttpRequest
 from django.test import RequestFactory
 
@@ -38,7 +39,12 @@ def test_a_host_occupies_few_threads_and_no_other_host_waits() -> None:
         return DONE
 
     found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(ask(slow, token))) for _ in range(MAX_AT_ONCE)]
+
+    def ask_slowly() -> None:
+        found.append(ask(slow, token))
+        connection.close()
+
+    threads = [threading.Thread(target=ask_slowly) for _ in range(MAX_AT_ONCE)]
     for thread in threads:
         thread.start()
     all_inside.wait(10)
