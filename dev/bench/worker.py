@@ -24,6 +24,7 @@ from dev.console import ToolError, run_command, step
 from dev.demo import start
 from dev.stack import lifecycle, processes, services
 from dev.stack.state import State, default_state
+from webapp.results.models import known
 
 OVERHEAD_WANTED, CPU_WANTED_PERCENT, TURNOVER_WANTED_MS = 0.99, 3.0, 300.0
 FACTORS = {"pattern": "randread", "block_size": "4k", "ioengine": "io_uring", "numjobs": "1"}
@@ -83,7 +84,7 @@ def _through_the_worker(depth: int, seconds: int, state: State) -> tuple[float, 
     run = runs.run_to_end(f"overhead {depth}", factors, target="loop0")
     share = 100 * (_worker_cpu_s(state) - cpu_before) / (time.monotonic() - started_at)
     stream = StreamRun.objects.get(attempt__run=run)
-    return stream.results.get().iops, stream.job_text, share
+    return known(stream.results.get().iops), stream.job_text, share
 
 
 def _worker_cpu_s(state: State) -> float:

@@ -9,7 +9,7 @@ from dev.console import columns, say, step
 from dev.lab.storage_host import POOL
 from dev.lab.system import System, differences, layouts_built, locks, not_as_asked, not_done
 from webapp.plans.document import Part, PlanDocument
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Run
 
 SHAPES = ("single", "raid0 x4 chunk 64k", "4 drives / lvm stripe 64k")
@@ -48,6 +48,6 @@ def sweep(system: System) -> list[str]:
 
 def _rows(run: Run) -> Sequence[Sequence[str]]:
     results = Result.objects.filter(run=run).order_by("trial__index")
-    points = sorted((tuple(str(r.point[name]) for name in FACTORS), r.bytes_per_s, r.p99_ns) for r in results)
+    points = sorted((tuple(str(r.point[name]) for name in FACTORS), known(r.bytes_per_s), r.p99_ns) for r in results)
     numbers = [(f"{rate / 1e6:.1f}", f"{p99 / 1000:.0f}" if p99 is not None else "–") for _, rate, p99 in points]
     return [(*FACTORS, "MB/s", "p99 µs"), *((*point, *n) for (point, _, _), n in zip(points, numbers, strict=True))]

@@ -1,10 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
+import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
+import importAddedExample from "./vectors/importAdded.json";
+import importBegunExample from "./vectors/importBegun.json";
+import importProblemExample from "./vectors/importProblem.json";
+import labelPreviewExample from "./vectors/labelPreview.json";
 import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
@@ -36,6 +41,10 @@ describe.each([
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],
   ["marks", marks, marksExample as Json],
+  ["begun import", begun, importBegunExample as Json],
+  ["added files", added, importAddedExample as Json],
+  ["import problem", importProblem, importProblemExample as Json],
+  ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
     expect(check(example)).toEqual(example);

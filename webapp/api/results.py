@@ -17,13 +17,19 @@ router = Router(tags=["results"])
 
 
 class ResultOut(Schema):
-    """One direction of a finished trial. A percentile is null if there are too few I/Os for it.
+    """One direction of a finished trial or of an imported test. A percentile is null if there are too few I/Os for it,
+    and an imported value is null if its tool does not state it.
 
     17112760320 ns is fio's last histogram bucket: more than 17 s.
     """
 
-    trial: UUID
-    run: int
+    trial: UUID | None  # null for an imported result
+    run: int  # 0 for an imported result
+    imported: int  # number of the import, 0 for the result of a run
+    import_title: str
+    reference: bool  # of a published table; such results are only listed if asked for
+    tool: str
+    controller: str
     plan: str
     target: str
     label: str  # label of the host in its group; "" without a group
@@ -32,16 +38,16 @@ class ResultOut(Schema):
     point: dict[str, Any]
     point_key: str
     measured_at: datetime
-    ios: int
-    bytes: int
-    runtime_ms: int
-    iops: float
-    bytes_per_s: float
+    ios: int | None
+    bytes: int | None
+    runtime_ms: int | None
+    iops: float | None
+    bytes_per_s: float | None
     latency_kind: str
-    latency_min_ns: float
-    latency_mean_ns: float
-    latency_max_ns: float
-    latency_stddev_ns: float
+    latency_min_ns: float | None
+    latency_mean_ns: float | None
+    latency_max_ns: float | None
+    latency_stddev_ns: float | None
     p50_ns: int | None
     p95_ns: int | None
     p99_ns: int | None
@@ -56,8 +62,8 @@ class ResultOut(Schema):
     kernel_lines: int  # storage errors in the kernel log during the trial
 
     @staticmethod
-    def resolve_trial(result: ResultRow) -> str:
-        return result.trial_id
+    def resolve_trial(result: ResultRow) -> str | None:
+        return result.trial_id or None
 
     @staticmethod
     def resolve_target(result: ResultRow) -> str:
@@ -74,6 +80,6 @@ def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]
     """Valid results, newest first."""
     found = ResultQuery.of(read_filter(asked_pairs(request))).results
     return {
-        "items": read_rows(found[page.offset : page.offset + page.limit], with_facts=False),
+        "items": read_rows(found[page.offset : page.offset + page.limit]),
         "count": found.order_by().count(),
     }

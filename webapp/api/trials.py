@@ -193,7 +193,7 @@ class JobOut(Schema):
 
 
 def _results(trial: Trial) -> list[ResultRow]:
-    return read_rows(Result.objects.filter(trial=trial).order_by("direction"), with_facts=False)
+    return read_rows(Result.objects.filter(trial=trial).order_by("direction"))
 
 
 @router.get("/trials/{trial_id}", response=TrialDetail)

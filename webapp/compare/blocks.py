@@ -12,10 +12,11 @@ from webapp.results.metrics import Metric
 from webapp.results.reading.rows import ResultRow
 from worker.contract.histogram import LAST_BUCKET_NS
 
-Block = tuple[int, int]  # run and repeat
+Block = tuple[int, int]  # the run or import (results.reading.rows.ResultRow.source), and the repeat
 
 # Percentiles are read from histogram buckets, which are at most this wide relative to their value (contract.histogram).
 BUCKET_WIDTH = 1 / 64
+PRINTED_STEPS = 10  # 10 to 99: the fewest steps of a number with two digits
 PERCENTILES = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
 
 
@@ -40,7 +41,7 @@ def measured(grouped: Grouped, metric: Metric) -> dict[CellKey, Measured]:
 def _cell(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     blocks: dict[Block, list[ResultRow]] = {}
     for row in rows:
-        blocks.setdefault((row.run, row.repeat), []).append(row)
+        blocks.setdefault((row.source, row.repeat), []).append(row)
     values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
     at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in blocks.items()}
     return Measured(values, at, _step(rows, metric), _is_balanced(list(blocks.values())))
@@ -56,13 +57,13 @@ def _is_balanced(blocks: Sequence[Sequence[ResultRow]]) -> bool:
 
 def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
     """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates.
-    Above 17 s, a percentile is only a lower bound."""
+    Above 17 s, a percentile is only a lower bound. A tool that prints no counts prints at least two digits."""
     if metric.column in PERCENTILES:
         return 1.0 if any(metric.of(row) == LAST_BUCKET_NS for row in rows) else BUCKET_WIDTH
-    if metric.adds_up:
-        least: float = min([min(row.ios, row.runtime_ms) for row in rows])
-    elif metric.shown_as == "latency":
+    if metric.shown_as == "latency":
         least = min([metric.of(row) or 0.0 for row in rows])
     else:
-        least = min([row.runtime_ms for row in rows])
-    return min(1 / least, 1.0) if least > 0 else 1.0
+        counted = [(row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,) for row in rows]
+        least = min([PRINTED_STEPS if count is None else count for counts in counted for count in counts])
+    step = min(1 / least, 1.0) if least > 0 else 1.0
+    return max(step, 1 / PRINTED_STEPS) if any(row.ios is None for row in rows) else step

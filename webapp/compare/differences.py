@@ -25,7 +25,7 @@ from webapp.results.reading.rows import ResultRow
 _LISTED = 4
 # Covered by another dimension: host and drive by the target, the plan by the run, the configuration by its facts.
 # Repeats cause the spread.
-_COVERED = frozenset({"host", "plan", "model", "serial", "configuration", "repeat", LABEL})
+_COVERED = frozenset({"host", "plan", "model", "serial", "controller", "configuration", "repeat", LABEL})
 _THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
 
@@ -45,7 +45,7 @@ def _of_point(row: ResultRow) -> Hashable:
 
 
 def _of_configuration(row: ResultRow) -> Hashable:
-    return row.configuration
+    return row.configuration or tuple(sorted(row.facts.items()))  # imports have facts without a configuration
 
 
 @dataclass(frozen=True)

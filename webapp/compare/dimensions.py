@@ -48,6 +48,30 @@ class NumberDimension(Dimension):
 
 
 @dataclass(frozen=True)
+class RunDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        if row.imported:
+            return Level(f"import-{row.imported}", row.import_title, None)
+        return Level(str(row.run), f"run {row.run}", None)
+
+
+@dataclass(frozen=True)
+class ImportDimension(Dimension):
+    """Results that no run of ours measured, by import."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(str(row.imported), row.import_title or "own runs", None)
+
+
+@dataclass(frozen=True)
+class LayoutDimension(Dimension):
+    """The layout that a plan built, or the label of an import."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(row.layout, row.layout, None) if row.layout else _ABSENT_LEVEL
+
+
+@dataclass(frozen=True)
 class DriveDimension(Dimension):
     """A drive is identified by its serial, or by its target if the serial is unknown."""
 
@@ -111,7 +135,10 @@ _ATTRIBUTES = (
     Dimension("model", "Drive model"),
     DriveDimension("serial", "Drive"),
     Dimension("drive_state", "Drive state"),
-    NumberDimension("run", "Run", word="run"),
+    Dimension("controller", "Controller"),
+    Dimension("tool", "Tool"),
+    ImportDimension("imported", "Import"),
+    RunDimension("run", "Run"),
     Dimension("plan", "Plan"),
     LabelDimension(LABEL, "Label"),
     Dimension("direction", "Direction"),
@@ -120,9 +147,11 @@ _ATTRIBUTES = (
 )
 ATTRIBUTES: tuple[str, ...] = tuple(known.name for known in _ATTRIBUTES)
 
-DIMENSIONS: Mapping[str, Dimension] = {known.name: known for known in _ATTRIBUTES} | {
-    factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()
-}
+DIMENSIONS: Mapping[str, Dimension] = (
+    {known.name: known for known in _ATTRIBUTES}
+    | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
+    | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
+)
 
 
 def dimension(name: str) -> Dimension | None:

@@ -42,7 +42,7 @@ def _distribution(
     whole = merge(unpack(stored[row.id]) for row in rows if row.id in stored)
     latencies, shares = _cumulative(whole)
     if latencies[-1:] == (LAST_BUCKET_NS,):
-        latencies = (*latencies[:-1], round(max(row.latency_max_ns for row in rows)))
+        latencies = (*latencies[:-1], round(max(row.latency_max_ns or 0 for row in rows)))
     return Distribution(
         name=series.text,
         is_baseline=series.key == baseline,

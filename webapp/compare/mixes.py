@@ -14,7 +14,7 @@ def totals(rows: Sequence[ResultRow]) -> Sequence[ResultRow]:
         return rows
     by_trial: dict[tuple[int, int], list[ResultRow]] = {}
     for row in rows:
-        by_trial.setdefault((row.run, row.trial), []).append(row)
+        by_trial.setdefault((row.source, row.trial), []).append(row)
     return tuple(_total(directions) for directions in by_trial.values())
 
 
@@ -24,8 +24,14 @@ def _total(directions: Sequence[ResultRow]) -> ResultRow:
         return first
     return replace(
         first,
-        iops=sum(row.iops for row in directions),
-        bytes_per_s=sum(row.bytes_per_s for row in directions),
+        iops=_sum([row.iops for row in directions]),
+        bytes_per_s=_sum([row.bytes_per_s for row in directions]),
         direction=BESIDE.join(row.direction for row in (first, *others)),
         summed_ids=tuple(row.id for row in others),
     )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """None if the value of a direction is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -61,7 +61,7 @@ def _read(found: ResultQuery) -> list[ResultRow]:
     if len(rows) > MAX_RESULTS:
         message = f"More than {MAX_RESULTS:,} results match. Choose runs, hosts, drives or levels of a factor."
         raise CompareRefused("compare_too_many", message)
-    return sorted(rows, key=lambda row: (row.run, row.trial, row.id))
+    return sorted(rows, key=lambda row: (row.source, row.trial, row.id))
 
 
 def for_latencies(selected: Selected) -> Selected:

@@ -2,6 +2,7 @@
 
 import zlib
 from datetime import date
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -26,6 +27,7 @@ class Configuration(models.Model):
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the canonical JSON
     facts = models.JSONField()  # flat: name -> text
+    controller = models.CharField(max_length=200, blank=True, db_index=True)  # its model, as `reading.rows` shows it
 
 
 class StreamRun(models.Model):
@@ -149,32 +151,120 @@ class DriveReading(models.Model):
         ]
 
 
+class ImportState(models.TextChoices):
+    WAITING = "waiting", "Waiting"
+    READING = "reading", "Reading"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+
+
+class Import(models.Model):
+    """Results that no run measured: files of other tools, or a published table (a reference)."""
+
+    number = models.PositiveIntegerField(unique=True)
+    slug = models.SlugField(max_length=60, unique=True, null=True)  # of a reference, null for files of a person
+    title = models.CharField(max_length=200)
+    source = models.TextField(blank=True)  # who published it and where
+    source_date = models.CharField(max_length=40, blank=True)  # as stated: 2009-10
+    note = models.TextField(blank=True)
+    pattern = models.CharField(max_length=300, blank=True)  # of labels in paths (imports.labels)
+    labels = models.JSONField(default=dict)  # given by hand; they count before those of paths and tools
+    state = models.CharField(max_length=7, choices=ImportState.choices, default=ImportState.WAITING)
+    problem = models.TextField(blank=True)  # why it failed
+    files_read = models.PositiveIntegerField(default=0)
+    files_refused = models.PositiveIntegerField(default=0)
+    results_made = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0)
+    digest = models.CharField(max_length=64, blank=True)  # of a reference's data: it is loaded again if this changed
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [models.CheckConstraint(condition=Q(state__in=ImportState.values), name="import_state_known")]
+
+    def __str__(self) -> str:
+        return f"import {self.number}"
+
+
+class ImportedFile(models.Model):
+    """A file of an import: what it became, or why it was left out."""
+
+    imported = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="files")
+    path = models.TextField()  # inside what was imported, with the names of archives as folders
+    digest = models.CharField(max_length=64, blank=True)  # SHA-256 of the text, "" for a file without results
+    format = models.CharField(max_length=40, blank=True)  # imports.formats, "" if not recognised
+    results = models.PositiveIntegerField(default=0)
+    reason = models.TextField(blank=True)  # why it was left out, a sentence
+    notes = models.JSONField(default=list)  # what was assumed, sentences
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [
+            models.Index(fields=["digest"], name="imported_file_digest", condition=~Q(digest="")),
+        ]
+
+
+class Origin(models.Model):
+    """One test of one file of an import, and the labels of what was measured."""
+
+    imported = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="origins")
+    file = models.ForeignKey(ImportedFile, on_delete=models.CASCADE, related_name="origins")
+    number = models.PositiveIntegerField()  # in its import, from 1
+    tool = models.CharField(max_length=40)
+    tool_version = models.CharField(max_length=1000, blank=True)
+    name = models.CharField(max_length=1000, blank=True)  # the tool's name of the test
+    host = models.CharField(max_length=200, blank=True)
+    controller = models.CharField(max_length=200, blank=True)
+    drive = models.CharField(max_length=200, blank=True)  # its model
+    serial = models.CharField(max_length=200, blank=True)
+    layout = models.CharField(max_length=200, blank=True)
+    other = models.JSONField(default=dict)  # further labels, and what the tool states without a factor of ours
+    notes = models.JSONField(default=list)  # what was assumed, sentences
+    repeat = models.PositiveIntegerField(default=1)
+    time_known = models.BooleanField(default=True)  # else `measured_at` of its results is the time of the import
+    series = models.BinaryField(null=True)  # zlib of the JSON of imports.measurement.Point, by time
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["imported", "number"], name="origin_once")]
+
+
+BOTH = "read + write"  # the same words as a total of a trial's directions (compare.mixes)
+_BY_RUN = ("trial", "stream_run", "run", "host", "target")
+_MEASURED = (
+    "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_min_ns", "latency_mean_ns", "latency_max_ns",
+    "latency_stddev_ns",
+)  # fmt: skip
+
+
 class Result(models.Model):
-    """The result of a finished trial in one direction: the sum over its streams (`results.ingest.sums`).
+    """One direction of what was measured once: by a finished trial, as the sum over its streams
+    (`results.ingest.sums`), or by another tool (`origin`), which may state only some of the values.
 
     `target` and `stream_run` are of the first stream.
     """
 
-    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="results")
-    stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="results")
-    direction = models.CharField(max_length=5)
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="results", null=True)
+    stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="results", null=True)
+    origin = models.ForeignKey(Origin, on_delete=models.CASCADE, related_name="results", null=True, db_index=False)
+    direction = models.CharField(max_length=12)  # contract.items.Direction, or BOTH if a tool states only the sum
     # Copied for filtering without joins; they never change once a trial has ended.
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False)
-    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+", db_index=False)
-    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+", db_index=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False, null=True)
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
     point = models.JSONField()
     point_key = models.CharField(max_length=64)
     measured_at = models.DateTimeField()
-    ios = models.BigIntegerField()
-    bytes = models.BigIntegerField()
-    runtime_ms = models.PositiveIntegerField()
-    iops = models.FloatField()
-    bytes_per_s = models.FloatField()
-    latency_kind = models.CharField(max_length=4)  # lat | clat
-    latency_min_ns = models.FloatField()
-    latency_mean_ns = models.FloatField()
-    latency_max_ns = models.FloatField()
-    latency_stddev_ns = models.FloatField()
+    ios = models.BigIntegerField(null=True)
+    bytes = models.BigIntegerField(null=True)
+    runtime_ms = models.BigIntegerField(null=True)
+    iops = models.FloatField(null=True)
+    bytes_per_s = models.FloatField(null=True)
+    latency_kind = models.CharField(max_length=4, blank=True)  # lat | clat, "" if the tool does not say
+    latency_min_ns = models.FloatField(null=True)
+    latency_mean_ns = models.FloatField(null=True)
+    latency_max_ns = models.FloatField(null=True)
+    latency_stddev_ns = models.FloatField(null=True)
     p50_ns = models.BigIntegerField(null=True)
     p95_ns = models.BigIntegerField(null=True)
     p99_ns = models.BigIntegerField(null=True)
@@ -189,12 +279,22 @@ class Result(models.Model):
     settings_changed = models.BooleanField(default=False)  # by something else, during the measurement
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt, shown as a warning next to the numbers
     invalid = models.BooleanField(default=False)  # copied from the trial or the run, for filters
+    reference = models.BooleanField(default=False)  # copied from the import, for filters
 
     class Meta:
         ordering = ["-measured_at", "-id"]
         constraints = [
             models.UniqueConstraint(fields=["stream_run", "direction"], name="result_once"),
-            models.CheckConstraint(condition=Q(direction__in=["read", "write", "trim"]), name="result_direction_known"),
+            models.UniqueConstraint(fields=["origin", "direction"], name="result_once_of_origin"),
+            models.CheckConstraint(
+                condition=Q(direction__in=["read", "write", "trim"]) | Q(direction=BOTH, origin__isnull=False),
+                name="result_direction_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(origin=None, **{f"{name}__isnull": False for name in (*_BY_RUN, *_MEASURED)})
+                | Q(origin__isnull=False, **dict.fromkeys(_BY_RUN)),
+                name="result_of_run_or_import",
+            ),
             models.CheckConstraint(condition=Q(iops__gte=0, bytes_per_s__gte=0), name="result_not_negative"),
             models.CheckConstraint(
                 condition=Q(latency_min_ns__lte=F("latency_max_ns")), name="result_latency_in_order"
@@ -207,6 +307,7 @@ class Result(models.Model):
             models.Index(fields=["host", "-measured_at", "-id"], name="result_latest_of_host"),
             models.Index(fields=["target", "-measured_at", "-id"], name="result_latest_of_target"),
             models.Index(fields=["run", "point_key"], name="result_of_point"),
+            models.Index(fields=["origin"], name="result_of_origin", condition=Q(origin__isnull=False)),
             # the number of results left out of a view; there are few
             models.Index(fields=["run"], name="result_invalid", condition=Q(invalid=True)),
             # sort orders of the table of results, page by page (results.reading.query)
@@ -217,6 +318,15 @@ class Result(models.Model):
                 )
             ),
         ]  # fmt: skip
+
+
+Known = TypeVar("Known")
+
+
+def known(value: Known | None) -> Known:
+    """A value that a result of a run always has (constraint result_of_run_or_import), and an imported one may lack."""
+    assert value is not None
+    return value
 
 
 class ColumnChoice(models.Model):

@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 
 from webapp.screens.compare.urls import urlpatterns as compare
 from webapp.screens.hosts.urls import urlpatterns as hosts
+from webapp.screens.imports.urls import urlpatterns as imports
 from webapp.screens.notices.urls import urlpatterns as notices
 from webapp.screens.overview.urls import urlpatterns as overview
 from webapp.screens.people.login import Login
@@ -27,6 +28,7 @@ urlpatterns: list[URLPattern] = [
     *runs,
     *results,
     *compare,
+    *imports,
     *people,
     *notices,
     *search,

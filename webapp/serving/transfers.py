@@ -16,7 +16,7 @@ from typing import Protocol
 GRACE_S = 20.0
 MIN_BYTES_PER_S = 32 * 1024
 MAX_TRANSFERS = 192
-MAX_BYTES = 256 * 1024 * 1024  # of unfinished bodies and of responses, for all connections of the process
+MAX_BYTES = 2 * 1024**3  # announced, of unfinished bodies and of responses, for all connections of the process
 
 now = time.monotonic
 

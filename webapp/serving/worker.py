@@ -23,7 +23,7 @@ from webapp.serving.transfers import Transfers
 
 # `worker_api.report_interval` treats half of them being busy as overload. Each keeps a connection to the database.
 PROCESSING_THREADS = 16
-MAX_BODY_BYTES = 64 * 1024 * 1024  # views have lower limits of their own
+MAX_BODY_BYTES = 520 * 1024 * 1024  # of an upload of `webapp.imports`; other views have lower limits
 IN_MEMORY_BYTES = 1024 * 1024  # a longer body or response goes to a temporary file
 STEP_BYTES = 64 * 1024
 CLOSED = -1  # the descriptor of a closed socket

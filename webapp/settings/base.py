@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "webapp.plans",
     "webapp.runs",
     "webapp.results",
+    "webapp.imports",
     "webapp.compare",
     "webapp.notices",
     "webapp.schedules",

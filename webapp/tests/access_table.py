@@ -153,6 +153,14 @@ PAGES: dict[str, Rule] = {
     "results": look(Who.VIEWER),
     "results_columns": act(Who.VIEWER),  # one's own
     "results_csv": look(Who.VIEWER),
+    # results of other tools
+    "imports": look(Who.VIEWER),
+    "import": look(Who.VIEWER),
+    "begin_import": act(Who.OPERATOR),
+    "add_import_files": act(Who.OPERATOR),  # one's own
+    "end_import": act(Who.OPERATOR),  # one's own
+    "undo_import": act(Who.OPERATOR),  # one's own; admins anybody's
+    "preview_import_labels": act(Who.VIEWER),  # stores nothing
     # compare
     "compare": look(Who.VIEWER),
     "compare_csv": look(Who.VIEWER),
@@ -291,6 +299,12 @@ API: dict[str, Who] = {
     "GET trials/{trial_id}/samples": Who.VIEWER,
     "GET trials/{trial_id}/job": Who.VIEWER,
     "GET runs/{number}/wear": Who.VIEWER,
+    # results of other tools
+    "GET imports": Who.VIEWER,
+    "POST imports": Who.OPERATOR,
+    "GET imports/{number}": Who.VIEWER,
+    "GET imports/{number}/files": Who.VIEWER,
+    "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,
     "GET comparisons": Who.VIEWER,

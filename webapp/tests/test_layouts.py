@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from webapp.plans.document import Part, PlanDocument
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Run, RunState, SettingChange, TargetLock
 from webapp.runs.services import cancel_run
 from webapp.tests.system import StorageHost, System
@@ -95,9 +95,7 @@ def test_it_measures_on_each_layout_and_leaves_blank_drives(
     results = Result.objects.filter(run=run).select_related("stream_run__configuration")
     assert {result.point["layout"] for result in results} == set(lines)
     seen = {
-        facts["layout"]: facts
-        for r in results
-        if (facts := r.stream_run.configuration and r.stream_run.configuration.facts)
+        observed.facts["layout"]: observed.facts for r in results if (observed := known(r.stream_run).configuration)
     }
     assert "noatime,nodiratime" in seen["single / xfs noatime nodiratime"]["stream.0.file_system.options"]
     assert seen["2 drives / btrfs raid1"]["stream.0.file_system"] == "btrfs"

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from webapp.core.services import create_api_token
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
-from webapp.results.models import Result, Sample, StreamRun
+from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, SettingChange, TargetLock, Trial
 from webapp.tests.factories.people import operator
 from webapp.tests.system import StorageHost, System
@@ -97,10 +97,10 @@ def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> N
     assert [t.state for t in trials] == ["done"] * 4
     assert_whole(run)
     for result in Result.objects.filter(run=run):
-        assert result.iops == pytest.approx(result.ios * 1000 / result.runtime_ms, rel=0.01)
-        assert result.bytes == result.ios * 4096
+        assert result.iops == pytest.approx(known(result.ios) * 1000 / known(result.runtime_ms), rel=0.01)
+        assert result.bytes == known(result.ios) * 4096
         assert result.p50_ns is not None
-        assert 0 < result.latency_min_ns <= result.p50_ns <= result.latency_max_ns * 1.01
+        assert 0 < known(result.latency_min_ns) <= known(result.p50_ns) <= known(result.latency_max_ns) * 1.01
         assert result.latency_kind == "lat"
     stream = StreamRun.objects.filter(attempt__run=run).first()
     assert stream is not None

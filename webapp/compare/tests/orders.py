@@ -3,7 +3,7 @@
 from datetime import timedelta
 from itertools import groupby
 
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Run
 from webapp.tests.factories.results import START
 
@@ -11,7 +11,7 @@ from webapp.tests.factories.results import START
 def alternate(run: Run) -> None:
     """Every second repeat ran in reverse, as in a randomised run; a `Lab` measures one series after the other."""
     results = run.results.select_related("trial").order_by("trial__repeat", "trial__index", "id")
-    for repeat, members in groupby(results, key=lambda result: result.trial.repeat):
+    for repeat, members in groupby(results, key=lambda result: known(result.trial).repeat):
         for place, result in enumerate(members):
             seconds = place if repeat % 2 else -place
             at = START + timedelta(hours=repeat, seconds=seconds)

@@ -12,7 +12,7 @@ from webapp.compare.latency import PERCENTS, distributions
 from webapp.compare.query import CompareQuery, CompareRefused
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
-from webapp.results.models import Result, Sample
+from webapp.results.models import Result, Sample, known
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
 from worker.contract.histogram import LAST_BUCKET_NS, Histogram, least_count, merge
@@ -97,8 +97,8 @@ def samples(result: Result, ios: dict[int, int], length_ms: int = 1000, directio
     """I/Os by the offset at which their sample ended, in units of its length."""
     Sample.objects.bulk_create(
         Sample(
-            attempt=result.stream_run.attempt, stream=0, offset_ms=length_ms * number, direction=direction, at=START,
-            length_ms=length_ms, ios=count, bytes=4096 * count, p99_ns=count * 10, latency=b"",
+            attempt=known(result.stream_run).attempt, stream=0, offset_ms=length_ms * number, direction=direction,
+            at=START, length_ms=length_ms, ios=count, bytes=4096 * count, p99_ns=count * 10, latency=b"",
         )
         for number, count in ios.items()
     )  # fmt: skip
@@ -169,7 +169,7 @@ def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) ->
         (1, 2000, 2000, {1000: 999, 9000: 1}),
     ):
         Sample.objects.create(
-            attempt=together.stream_run.attempt, stream=stream, offset_ms=offset_ms, length_ms=length_ms,
+            attempt=known(together.stream_run).attempt, stream=stream, offset_ms=offset_ms, length_ms=length_ms,
             direction="read", at=START, ios=1000, bytes=4096000, p99_ns=1, latency=pack(counts(histogram)),
         )  # fmt: skip
     selected = select(CompareQuery("iodepth", ("at_once",), baseline="1"))

@@ -4,7 +4,7 @@ from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Trial
 from webapp.tests.factories.results import Lab
 
@@ -130,7 +130,7 @@ def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     lab.measure(100.0, 100.0, 100.0)
     lab.measure(10.0, ioengine="psync", numjobs=1)
     (other,) = lab.measure(40.0, ioengine="psync", numjobs=4)
-    Trial.objects.filter(pk=other.trial_id).update(repeat=2)
+    Trial.objects.filter(pk=known(other.trial_id)).update(repeat=2)
     made = compare(ENGINES)
     assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads."
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"

@@ -12,7 +12,7 @@ import msgspec
 from webapp.imports.csv_rows import Row, fields, rows
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import KIB, MEGABYTE, MIB, MS, SECOND, US, lines, number
+from webapp.imports.values import GIB, KIB, MEGABYTE, MIB, MS, SECOND, US, lines, number
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.items import Direction
@@ -25,7 +25,9 @@ RESULTS: Mapping[str, tuple[str, float]] = {
     "bytes_per_s": ("bytes_per_s", 1),
     "kib_per_s": ("bytes_per_s", KIB),
     "mib_per_s": ("bytes_per_s", MIB),
+    "gib_per_s": ("bytes_per_s", GIB),
     "mb_per_s": ("bytes_per_s", MEGABYTE),
+    "gb_per_s": ("bytes_per_s", 1000 * MEGABYTE),
     **{
         f"latency_{name}_{unit}": (f"{name}_ns", scale)
         for name in ("min", "mean", "max", "stddev")
@@ -74,8 +76,17 @@ def _names(line: str) -> list[str]:
     return fields(line, _delimiter(line))
 
 
-def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
-    results: dict[str, float] = {}
+class Figures(msgspec.Struct, frozen=True):
+    """What the fields of a row say, in stored units."""
+
+    factors: Mapping[str, Value]
+    rates: Mapping[str, float]  # "iops", "bytes_per_s"
+    latency: Latency
+
+
+def figures(row: Row, known: Mapping[str, str]) -> Figures:
+    """`known` is column -> field. Raises ImportRefused."""
+    rates: dict[str, float] = {}
     latency: dict[str, float] = {}
     percentiles: dict[float, float] = {}
     factors: dict[str, Value] = {}
@@ -84,40 +95,48 @@ def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
         if not text:
             continue
         if field in FACTORS:
-            factors[field] = _factor(field, text)
+            factors[field] = factor(field, text)
         elif percentile := _PERCENTILE.fullmatch(field):
             percentiles[float(percentile[1])] = number(text, column) * _UNITS[percentile[2]]
         elif field in RESULTS:
             part, scale = RESULTS[field]
-            (latency if part.endswith("_ns") else results)[part] = number(text, column) * scale
-    if not results and not latency:
+            (latency if part.endswith("_ns") else rates)[part] = number(text, column) * scale
+    return Figures(factors, rates, msgspec.convert(latency | {"percentiles": percentiles}, Latency))
+
+
+def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
+    found = figures(row, known)
+    if not found.rates and found.latency == Latency():
         raise ImportRefused("A row has no result: no IOPS, no bandwidth and no latency.")
     texts = {field: row[column] for column, field in known.items() if field in ("direction", "name")}
     return Measurement(
         tool=TOOL,
         name=texts.get("name", "")[:200],
-        direction=_direction(texts.get("direction", ""), factors),
-        factors=factors,
+        direction=direction(texts.get("direction", ""), found.factors),
+        factors=found.factors,
         other={name[:200]: text[:500] for name, text in row.items() if name not in known and text},
-        **results,  # type: ignore[arg-type]
-        latency=msgspec.convert(latency | {"percentiles": percentiles}, Latency),
+        **found.rates,  # type: ignore[arg-type]
+        latency=found.latency,
     )
 
 
-def _factor(name: str, text: str) -> Value:
+def factor(name: str, text: str) -> Value:
+    """The value of a factor, as in a plan. Raises ImportRefused."""
     try:
         return FACTORS[name].values.parse(text)
     except ValueRefused as error:
-        raise ImportRefused(f"{FACTORS[name].label}: {error}.") from error
+        raise ImportRefused(f"{FACTORS[name].label}: {str(error)[:300]}.") from error
 
 
-def _direction(text: str, factors: Mapping[str, Value]) -> Direction | None:
-    """As stated, otherwise that of the pattern. A mixed pattern is reads and writes together."""
+def direction(text: str, factors: Mapping[str, Value]) -> Direction | None:
+    """As stated, otherwise that of the pattern. None: reads and writes together (`mixed`, a mixed pattern)."""
+    if text.lower() == "mixed":
+        return None
     if text:
         try:
             return Direction(text.lower())
         except ValueError as error:
-            raise ImportRefused(f"The direction `{text[:40]}` is not read, write or trim.") from error
+            raise ImportRefused(f"The direction `{text[:40]}` is not read, write, trim or mixed.") from error
     if "pattern" not in factors:
         raise ImportRefused("The CSV needs a column for the direction or the pattern.")
     pattern = Pattern(str(factors["pattern"]))

@@ -15,6 +15,7 @@ from webapp.results.ingest.histograms import check_histogram
 from webapp.results.ingest.quota import check_command, check_configuration, check_purged
 from webapp.results.ingest.results import new_results
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
+from webapp.results.reading.facts import CONTROLLER_FACT, without_device_names
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import transition_attempt, transition_trial
 from worker.contract.items import (
@@ -91,7 +92,8 @@ def _observed(changes: Changes, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     check_configuration(changes.attempt, digest, text)
-    changes.configurations.append(Configuration(digest=digest, facts=item.facts))
+    controller = without_device_names(item.facts).get(CONTROLLER_FACT, "")[:200]
+    changes.configurations.append(Configuration(digest=digest, facts=item.facts, controller=controller))
     for stream in changes.streams.values():
         changes.change_stream(stream, configuration_id=digest)
     changes.change_attempt(configuration_digest=digest)

@@ -8,7 +8,7 @@ import msgspec
 
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.sums import summed
-from webapp.results.models import Result, StreamRun
+from webapp.results.models import Result, StreamRun, known
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
@@ -31,10 +31,10 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
     for row in rows:
-        row.device_share = _device_share(row.direction, row.bytes, streams.values())
+        row.device_share = _device_share(row.direction, known(row.bytes), streams.values())
     if rows and len(streams) == 1:
         rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
-    if not all(isfinite(row.iops) and isfinite(row.bytes_per_s) for row in rows):
+    if not all(isfinite(known(row.iops)) and isfinite(known(row.bytes_per_s)) for row in rows):
         raise BadItem("The attempt is done, but its rates are out of range.")
     if not rows:
         raise BadItem("The attempt is done, but its result has no I/O in any direction.")

@@ -8,7 +8,7 @@ from django.db.models import Model
 from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.quota import check_rows
 from webapp.results.ingest.samples import copy_samples
-from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun
+from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
 from webapp.results.steadiness import Steadiness, Timed, worst
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
@@ -80,5 +80,5 @@ def _write_results(changes: Changes) -> None:
         result.settings_changed = changed
         if found is not None:
             result.steadiness, result.steadiness_numbers = found.verdict.value, found.numbers
-        result.stream_run_id = result.stream_run.pk  # the stream may have been saved after the result was made
+        result.stream_run_id = known(result.stream_run).pk  # the stream may have been saved after the result was made
     Result.objects.bulk_create(changes.results)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 Facts = Mapping[str, str]
+CONTROLLER_FACT = "device.controller.model"  # without the device's name, as worker.inventory.facts calls it
 
 _BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
 _OF_A_DEVICE = re.compile(r"device\.[^.]+\.(.+)")

@@ -1,7 +1,7 @@
 """A filter on results, and its form in an address.
 
     run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&label=adaptec&direction=read&repeat=2..5
-    &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1
+    &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1&import=3&controller=…&layout=…&tool=bm-flash&reference=1
 
 A repeated key, or several levels of a factor, match any of them; different keys must all match.
 `factor.scheduler=kyber, not set` also finds results without the factor: a setting left as the host had it, or an
@@ -9,18 +9,20 @@ option that does not apply.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Literal
 
 from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.factors import FACTORS, Value, closest
+from webapp.results.models import BOTH
 from webapp.results.steadiness import Verdict
 from worker.contract.items import Direction
 
 FACTOR_PREFIX = "factor."
+DIRECTIONS = (*Direction, BOTH)
 MAX_NUMBERS = 1000
 _NUMBERS = re.compile(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{6,64}", re.ASCII)
@@ -45,21 +47,27 @@ class FilterRefused(Refusal):
 
 @dataclass(frozen=True)
 class ResultFilter:
-    """An empty field matches everything. Invalid results are left out unless `invalid`."""
+    """An empty field matches everything. Invalid results are left out unless `invalid`; references (published tables)
+    unless `references`, or an import is named."""
 
     runs: tuple[int, ...] = ()  # numbers
     hosts: tuple[str, ...] = ()  # slugs
     targets: tuple[str, ...] = ()  # host/target
     models: tuple[str, ...] = ()  # of drives
     serials: tuple[str, ...] = ()
+    controllers: tuple[str, ...] = ()  # models
+    layouts: tuple[str, ...] = ()  # as plans write them, or labels of imports
+    tools: tuple[str, ...] = ()  # engines, or tools whose output was imported
+    imports: tuple[int, ...] = ()  # numbers
     configurations: tuple[str, ...] = ()  # beginnings of digests
     plans: tuple[str, ...] = ()  # slugs
     labels: tuple[str, ...] = ()  # of hosts in their groups; NO_LABEL for results without one
-    directions: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ()  # contract.items.Direction or results.models.BOTH
     repeats: tuple[int, ...] = ()  # from 1
     steadiness: tuple[str, ...] = ()  # results.steadiness.Verdict
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     invalid: bool = False
+    references: bool = False
 
 
 def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
@@ -76,8 +84,13 @@ def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
     return ResultFilter(
         **read,  # type: ignore[arg-type]  # each reader gives what its field holds
         factors={name: _levels(name, texts) for name, texts in factors.items()},
-        invalid=given.get("invalid", ["0"])[-1] in ("1", "true", "on", "yes"),
+        invalid=_is_on(given, "invalid"),
+        references=_is_on(given, "reference"),
     )
+
+
+def _is_on(given: Mapping[str, list[str]], key: str) -> bool:
+    return given.get(key, ["0"])[-1] in ("1", "true", "on", "yes")
 
 
 def _texts(texts: list[str]) -> tuple[str, ...]:
@@ -111,10 +124,10 @@ def _targets(texts: list[str]) -> tuple[str, ...]:
     return _texts(texts)
 
 
-def _one_of(key: str, known: type[StrEnum]) -> Callable[[list[str]], tuple[str, ...]]:
+def _one_of(key: str, known: Collection[str]) -> Callable[[list[str]], tuple[str, ...]]:
     def read(texts: list[str]) -> tuple[str, ...]:
         for text in texts:
-            if text not in set(known):
+            if text not in known:
                 raise FilterRefused(f"{key}={text} is unknown. Use {', '.join(known)}.")
         return _texts(texts)
 
@@ -135,14 +148,18 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "target": ("targets", _targets),
     "model": ("models", _texts),
     "serial": ("serials", _texts),
+    "controller": ("controllers", _texts),
+    "layout": ("layouts", _texts),
+    "tool": ("tools", _texts),
+    "import": ("imports", _numbers("import", "write import numbers")),
     "configuration": ("configurations", _digests),
     "plan": ("plans", _texts),
     "label": ("labels", _texts),
-    "direction": ("directions", _one_of("direction", Direction)),
+    "direction": ("directions", _one_of("direction", DIRECTIONS)),
     "repeat": ("repeats", _numbers("repeat", "write repeat numbers")),
-    "steadiness": ("steadiness", _one_of("steadiness", Verdict)),
+    "steadiness": ("steadiness", _one_of("steadiness", tuple(Verdict))),
 }
-KEYS = (*_READERS, "invalid")
+KEYS = (*_READERS, "invalid", "reference")
 
 
 def _levels(name: str, texts: list[str]) -> tuple[Level, ...]:

@@ -16,11 +16,13 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.hosts.names import NO_LABEL, parted
 from webapp.hosts.selectors import hosts_called
+from webapp.plans.engines import ENGINE
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result
+from webapp.results.models import Origin, Result
 from webapp.results.reading.filter import NOT_SET, Absence, Level, ResultFilter
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
+from worker.recipes import DEFAULT_ENGINE
 
 MAX_COUNTED = 1_000  # counting more would cost more than the page itself
 # key in an address -> column; each has an index (column, id)
@@ -29,7 +31,7 @@ SORTS: Mapping[str, str] = {"when": "measured_at"} | {
     for key in ("iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999",
                 "latency_max")
 }  # fmt: skip
-MAY_BE_MISSING = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
+MAY_BE_MISSING = frozenset(SORTS.values()) - {"measured_at"}  # tools whose output was imported state only some
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Page:
 class ResultQuery:
     """A filter whose names have been looked up in the database, once for all queries of a page."""
 
-    names: Q  # hosts, targets, runs, directions, repeats, configurations
+    names: Q  # hosts, targets, runs, imports, directions, repeats, configurations
     factors: Q
     with_invalid: bool
 
@@ -149,14 +151,45 @@ def _read_row(sort: Sort, text: str) -> tuple[object, int]:
 
 
 def _names(asked: ResultFilter) -> Q:
+    plain = {"direction__in": asked.directions, "steadiness__in": asked.steadiness}
+    condition = Q(**{lookup: values for lookup, values in plain.items() if values})
+    if not asked.references and not asked.imports:
+        condition &= Q(reference=False)
+    of_runs, of_imports = _of_runs(asked), _of_imports(asked)
+    return condition & (of_runs | of_imports) if of_runs or of_imports else condition
+
+
+def _of_runs(asked: ResultFilter) -> Q:
+    """The condition for results of runs; empty if nothing is asked."""
+    if asked.imports:
+        return Q(pk__in=[])
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
-    plain = {
-        "direction__in": asked.directions, "trial__repeat__in": asked.repeats, "steadiness__in": asked.steadiness,
-    }  # fmt: skip
-    condition = Q(**keys, **{lookup: values for lookup, values in plain.items() if values})
+    if asked.repeats:
+        keys["trial__repeat__in"] = asked.repeats
+    condition = Q(**keys)
     if asked.configurations:
         condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in asked.configurations)
+    if asked.controllers:
+        condition &= Q(stream_run__configuration__controller__in=asked.controllers)
+    if asked.layouts:
+        condition &= Q(origin=None) & _any(_at("layout", layout) for layout in asked.layouts)
+    if asked.tools:
+        without = ~Q(point__has_key=ENGINE) if DEFAULT_ENGINE in asked.tools else Q(pk__in=[])
+        condition &= Q(origin=None) & (_any(_at(ENGINE, tool) for tool in asked.tools) | without)
     return condition
+
+
+def _of_imports(asked: ResultFilter) -> Q:
+    """The condition for imported results; empty if nothing is asked."""
+    if asked.runs or asked.plans or asked.labels or asked.targets or asked.configurations:
+        return Q(pk__in=[])
+    named = {
+        "imported__number__in": asked.imports, "host__in": asked.hosts, "drive__in": asked.models,
+        "serial__in": asked.serials, "controller__in": asked.controllers, "layout__in": asked.layouts,
+        "tool__in": asked.tools, "repeat__in": asked.repeats,
+    }  # fmt: skip
+    chosen = {lookup: values for lookup, values in named.items() if values}
+    return Q(origin__in=Origin.objects.filter(**chosen)) if chosen else Q()
 
 
 def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:

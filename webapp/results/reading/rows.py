@@ -1,4 +1,4 @@
-"""The one reader of results: plain rows with the names of run, plan, host, targets and configuration.
+"""The one reader of results: plain rows with the names of run, plan, host, targets and configuration, or of the import.
 
 Rows are structs, because thousands of model instances take longer to create than to read. Runs, targets, points and
 configurations are shared by many results, so each of them is read once, not once for each result.
@@ -15,32 +15,37 @@ from django.db.models.functions import Cast
 
 from webapp.hosts.models import Target
 from webapp.hosts.names import BESIDE, group_name
+from webapp.plans.engines import name_of
 from webapp.plans.points import at_once
 from webapp.plans.trial_numbers import number_of
-from webapp.results.models import Result
+from webapp.results.models import Origin, Result
 from webapp.results.reading.content import FACTS, POINTS, Point
-from webapp.results.reading.facts import Facts
+from webapp.results.reading.facts import CONTROLLER_FACT, Facts
 from webapp.runs.models import FurtherTarget, Run
+
+MODEL_FACT = "device.model"
+LAYOUT_LABEL = "layout"
 
 
 class ResultRow(msgspec.Struct, frozen=True, gc=False):
-    """One result: one direction of a finished trial. Numbers have the names and units of `models.Result`."""
+    """One result: one direction of a finished trial, or of a test by another tool (`imported`), whose labels then stand
+    in host, target, model and serial. Numbers have the names and units of `models.Result`."""
 
     id: int
     direction: str  # of a total over directions: read + write
     measured_at: datetime
     kernel_lines: int
     invalid: bool
-    ios: int
-    bytes: int
-    runtime_ms: int
-    iops: float
-    bytes_per_s: float
+    ios: int | None
+    bytes: int | None
+    runtime_ms: int | None
+    iops: float | None
+    bytes_per_s: float | None
     latency_kind: str
-    latency_min_ns: float
-    latency_mean_ns: float
-    latency_max_ns: float
-    latency_stddev_ns: float
+    latency_min_ns: float | None
+    latency_mean_ns: float | None
+    latency_max_ns: float | None
+    latency_stddev_ns: float | None
     p50_ns: int | None
     p95_ns: int | None
     p99_ns: int | None
@@ -54,10 +59,10 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     engine_version: str
     point_key: str
     configuration: str  # digest, "" if none was observed
-    trial_id: str
-    trial: int  # number in its run
+    trial_id: str  # "" for an import
+    trial: int  # number in its run or import
     why_invalid: str  # "" for a valid result
-    run: int  # number
+    run: int  # number, 0 for an import
     plan: str  # slug
     plan_title: str
     label: str  # of the host in its group, "" for a run without a group
@@ -67,12 +72,41 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     model: str  # of the drive, "" if unknown
     serial: str
     point: Point
-    facts: Facts  # of the configuration, without device names
+    facts: Facts  # of the configuration, without device names; of an import, its labels
+    tool: str  # that measured: an engine, or the tool whose output was imported
+    imported: int = 0  # number of the import
+    import_title: str = ""
+    reference: bool = False  # a published table
     summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
 
     @property
     def ids(self) -> tuple[int, ...]:
         return (self.id, *self.summed_ids)
+
+    @property
+    def source(self) -> int:
+        """The number of the run, or of the import with a minus sign."""
+        return self.run or -self.imported
+
+    @property
+    def source_name(self) -> str:
+        """The number of the run, or "import 3"."""
+        return f"import {self.imported}" if self.imported else str(self.run)
+
+    @property
+    def tool_and_version(self) -> str:
+        """fio reports its version as fio-3.33."""
+        return f"{self.tool} {self.engine_version.removeprefix(f'{self.tool}-')}".strip()
+
+    @property
+    def controller(self) -> str:
+        """Its model, "" if unknown."""
+        return self.facts.get(CONTROLLER_FACT, "")
+
+    @property
+    def layout(self) -> str:
+        """As the plan says it, or the label of an import; "" for neither."""
+        return str(self.point.get("layout") or "") or self.facts.get(LAYOUT_LABEL, "")
 
     @property
     def drive_state(self) -> str:
@@ -82,12 +116,13 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
 _OWN = ResultRow.__struct_fields__[: ResultRow.__struct_fields__.index("repeat")]
 _COLUMNS: tuple[str | Cast, ...] = (
-    *_OWN, "trial__repeat", "stream_run__engine_version", "point_key", "stream_run__configuration_id",
+    *_OWN, "point_key", "origin_id", "trial__repeat", "stream_run__engine_version", "stream_run__configuration_id",
     # A text is a faster dictionary key than a UUID.
     Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason",
     Cast("run_id", TextField()), Cast("target_id", TextField()),
 )  # fmt: skip
-_POINT_KEY, _DIGEST, _RUN, _TARGET = -7, -6, -2, -1
+_POINT_KEY, _ORIGIN, _DIGEST, _RUN, _TARGET = -10, -9, -6, -2, -1
+_INVALID = _OWN.index("invalid")
 
 TargetNames = tuple[str, str, str]  # slug, model and serial
 
@@ -101,15 +136,17 @@ class _Shared:
     runs: Mapping[str, tuple[Any, ...]]
     targets: Mapping[str, tuple[Any, ...]]
     further: Mapping[int, list[TargetNames]]
+    origins: Mapping[int, Origin]
 
 
 def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[ResultRow]:
-    """Rows in the order of the query. Three queries, plus one each for new points, new configurations, and results of
-    several targets at once. Without facts, `facts` and `drive_state` of the rows are empty."""
+    """Rows in the order of the query. Three queries, plus one each for new points, new configurations, results of
+    several targets at once, and imports. Without facts, `facts`, `controller` and `drive_state` of rows that a run
+    measured are empty."""
     found = list(results.values_list(*_COLUMNS))
     points = POINTS.get({row[_POINT_KEY]: row[0] for row in found})
-    runs = Run.objects.filter(pk__in={row[_RUN] for row in found})
-    targets = Target.objects.filter(pk__in={row[_TARGET] for row in found})
+    runs = Run.objects.filter(pk__in={row[_RUN] for row in found if row[_RUN]})
+    targets = Target.objects.filter(pk__in={row[_TARGET] for row in found if row[_TARGET]})
     several = {key for key, point in points.items() if at_once(point) > 1}
     shared = _Shared(
         points,
@@ -117,22 +154,46 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
         _by_key(runs, "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason"),
         _by_key(targets, "host__slug", "slug", "model", "serial"),
         further_targets([row[0] for row in found if row[_POINT_KEY] in several]),
+        _origins({row[_ORIGIN] for row in found if row[_ORIGIN]}),
     )
-    return [_row(row, shared) for row in found]
+    return [_of_import(row, shared) if row[_ORIGIN] else _of_run(row, shared) for row in found]
 
 
-def _row(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
-    point_key, digest, trial_id, index, trial_reason, run_id, target_id = row[_POINT_KEY:]
+def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
+    point_key, _, repeat, version, digest, trial_id, index, trial_reason, run_id, target_id = row[_POINT_KEY:]
     *run, run_reason = shared.runs[run_id]
     host, *first = shared.targets[target_id]
     further = shared.further.get(row[0])
     target, model, serial = joined_names([(first[0], first[1], first[2]), *further]) if further else first
-    why = (trial_reason or run_reason or "marked as invalid") if row[4] else ""
+    why = (trial_reason or run_reason or "marked as invalid") if row[_INVALID] else ""
+    point = shared.points[point_key]
     values: tuple[Any, ...] = (
-        *row[:_POINT_KEY], point_key, digest or "", trial_id, number_of(index), why, *run, host,
-        target, f"{host}/{target}", model, serial, shared.points[point_key], shared.facts.get(digest, {}),
+        *row[:_POINT_KEY], repeat, version, point_key, digest or "", trial_id, number_of(index), why, *run, host,
+        target, f"{host}/{target}", model, serial, point, shared.facts.get(digest, {}), name_of(point),
     )  # fmt: skip
     return ResultRow(*values)
+
+
+def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
+    point_key, origin = row[_POINT_KEY], shared.origins[row[_ORIGIN]]
+    imported = origin.imported
+    what = origin.drive or origin.layout or origin.name or imported.title
+    facts = origin.other | {CONTROLLER_FACT: origin.controller, LAYOUT_LABEL: origin.layout, MODEL_FACT: origin.drive}
+    values: tuple[Any, ...] = (
+        *row[:_POINT_KEY], origin.repeat, origin.tool_version, point_key, "", "", origin.number,
+        "marked as invalid" if row[_INVALID] else "", 0, "", "", "", origin.host,
+        what, f"{origin.host or str(imported)}/{what}", origin.drive, origin.serial, shared.points[point_key],
+        {name: text for name, text in facts.items() if text}, origin.tool,
+        imported.number, imported.title, imported.slug is not None,
+    )  # fmt: skip
+    return ResultRow(*values)
+
+
+def _origins(ids: Collection[int]) -> dict[int, Origin]:
+    if not ids:
+        return {}
+    found = Origin.objects.filter(pk__in=ids).select_related("imported").defer("series")
+    return {origin.pk: origin for origin in found}
 
 
 def _by_key(found: QuerySet[Any], *columns: str) -> dict[str, tuple[Any, ...]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.results.ingest.results import directions_of
-from webapp.results.models import StreamRun
+from webapp.results.models import StreamRun, known
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Trial
 from worker.contract.histogram import supported_percentile
@@ -50,18 +50,18 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
     if trial.stream_count < 2 or not results:
         return None
     streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).order_by("stream")
-    known = list(streams)
-    sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
-    first_start = min(stream.started_at for stream in known)
+    measured_streams = list(streams)
+    sums, targets = {result.direction: known(result.iops) for result in results}, trial.all_targets
+    first_start = min(stream.started_at for stream in measured_streams)
     times = {
         stream.stream: tuple(
             (at - first_start).total_seconds() for at in (stream.started_at, stream.ended_at or first_start)
         )
-        for stream in known
+        for stream in measured_streams
     }
     figures = [
         _figures(stream, str(targets[stream.stream]), measured, sums, times[stream.stream])
-        for stream in known
+        for stream in measured_streams
         for measured in directions_of(stream)
     ]
     starts, ends = zip(*times.values(), strict=True)

@@ -1,7 +1,7 @@
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.results.reading.filter import ResultFilter, read_filter
 from webapp.results.reading.query import SORTS, ResultQuery, Sort, read_sort
 from webapp.tests.factories.hosts import a_host, a_target
@@ -23,7 +23,7 @@ def forth(sort: Sort, limit: int) -> list[list[float]]:
     pages, after = [], ""
     while True:
         page = ResultQuery.of(ALL).page(sort, limit=limit, after=after)
-        pages.append([result.iops for result in page.rows])
+        pages.append([known(result.iops) for result in page.rows])
         if not page.older:
             return pages
         after = page.older

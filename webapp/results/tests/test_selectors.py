@@ -3,7 +3,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from webapp.hosts.lifecycle import rename_host
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.results.reading.filter import FilterRefused, ResultFilter, read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def asked(query: str) -> list[float]:
     pairs = [tuple(pair.split("=", 1)) for pair in query.split("&") if pair]
-    return sorted(result.iops for result in ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
+    return sorted(known(result.iops) for result in ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_it_filters_by_place_and_by_any_factor(lab: Lab, query: str, values: lis
 
 def test_a_configuration_is_named_by_the_beginning_of_its_digest(lab: Lab) -> None:
     lab.measure(7.0, facts={"kernel.release": "9"})
-    digest = Result.objects.select_related("stream_run").get(iops=7.0).stream_run.configuration_id
+    digest = known(Result.objects.select_related("stream_run").get(iops=7.0).stream_run).configuration_id
     assert digest is not None
     assert asked(f"configuration={digest[:10]}") == [7.0]
 
@@ -137,7 +137,7 @@ def test_a_filter_on_a_factor_uses_the_index_of_points(lab: Lab) -> None:
 
 def test_a_series_goes_on_after_an_offset(lab: Lab) -> None:
     trial = Result.objects.latest("pk").trial
-    attempt = current_attempt(trial)
+    attempt = current_attempt(known(trial))
     assert attempt is not None
     add_samples(attempt, 5)
     assert [sample.offset_ms for sample in series(attempt)] == [1000, 2000, 3000, 4000, 5000]
@@ -145,7 +145,7 @@ def test_a_series_goes_on_after_an_offset(lab: Lab) -> None:
 
 
 def test_an_attachment_is_unpacked(lab: Lab) -> None:
-    (attachment,) = Result.objects.latest("pk").stream_run.attachments.all()
+    (attachment,) = known(Result.objects.latest("pk").stream_run).attachments.all()
     assert (attachment.name, attachment.content) == ("fio.json", b'{"fio version": "fio-3.33"}')
 
 

@@ -7,7 +7,7 @@ from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
@@ -30,7 +30,7 @@ def lab(db: None) -> Lab:
 
 def seen(query: str = "") -> list[float]:
     pairs = [tuple(pair.split("=", 1)) for pair in query.split("&") if pair]
-    return sorted(result.iops for result in ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
+    return sorted(known(result.iops) for result in ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
 
 
 def trial(lab: Lab, index: int) -> Trial:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from webapp.results.models import DriveReading
+from webapp.results.models import DriveReading, known
 from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of, wear_of_trial
 from webapp.runs.models import Attempt, FurtherTarget
 from webapp.tests.factories.hosts import a_drive, a_host
@@ -22,7 +22,7 @@ def lab() -> Lab:
 
 def attempt(lab: Lab, iops: float = 1000.0, direction: str = "write") -> Attempt:
     (result,) = lab.measure(iops, direction=direction)
-    return result.stream_run.attempt
+    return known(result.stream_run).attempt
 
 
 def read(at: Attempt, moment: str, kernel: int | None = None, **told: Any) -> DriveReading:
@@ -202,8 +202,8 @@ def test_a_drive_is_listed_with_the_targets_on_it(lab: Lab) -> None:
     lab.target.save()
     second = a_drive(lab.target.host, "nvme1", lock_keys=["eui.2"])
     (result,) = lab.measure(1000.0, direction="write", at_once=2)
-    FurtherTarget.objects.create(trial=result.trial, stream=1, target=second)
+    FurtherTarget.objects.create(trial=known(result.trial), stream=1, target=second)
     for drive in ("eui.1", "eui.2"):
         for moment, kernel in (("before", 0), ("after", 9)):
-            read(result.stream_run.attempt, moment, kernel, drive=drive, device=drive)
+            read(known(result.stream_run).attempt, moment, kernel, drive=drive, device=drive)
     assert [(each.targets, each.together) for each in wear_of(lab.run)] == [(("a/nvme0",), 2), (("a/nvme1",), 2)]

@@ -16,6 +16,7 @@ from webapp.hosts.models import EnrolmentToken, Host, HostGroup, ServerKey, Targ
 from webapp.notices.models import Subscription
 from webapp.plans.models import Plan
 from webapp.plans.trial_numbers import number_of
+from webapp.results.models import Import
 from webapp.runs.models import Run, Trial
 from webapp.schedules.models import Schedule
 
@@ -42,6 +43,7 @@ _RULES = (
     Rule(Trial, "trial", ("run__number", "index"), lambda run, index: (run, number_of(index))),
     Rule(Schedule, "schedule"),
     Rule(SavedComparison, "saved_comparison"),
+    Rule(Import, "import", ("number",)),
     Rule(Subscription),
     Rule(EnrolmentToken),
     Rule(ServerKey),

@@ -54,6 +54,7 @@ _ATTRIBUTES = (
     Column("plan", "Plan", lambda result: result.plan_title),
     Column("host", "Host", lambda result: result.host),
     Column("target", "Target", lambda result: result.target_name),
+    Column("controller", "Controller", lambda result: result.controller or "–"),
     Column("model", "Drive model", lambda result: result.model or "–"),
     Column("serial", "Drive", lambda result: result.serial or "–"),
     Column(POINT, "Test point", lambda result: points.in_full(result.point)),
@@ -61,10 +62,12 @@ _ATTRIBUTES = (
     Column("direction", "Direction", lambda result: result.direction),
     Column("drive_state", "Drive state", lambda result: result.drive_state or "–"),
     Column("steadiness", "Steadiness", steadiness_words),
+    Column("tool", "Tool", lambda result: result.tool_and_version),
+    Column("import", "Import", lambda result: result.import_title or "–"),
 )
 _TIMES = (
     Column("repeat", "Repeat", lambda result: str(result.repeat), numeric=True),
-    Column("ios", "I/Os", lambda result: f"{result.ios:,}", numeric=True),
+    Column("ios", "I/Os", lambda result: "–" if result.ios is None else f"{result.ios:,}", numeric=True),
 )
 
 COLUMNS: Mapping[str, Column] = {

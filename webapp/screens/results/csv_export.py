@@ -46,9 +46,9 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
     Results are read in pages, so that no transaction stays open.
     """
     yield [
-        "run", "plan", "trial", "repeat", "host", "target", "label", "drive_model", "drive_serial", "drive_state",
-        "direction", "measured_at", "invalid", "invalid_reason", "steadiness", *map(_heading, FACTORS), *_NUMBERS,
-        *_OF_ENGINES,
+        "run", "import", "plan", "trial", "repeat", "host", "target", "label", "tool", "controller",
+        "drive_model", "drive_serial", "drive_state", "direction",
+        "measured_at", "invalid", "invalid_reason", "steadiness", *map(_heading, FACTORS), *_NUMBERS, *_OF_ENGINES,
     ]  # fmt: skip
     found = ResultQuery.of(asked)
     page = found.page(Sort(), limit=CHUNK)
@@ -67,9 +67,9 @@ def _heading(name: str) -> str:
 
 def _row(result: ResultRow) -> Sequence[object]:
     return [
-        result.run, result.plan, result.trial, result.repeat, result.host, result.target, result.label,
-        result.model, result.serial, result.drive_state, result.direction, result.measured_at.isoformat(),
-        result.invalid, result.why_invalid, result.steadiness,
+        result.run or "", result.import_title, result.plan, result.trial, result.repeat, result.host, result.target,
+        result.label, result.tool, result.controller, result.model, result.serial, result.drive_state,
+        result.direction, result.measured_at.isoformat(), result.invalid, result.why_invalid, result.steadiness,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),
         *(result.metrics.get(name, "") for name in _OF_ENGINES),
     ]  # fmt: skip

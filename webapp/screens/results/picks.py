@@ -10,10 +10,13 @@ from django.http import QueryDict
 
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import NO_LABEL
+from webapp.plans.engines import ENGINES
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
+from webapp.results.models import Configuration, Import, Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import (
+    DIRECTIONS,
     FACTOR_PREFIX,
     NOT_SET,
     FilterRefused,
@@ -75,7 +78,7 @@ def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
 
 
 def attribute_picks(asked: ResultFilter) -> list[Pick]:
-    """Run, plan, label, host, target, drive, direction, repeat and steadiness. Five queries."""
+    """All attributes of results that a page offers. Nine queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
     models = sorted({model for _, _, model, _ in targets if model})
@@ -89,9 +92,30 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
         _pick("target", "Target", zip(names, names, strict=True), asked.targets),
         _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
         _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
-        _pick("direction", "Direction", [(name, name) for name in ("read", "write", "trim")], asked.directions),
+        _pick("controller", "Controller", _controllers(), asked.controllers),
+        *_imports(asked),
+        _pick("direction", "Direction", [(name, name) for name in DIRECTIONS], asked.directions),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
         _pick("steadiness", "Steadiness", STEADINESS.items(), asked.steadiness),
+    ]
+
+
+def _controllers() -> list[tuple[str, str]]:
+    own = Configuration.objects.exclude(controller="").order_by().values_list("controller", flat=True).distinct()
+    imported = Origin.objects.exclude(controller="").order_by().values_list("controller", flat=True).distinct()
+    return [(name, name) for name in sorted({*own, *imported})]
+
+
+def _imports(asked: ResultFilter) -> list[Pick]:
+    """Imports and tools; empty if nothing was imported."""
+    imports = [(str(number), title) for number, title in Import.objects.values_list("number", "title")]
+    if not imports:
+        return []
+    tools = Origin.objects.order_by().values_list("tool", flat=True).distinct()
+    chosen = [str(number) for number in asked.imports]
+    return [
+        _pick("import", "Import", imports, chosen),
+        _pick("tool", "Tool", [(name, name) for name in sorted({*tools, *ENGINES})], asked.tools),
     ]
 
 

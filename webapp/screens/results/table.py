@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from webapp.results.reading.rows import ResultRow
-from webapp.screens.addresses import trial_addresses
+from webapp.screens.addresses import result_addresses
 from webapp.screens.results.columns import WHEN, Column
 
 
 @dataclass(frozen=True)
 class TableRow:
-    trial: str  # run and number, like "12 #3"
+    trial: str  # run and number, like "12 #3", or "import 4 #17"
     address: str  # of the trial's page
     kernel_lines: int
     cells: list[tuple[str, str]]  # CSS classes and text, without the last column, the time
@@ -22,12 +22,12 @@ class TableRow:
 
 def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Iterator[TableRow]:
     """One row for each result. If the time is shown, it is the last of `columns`."""
-    address_of = trial_addresses()
+    address_of = result_addresses()
     plain = [column for column in columns if column.key != WHEN]
     for result in results:
         yield TableRow(
-            trial=f"{result.run} #{result.trial}",
-            address=address_of(result.run, result.trial),
+            trial=f"{result.source_name} #{result.trial}",
+            address=address_of(result),
             kernel_lines=result.kernel_lines,
             cells=[(_style(column, result), column.text(result)) for column in plain],
             measured_at=result.measured_at if len(plain) < len(columns) else None,

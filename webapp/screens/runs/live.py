@@ -20,7 +20,7 @@ from django.utils import timezone
 from webapp.plans.engines import engine_of
 from webapp.plans.trial_numbers import number_of
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result, Sample
+from webapp.results.models import Result, Sample, known
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
@@ -249,7 +249,8 @@ def _live_value(row: ResultRow) -> LiveValue:
     metric = METRICS[engine_of(row.point).DEFAULT_METRIC]
     own = None if metric.column else metric.of(row)
     return LiveValue(
-        direction=row.direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
+        direction=row.direction, iops=known(row.iops), bytes_per_s=known(row.bytes_per_s),
+        mean_ns=known(row.latency_mean_ns),
         p99_ns=row.p99_ns, own=own, own_text="" if own is None else metric.format(own),
     )  # fmt: skip
 

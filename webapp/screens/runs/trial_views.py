@@ -117,7 +117,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "drive_state": without_device_names(configuration_of(trial)).get("drive_state", ""),
         "notes": trial.notes.select_related("by", "trial"),
         "percentiles": _percentiles(results),
-        "beyond_histogram": any(result.latency_max_ns > LAST_BUCKET_NS for result in results),
+        "beyond_histogram": any((result.latency_max_ns or 0) > LAST_BUCKET_NS for result in results),
         **_skippable(trial),
         "title": points.in_words(trial.point),
         "metrics": METRICS_SHOWN,

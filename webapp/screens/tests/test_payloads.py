@@ -9,6 +9,7 @@ from django.conf import settings
 
 from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
+from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
@@ -20,6 +21,10 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("enrolment.json", Enrolment),
     ("logTail.json", LogTail),
     ("marks.json", Marks),
+    ("importBegun.json", Begun),
+    ("importAdded.json", Added),
+    ("importProblem.json", ImportProblem),
+    ("labelPreview.json", LabelPreview),
 ]
 
 

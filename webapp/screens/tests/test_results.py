@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Run
 from webapp.screens.points import in_full
 from webapp.screens.results.columns import default_columns
@@ -82,7 +82,7 @@ def test_it_offers_results_without_a_factor(operator: Client, run: Run) -> None:
 def test_it_marks_a_doubtful_result(operator: Client, run: Run) -> None:
     result = run.results.order_by("id").first()
     assert result is not None
-    run.trials.filter(pk=result.trial_id).update(invalid_reason="A backup ran meanwhile.")
+    run.trials.filter(pk=known(result.trial_id)).update(invalid_reason="A backup ran meanwhile.")
     run.results.filter(pk=result.pk).update(invalid=True)
     assert rows(operator) == 23
     page = operator.get("/results/?invalid=1").content.decode()

@@ -5,6 +5,7 @@ from django.test import Client
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import rename_host
+from webapp.results.models import known
 from webapp.runs.models import Run, SettingChange, Trial
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import a_point, first_look
@@ -91,7 +92,9 @@ def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operat
     fail_trial(run.trials.get(index=1), reason="fio 3.33 on storage1 has no psync.")
     page = operator.get("/runs/1/").content.decode()
     result = run.results.get()
-    assert f'data-trial="1"><a href="/runs/1/trials/1/" title="Trial 1: Done">{result.iops / 1000:.1f}k</a>' in page
+    assert (
+        f'data-trial="1"><a href="/runs/1/trials/1/" title="Trial 1: Done">{known(result.iops) / 1000:.1f}k</a>' in page
+    )
     assert 'class="trial state-failed" data-trial="2"' in page
     assert "fio 3.33 on storage1 has no psync." in page
     assert page.count('class="trial state-planned"') == 22

@@ -187,7 +187,7 @@ def test_it_asks_for_a_length_and_refuses_too_long_a_request(server: Server) -> 
     connection.request("POST", "/", iter([b"x"]), encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
     assert connection.getresponse().status == 411
     connection.close()
-    client = _raw(server, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 70000000\r\n\r\n")
+    client = _raw(server, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 600000000\r\n\r\n")
     assert b"413" in client.recv(100)
     client.close()
 

@@ -3,6 +3,7 @@
 Their README says where each form was seen.
 """
 
+import os
 from pathlib import Path
 
 from webapp.imports.formats import FORMATS
@@ -12,7 +13,7 @@ from worker.contract.items import Direction
 DATA = Path(__file__).parent / "data"
 EXAMPLES = sorted(path for name in FORMATS for path in (DATA / name).iterdir())
 IDS = [f"{path.parent.name}/{path.name}" for path in EXAMPLES]
-CORPUS = Path(__file__).resolve().parents[5] / "shared" / "data" / "fio-results"  # beside the clone, if at all
+CORPUS = Path(os.environ.get("SWEETSPOT_FIO_RESULTS", "/nonexistent"))  # a large collection of real results
 
 
 def text(name: str) -> str:

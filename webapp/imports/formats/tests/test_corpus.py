@@ -1,4 +1,4 @@
-"""All JSON files of a large collection of real results, if there is one beside the clone."""
+"""All JSON files of a large collection of real results, if SWEETSPOT_FIO_RESULTS names its folder."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from webapp.imports.formats.tests.examples import CORPUS
 from webapp.imports.measurement import Measurement
 from worker.contract.items import Direction
 
-pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the collection of real results is not here")
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="SWEETSPOT_FIO_RESULTS names no collection of real results")
 
 
 def test_every_file_agrees_with_its_own_counts() -> None:

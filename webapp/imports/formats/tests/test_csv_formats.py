@@ -149,3 +149,14 @@ def test_plain_csv_with_a_mapping() -> None:
 def test_plain_csv_refuses_with_a_reason(csv: str, mapping: dict[str, str], reason: str) -> None:
     with pytest.raises(ImportRefused, match=reason):
         plain_csv.parse(csv, mapping)
+
+
+def test_rates_of_plain_csv_are_decimal_or_binary() -> None:
+    (decimal,) = plain_csv.parse("pattern,gb_per_s\nread,1.5\n")
+    (binary,) = plain_csv.parse("pattern,gib_per_s\nread,1.5\n")
+    assert (decimal.bytes_per_s, binary.bytes_per_s) == (1.5e9, 1.5 * 1024**3)
+
+
+def test_plain_csv_can_state_the_sum_of_reads_and_writes() -> None:
+    (measured,) = plain_csv.parse("direction,iops\nmixed,100\n")
+    assert measured.direction is None

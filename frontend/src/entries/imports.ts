@@ -1,0 +1,5 @@
+/** The page of imports. */
+
+import { initImportForm } from "../features/importForm";
+
+initImportForm();

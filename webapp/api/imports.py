@@ -1,0 +1,122 @@
+"""Imports: results of other tools, sent as files or archives."""
+
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import File, Form, Router, Schema, Status
+from ninja.files import UploadedFile
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
+from webapp.core.errors import Refusal
+from webapp.imports.given_labels import read_labels
+from webapp.imports.selectors import files_of, refused_by_reason
+from webapp.imports.services import begin_import, end_import, undo_import
+from webapp.imports.uploads import add_uploads, check_size
+from webapp.results.models import Import, ImportedFile
+
+router = Router(tags=["imports"])
+
+
+class ImportOut(Schema):
+    """`reference` is the slug of a published table, "" for files of a person."""
+
+    number: int
+    reference: str
+    title: str
+    source: str
+    source_date: str
+    note: str
+    pattern: str
+    labels: dict[str, str]
+    state: str
+    files_read: int
+    files_refused: int
+    results_made: int
+    seconds: float
+    by: str | None
+    created_at: datetime
+
+    @staticmethod
+    def resolve_reference(found: Import) -> str:
+        return found.slug or ""
+
+    @staticmethod
+    def resolve_by(found: Import) -> str | None:
+        return found.created_by.username if found.created_by else None
+
+
+class ImportDetail(ImportOut):
+    refused: dict[str, int]  # files that were left out, by reason
+
+    @staticmethod
+    def resolve_refused(found: Import) -> dict[str, int]:
+        return refused_by_reason(found)
+
+
+class ImportedFileOut(Schema):
+    path: str
+    format: str  # "" if not recognised
+    results: int
+    reason: str  # why it was left out, else ""
+    notes: list[str]  # what was assumed
+
+
+class NewImport(Input):
+    """`labels` has a line `name: text` for each label of all files."""
+
+    title: str = ""
+    pattern: str = ""
+    labels: str = ""
+
+
+def _import(number: int) -> Import:
+    found = Import.objects.select_related("created_by").filter(number=number).first()
+    if found is None:
+        raise Refusal("import_unknown", f"There is no import {number}.")
+    return found
+
+
+@router.get("/imports", response=list[ImportOut])
+@paginate(Paged)
+def imports(request: HttpRequest) -> QuerySet[Import]:
+    """Own imports and references, newest first. Their results: `GET /results?import=3`."""
+    return Import.objects.select_related("created_by")
+
+
+@router.post("/imports", response={201: ImportDetail})
+def import_files(
+    request: HttpRequest, body: Form[NewImport], file: File[list[UploadedFile] | None] = None
+) -> Status[Import]:
+    """Files, archives or both, at most 512 MiB, as `multipart/form-data`. Answers when all of them are read."""
+    by = operator(request)
+    if not file:
+        raise Refusal("import_empty", "Send one or more parts `file`: files or archives.")
+    check_size(file)
+    title = body.title or PurePosixPath(file[0].name or "upload").name
+    made = begin_import(title=title, pattern=body.pattern, given=read_labels(body.labels), by=by)
+    add_uploads(made, file)
+    end_import(made, by=by)
+    return Status(201, _import(made.number))
+
+
+@router.get("/imports/{int:number}", response=ImportDetail)
+def one_import(request: HttpRequest, number: int) -> Import:
+    return _import(number)
+
+
+@router.get("/imports/{int:number}/files", response=list[ImportedFileOut])
+@paginate(Paged)
+def imported_files(request: HttpRequest, number: int, refused: bool = False) -> QuerySet[ImportedFile]:
+    """In the order of reading; `refused=true` lists only those that were left out."""
+    return files_of(_import(number), only_refused=refused)
+
+
+@router.delete("/imports/{int:number}", response={204: None})
+def undo(request: HttpRequest, number: int) -> Status[None]:
+    """Delete an import with its results: one's own, or anybody's as an admin. References cannot be deleted."""
+    undo_import(_import(number), by=operator(request))
+    return Status(204, None)

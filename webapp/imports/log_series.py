@@ -1,0 +1,139 @@
+"""The fio logs of a folder, put together by trial while the folder is read."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from msgspec.structs import replace
+
+from webapp.imports import labels
+from webapp.imports.errors import ImportRefused
+from webapp.imports.formats import fio_log
+from webapp.imports.formats.fio_log import Log, LogName
+from webapp.imports.measurement import Latency, Measurement, Point
+from webapp.imports.reading import Read
+from webapp.plans.values import Value
+from worker.contract.items import Direction
+
+LOG_FORMAT = "fio-log"
+TOOL = "fio"
+MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their names
+MAX_OPEN_CHARACTERS = 64 * 1024 * 1024
+_PREFIX = "{rw}-iodepth-{iodepth}-numjobs-{numjobs}"  # of fio-plot's bench-fio
+_MATCHED = ("pattern", "iodepth", "numjobs", "block_size")
+
+Series = Mapping[Direction, tuple[Point, ...]]
+
+
+class Trial:
+    """The logs of one trial. Latencies are as in the logs: ns in fio 3.x, µs in 2.x."""
+
+    def __init__(self, name: LogName) -> None:
+        self.name = name
+        self.paths: list[str] = []
+        self.characters = 0
+        self._logs: list[Log] = []
+        self._series: Series = {}
+        self._reason = ""
+        empty = Measurement(tool=TOOL, direction=None, factors={})
+        found = labels.match(_PREFIX, name.prefix)
+        self._factors: Mapping[str, Value] = labels.apply(found, empty).measurement.factors if found else {}
+
+    def add(self, name: LogName, read: Read) -> None:
+        self.paths.append(read.path)
+        self._logs.append(Log(name.kind, name.job, read.text))
+        self.characters += len(read.text)
+
+    def close(self) -> None:
+        """Compute the series, and forget the texts."""
+        try:
+            self._series = fio_log.series(self._logs)
+        except ImportRefused as refusal:
+            self._reason = refusal.message
+        self._logs = []
+
+    def belongs_to(self, path: str, measured: Iterable[Measurement]) -> bool:
+        """Whether the trial is that of a fio test in a file of the same folder."""
+        file, first = PurePosixPath(path), next(iter(measured))
+        if first.tool != TOOL or str(file.parent) != self.name.folder:
+            return False
+        if file.name.startswith(f"{self.name.prefix}."):
+            return True
+        stated = [name for name in _MATCHED if name in self._factors]
+        return bool(stated) and all(first.factors.get(name) == self._factors[name] for name in stated)
+
+    def series(self, version: str) -> Series:
+        """`version` of fio, "" if unknown, which counts as 3.x. Raises ImportRefused."""
+        if self._reason:
+            raise ImportRefused(self._reason)
+        if not self._series:
+            raise ImportRefused("These logs have no bandwidth, IOPS or latency. They belong to no imported test.")
+        unit = 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
+        return {
+            direction: tuple(_scaled(point, unit) for point in points) for direction, points in self._series.items()
+        }
+
+    def measurements(self) -> list[Measurement]:
+        """The means of the series, as a test of its own. Raises ImportRefused."""
+        note = "From logs alone: means over time. Latencies count as ns, as fio 3 writes them."
+        return [
+            Measurement(
+                tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self._factors,
+                iops=_mean(points, "iops"), bytes_per_s=_mean(points, "bytes_per_s"),
+                runtime_ms=points[-1].offset_ms, latency=Latency(mean_ns=_mean_latency(points)), notes=(note,),
+            )
+            for direction, points in self.series("").items()
+        ]  # fmt: skip
+
+
+def _scaled(point: Point, unit: float) -> Point:
+    if unit == 1 or point.latency_mean_ns is None:
+        return point
+    return replace(point, latency_mean_ns=point.latency_mean_ns * unit)
+
+
+def _mean(points: Iterable[Point], name: str) -> float | None:
+    """Weighted with the length of the intervals; None if an interval has no value."""
+    total, covered = 0.0, 0
+    for point in points:
+        value: float | None = getattr(point, name)
+        if value is None:
+            return None
+        total, covered = total + value * point.length_ms, covered + point.length_ms
+    return total / max(1, covered)
+
+
+def _mean_latency(points: Iterable[Point]) -> float | None:
+    """Weighted with the I/Os of the intervals; None without IOPS or without latencies."""
+    known = [point for point in points if point.latency_mean_ns is not None]
+    weights = [(point.iops or 0.0) * point.length_ms for point in known]
+    if not sum(weights):
+        return None
+    sums = sum((point.latency_mean_ns or 0.0) * weight for point, weight in zip(known, weights, strict=True))
+    return sums / sum(weights)
+
+
+class LogTrials:
+    """The trials of one folder."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Trial] = {}
+        self._closed: list[Trial] = []
+
+    def add(self, name: LogName, read: Read) -> None:
+        trial = self._open.pop(name.trial, None) or Trial(name)
+        self._open[name.trial] = trial  # the last one added to is the last one to be closed
+        trial.add(name, read)
+        characters = sum(each.characters for each in self._open.values())
+        while len(self._open) > MAX_OPEN or (characters > MAX_OPEN_CHARACTERS and len(self._open) > 1):
+            oldest = self._open.pop(next(iter(self._open)))
+            characters -= oldest.characters
+            oldest.close()
+            self._closed.append(oldest)
+
+    def ended(self) -> list[Trial]:
+        """All trials so far. The next folder starts without any."""
+        for trial in self._open.values():
+            trial.close()
+        found = [*self._closed, *self._open.values()]
+        self._open, self._closed = {}, []
+        return found

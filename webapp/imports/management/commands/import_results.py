@@ -1,0 +1,93 @@
+"""`manage.py import_results PATH…`: results of other tools, from files, folders and archives."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.imports.selectors import refused_by_reason
+from webapp.imports.services import add_path, begin_import, end_import
+from webapp.imports.storing import Stored
+from webapp.results.models import Import
+
+SHOWN_REASONS = 20
+
+
+class Command(BaseCommand):
+    help = "Import results of fio, bm-flash, xdd, iozone, sysbench and others. docs/importing.md lists the formats."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file, folder or archive")
+        parser.add_argument(
+            "--label", default="", metavar="PATTERN",
+            help="labels in paths: {host}/{controller}/{drive}/{rw}-{iodepth}-{numjobs}.json",
+        )  # fmt: skip
+        parser.add_argument(
+            "--set", action="append", default=[], metavar="NAME=TEXT", help="a label for all files: --set drive=PM9A3"
+        )
+        parser.add_argument("--title", help="title of the import; by default the name of the first path")
+        parser.add_argument("--user", help="name of the person whose import it is")
+        parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        paths: list[Path] = options["paths"]
+        if missing := [str(path) for path in paths if not path.exists()]:
+            raise CommandError(f"There is no {missing[0]}.")
+        started = time.monotonic()
+        try:
+            by = _person(options["user"])
+            title = options["title"] or paths[0].resolve().name
+            imported = begin_import(title=title, pattern=options["label"], given=_labels(options["set"]), by=by)
+            for path in paths:
+                add_path(imported, path, progress=lambda stored: self._say(stored, quiet=options["json"]))
+            ended = end_import(imported, by=by)
+        except Refusal as refusal:
+            raise CommandError(refusal.message) from refusal
+        self._report(ended, time.monotonic() - started, as_json=options["json"])
+
+    def _say(self, stored: Stored, *, quiet: bool) -> None:
+        if not quiet:
+            self.stderr.write(f"  {stored.files:,} files, {stored.results:,} results", ending="\r")
+
+    def _report(self, imported: Import, seconds: float, *, as_json: bool) -> None:
+        reasons = refused_by_reason(imported)
+        if as_json:
+            outcome = {
+                "import": imported.number, "title": imported.title, "files_read": imported.files_read,
+                "results_made": imported.results_made, "files_refused": imported.files_refused,
+                "refused": reasons, "seconds": round(seconds, 2),
+            }  # fmt: skip
+            self.stdout.write(json.dumps(outcome, ensure_ascii=False, indent=2))
+            return
+        self.stdout.write(
+            f"Import {imported.number}: {imported.files_read:,} files read, {imported.results_made:,} results made, "
+            f"{imported.files_refused:,} files left out, {seconds:.1f} s."
+        )
+        for reason, count in list(reasons.items())[:SHOWN_REASONS]:
+            self.stdout.write(f"  {count:,} × {reason}")
+        if len(reasons) > SHOWN_REASONS:
+            self.stdout.write(f"  and {len(reasons) - SHOWN_REASONS:,} other reasons: see the page of the import.")
+
+
+def _person(name: str | None) -> User | None:
+    if name is None:
+        return None
+    found = User.objects.filter(username=name, is_active=True).first()
+    if found is None:
+        raise CommandError(f"There is no person called {name}.")
+    return found
+
+
+def _labels(texts: list[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, _, value = map(str.strip, text.partition("="))
+        if not name or not value:
+            raise CommandError(f"--set {text}: write NAME=TEXT.")
+        found[name] = value
+    return found

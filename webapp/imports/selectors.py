@@ -1,0 +1,32 @@
+"""Reads of imports for pages, the API and commands."""
+
+import json
+import zlib
+
+from django.db.models import Count, QuerySet
+
+from webapp.results.models import Import, ImportedFile, Origin, Result
+
+Series = dict[str, list[dict[str, float | None]]]
+
+
+def refused_by_reason(imported: Import) -> dict[str, int]:
+    """Files that were left out, by reason, the most frequent first."""
+    refused = imported.files.exclude(reason="").order_by().values_list("reason")
+    return dict(refused.annotate(files=Count("id")).order_by("-files", "reason"))
+
+
+def files_of(imported: Import, *, only_refused: bool = False) -> QuerySet[ImportedFile]:
+    """In the order of reading."""
+    found = imported.files.order_by("id")
+    return found.exclude(reason="") if only_refused else found
+
+
+def results_of(imported: Import) -> QuerySet[Result]:
+    """In the order of its tests."""
+    return Result.objects.filter(origin__imported=imported).order_by("origin__number", "direction")
+
+
+def series_of(origin: Origin) -> Series:
+    """The time series of an imported test by direction: lists of imports.measurement.Point."""
+    return json.loads(zlib.decompress(bytes(origin.series))) if origin.series else {}

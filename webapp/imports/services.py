@@ -1,0 +1,146 @@
+"""Writes of imports: begin, add files, end, undo."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+from django.db import transaction
+from django.db.models import F, Max
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.imports import labels
+from webapp.imports.files import FileRead, read_files
+from webapp.imports.reading import Limits, Read, Refused, read
+from webapp.imports.storing import BATCH, Store, Stored
+from webapp.results.models import Import, ImportState
+
+MAX_TITLE = 200
+MAX_LABELS = 40
+MAX_LABEL = 200
+
+
+@transaction.atomic
+def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User | None) -> Import:
+    """A new import without files. Raises Refusal for a missing title, an invalid pattern or too long a label."""
+    title = " ".join(title.split())
+    if not title or len(title) > MAX_TITLE:
+        raise Refusal("import_title", f"Give the import a title of at most {MAX_TITLE} characters.")
+    labels.match(pattern, "")
+    _check_labels(given)
+    made = Import.objects.create(
+        number=next_number(), title=title, pattern=pattern, labels=dict(given), state=ImportState.READING, created_by=by
+    )
+    audit(by=by, action="import.begin", on=made, detail={"title": title})
+    return made
+
+
+def next_number() -> int:
+    highest: int | None = Import.objects.aggregate(highest=Max("number"))["highest"]
+    return (highest or 0) + 1
+
+
+def _check_labels(given: Mapping[str, str]) -> None:
+    if len(given) > MAX_LABELS or any(len(name) + len(text) > MAX_LABEL for name, text in given.items()):
+        raise Refusal("import_labels", f"Give at most {MAX_LABELS} labels, each with at most {MAX_LABEL} characters.")
+
+
+def add_path(
+    imported: Import, path: Path, *, limits: Limits | None = None, progress: Callable[[Stored], None] = lambda _: None
+) -> Stored:
+    """Read a file, folder or archive into an import that was begun. Each batch of files is a transaction of its own, so
+    that a broken file costs nothing but itself. Raises Refusal if the import has ended."""
+    return add_found(imported, read(path, limits), progress=progress)
+
+
+def add_found(
+    imported: Import, found: Iterable[Read | Refused], *, progress: Callable[[Stored], None] = lambda _: None
+) -> Stored:
+    """The same for files that are already being read."""
+    started = time.monotonic()
+    if imported.state != ImportState.READING:
+        raise Refusal("import_ended", f"Import {imported.number} has ended. Start a new one for more files.")
+    store = Store(imported)
+    before = Stored()
+    for files in _batches(read_files(found, imported.pattern, imported.labels)):
+        store.add(files)
+        _count(imported, store.stored, before, time.monotonic() - started)
+        before = Stored(store.stored.files, store.stored.results, store.stored.refused.copy())
+        started = time.monotonic()
+        progress(store.stored)
+    return store.stored
+
+
+def _batches(files: Iterable[FileRead]) -> Iterator[list[FileRead]]:
+    rest = iter(files)
+    while batch := list(islice(rest, BATCH)):
+        yield batch
+
+
+def _count(imported: Import, now: Stored, before: Stored, seconds: float) -> None:
+    Import.objects.filter(pk=imported.pk).update(
+        files_read=F("files_read") + now.files - before.files,
+        results_made=F("results_made") + now.results - before.results,
+        files_refused=F("files_refused") + now.refused.total() - before.refused.total(),
+        seconds=F("seconds") + seconds,
+    )
+
+
+@transaction.atomic
+def end_import(imported: Import, *, by: User | None) -> Import:
+    """No more files. Ending an import twice changes nothing."""
+    locked = Import.objects.select_for_update().get(pk=imported.pk)
+    if locked.state == ImportState.READING:
+        locked.state = ImportState.DONE
+        locked.save(update_fields=["state"])
+        detail = {"files": locked.files_read, "results": locked.results_made, "refused": locked.files_refused}
+        audit(by=by, action="import.end", on=locked, detail=detail)
+    return locked
+
+
+@transaction.atomic
+def undo_import(imported: Import, *, by: User | None) -> None:
+    """Delete everything that the import brought. Raises Refusal for a reference, and for somebody else's import."""
+    if imported.slug is not None:
+        raise Refusal("import_reference", "A reference is part of Sweetspot. It cannot be deleted, only left out.")
+    if by is not None and not by.is_administrator and imported.created_by_id != by.pk:
+        raise Refusal("import_of_another", f"Only its owner or an admin may undo import {imported.number}.")
+    audit(by=by, action="import.undo", on=imported, detail={"title": imported.title, "results": imported.results_made})
+    imported.delete()
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said about a reference. `date` is as stated; `measured_at` is its first day."""
+
+    slug: str
+    title: str
+    source: str
+    date: str
+    note: str
+    digest: str  # of its data
+    measured_at: datetime
+
+
+@transaction.atomic
+def store_reference(published: Published, files: Iterable[FileRead]) -> Import | None:
+    """A published table; it replaces the reference with the same slug. None if that has the same digest."""
+    old = Import.objects.select_for_update().filter(slug=published.slug).first()
+    if old is not None and old.digest == published.digest:
+        return None
+    number = old.number if old is not None else next_number()
+    if old is not None:
+        old.delete()
+    made = Import.objects.create(
+        number=number, slug=published.slug, title=published.title, source=published.source,
+        source_date=published.date, note=published.note, digest=published.digest, state=ImportState.DONE,
+    )  # fmt: skip
+    store = Store(made, measured_at=published.measured_at)
+    store.add(list(files))
+    stored = store.stored
+    _count(made, stored, Stored(), 0.0)
+    audit(by=None, action="import.reference", on=made, detail={"title": made.title, "results": stored.results})
+    return made

@@ -1,0 +1,169 @@
+"""Files of an import as rows of the database, in batches."""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+
+from webapp.imports.errors import ImportRefused
+from webapp.imports.files import FileRead, Test
+from webapp.imports.measurement import Latency, Measurement
+from webapp.plans.points import point_key
+from webapp.results.models import BOTH, Import, ImportedFile, Origin, Result
+from worker.contract.histogram import supported_percentile
+from worker.contract.packing import pack
+
+BATCH = 500  # files in one transaction
+MAX_LABEL = 200
+_LABELS = ("host", "controller", "drive", "serial", "layout")
+_LISTED_NOTES = 20
+
+
+class Stored(msgspec.Struct):
+    """What became of files."""
+
+    files: int = 0
+    results: int = 0
+    refused: Counter[str] = msgspec.field(default_factory=Counter)  # files by reason
+
+
+class Store:
+    """Writes the files of one import; numbers its tests, and the repeats of the same test on the same product."""
+
+    def __init__(self, imported: Import, *, measured_at: datetime | None = None) -> None:
+        self._imported = imported
+        self._unknown_time = measured_at or imported.created_at
+        self._number = imported.origins.count()
+        self._seen: Counter[object] = Counter()
+        for origin in imported.origins.prefetch_related("results").defer("series"):
+            self._seen.update({_identity(origin, result): 1 for result in origin.results.all()})
+        self.stored = Stored()
+
+    @transaction.atomic
+    def add(self, files: Sequence[FileRead]) -> None:
+        """Files whose content another import or this one has already are refused."""
+        known = _known({file.digest for file in files if file.digest})
+        rows, origins, results = [], [], []
+        for file in files:
+            if file.digest and not file.reason and file.digest in known:
+                file.tests, file.reason = (), f"The same content was imported before: {known[file.digest]}."
+            row = ImportedFile(imported=self._imported, path=file.path, format=file.format, notes=list(file.notes))
+            made = self._rows(row, file)
+            row.results, row.reason = sum(len(of_origin) for _, of_origin in made), file.reason
+            if not file.reason:
+                row.digest = file.digest
+                known[file.digest] = f"{file.path} of this import"
+            rows.append(row)
+            origins += [origin for origin, _ in made]
+            results += [result for _, of_origin in made for result in of_origin]
+        ImportedFile.objects.bulk_create(rows)
+        Origin.objects.bulk_create(origins)
+        Result.objects.bulk_create(results)
+        self._count(rows)
+
+    def _rows(self, row: ImportedFile, file: FileRead) -> list[tuple[Origin, list[Result]]]:
+        try:
+            return [self._test(row, test) for test in file.tests]
+        except ImportRefused as refusal:
+            file.reason = refusal.message
+            return []
+
+    def _test(self, row: ImportedFile, test: Test) -> tuple[Origin, list[Result]]:
+        first = test.measured[0]
+        self._number += 1
+        origin = Origin(
+            imported=self._imported, file=row, number=self._number, tool=first.tool, tool_version=first.tool_version,
+            name=first.name, other=_others(row.path, test, first), time_known=first.measured_at is not None,
+            notes=list(first.notes)[:_LISTED_NOTES], series=_series(test),
+            **{name: _label(name, test.labels) for name in _LABELS},
+        )  # fmt: skip
+        results = [_result(origin, measured, self._unknown_time, self._imported) for measured in test.measured]
+        identities = [_identity(origin, result) for result in results]
+        self._seen.update(identities)
+        origin.repeat = max(self._seen[identity] for identity in identities)
+        return origin, results
+
+    def _count(self, rows: Iterable[ImportedFile]) -> None:
+        for row in rows:
+            self.stored.files += 1
+            self.stored.results += row.results
+            if row.reason:
+                self.stored.refused[row.reason] += 1
+
+
+def _known(digests: set[str]) -> dict[str, str]:
+    """Where content was imported before, in words, by digest."""
+    found = ImportedFile.objects.filter(digest__in=digests).values_list("digest", "imported__number", "path")
+    return {digest: f"{path} of import {number}" for digest, number, path in found}
+
+
+def _label(name: str, labels: Mapping[str, str]) -> str:
+    text = labels.get(name, "")
+    if len(text) > MAX_LABEL:
+        raise ImportRefused(f"The label {name} has {len(text)} characters, more than {MAX_LABEL}.")
+    return text
+
+
+def _others(path: str, test: Test, first: Measurement) -> dict[str, str]:
+    """What has no column. The folder tells tests without labels apart."""
+    others = {name: text for name, text in test.labels.items() if name not in _LABELS}
+    folder, _, _ = path.rpartition("/")
+    return {**first.other, **others, **({"folder": folder} if folder else {})}
+
+
+def _series(test: Test) -> bytes | None:
+    if not test.series:
+        return None
+    by_direction = {direction.value: msgspec.to_builtins(points) for direction, points in test.series.items()}
+    return zlib.compress(msgspec.json.encode(by_direction))
+
+
+def _identity(origin: Origin, result: Result) -> object:
+    """Results with the same identity are repeats of one test."""
+    other = tuple(sorted(origin.other.items()))
+    labels = tuple(getattr(origin, name) for name in _LABELS)
+    return (origin.tool, origin.tool_version, origin.name, *labels, other, result.point_key, result.direction)
+
+
+def _result(origin: Origin, measured: Measurement, unknown_time: datetime, imported: Import) -> Result:
+    latency = measured.latency
+    _check(latency)
+    point = dict(measured.factors)
+    return Result(
+        origin=origin,
+        direction=measured.direction.value if measured.direction else BOTH,
+        point=point,
+        point_key=point_key(point),
+        measured_at=measured.measured_at or unknown_time,
+        ios=measured.ios,
+        bytes=measured.bytes,
+        runtime_ms=measured.runtime_ms,
+        iops=measured.iops,
+        bytes_per_s=measured.bytes_per_s,
+        latency_kind=latency.kind,
+        latency_min_ns=latency.min_ns,
+        latency_mean_ns=latency.mean_ns,
+        latency_max_ns=latency.max_ns,
+        latency_stddev_ns=latency.stddev_ns,
+        p50_ns=_percentile(latency, 50.0),
+        p95_ns=_percentile(latency, 95.0),
+        p99_ns=_percentile(latency, 99.0),
+        p999_ns=_percentile(latency, 99.9),
+        latency=pack(latency.histogram),
+        metrics=dict(measured.metrics),
+        reference=imported.slug is not None,
+    )
+
+
+def _check(latency: Latency) -> None:
+    if latency.min_ns is not None and latency.max_ns is not None and latency.min_ns > latency.max_ns:
+        raise ImportRefused("The smallest latency is above the largest one: the file is damaged.")
+
+
+def _percentile(latency: Latency, percent: float) -> int | None:
+    """As the tool states it, otherwise of its histogram."""
+    stated = latency.percentiles.get(percent)
+    return round(stated) if stated is not None else supported_percentile(latency.histogram, percent)

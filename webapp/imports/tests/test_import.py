@@ -1,0 +1,224 @@
+"""Importing into the database: what is stored, repeats, labels, the same file twice, undo."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from webapp.core.errors import Refusal
+from webapp.core.models import Role
+from webapp.imports.formats.tests.examples import DATA
+from webapp.imports.reading import Read, Refused
+from webapp.imports.selectors import refused_by_reason, results_of, series_of
+from webapp.imports.services import add_found, add_path, begin_import, end_import, undo_import
+from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
+from webapp.results.reading.filter import read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.tests.factories.imports import PLAIN, an_import
+from webapp.tests.factories.people import a_user
+
+pytestmark = pytest.mark.django_db
+FIO = DATA / "fio-json" / "3.33-group.json"
+LOGS = DATA / "fio-log"
+
+
+def begun(pattern: str = "", **given: str) -> Import:
+    return begin_import(title="Old results", pattern=pattern, given=given, by=None)
+
+
+def rows_of(imported: Import) -> list[ResultRow]:
+    return read_rows(results_of(imported))
+
+
+def found_by(address: str) -> list[ResultRow]:
+    pairs = [tuple(pair.split("=", 1)) for pair in address.split("&")] if address else []
+    return read_rows(ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
+
+
+def test_it_stores_values_in_our_units_with_labels() -> None:
+    row = rows_of(an_import())[1]
+    assert (row.iops, row.bytes_per_s, row.p99_ns) == (151000, 589.8 * 1024**2, 420_000)
+    assert row.point == {"pattern": "randread", "block_size": 4096, "iodepth": 32}
+    assert (row.host, row.model, row.tool, row.direction) == ("lab1", "PM9A3", "CSV", "read")
+    assert (row.ios, row.latency_mean_ns, row.run, row.trial_id) == (None, None, 0, "")
+    assert row.facts["folder"] == "results"
+
+
+def test_each_file_has_its_outcome() -> None:
+    imported = an_import()
+    assert imported.state == ImportState.DONE
+    assert (imported.files_read, imported.results_made, imported.files_refused) == (2, 3, 1)
+    table, notes = imported.files.order_by("id")
+    assert (table.path, table.format, table.results, table.reason) == ("results/table.csv", "plain-csv", 3, "")
+    assert (notes.results, notes.reason) == (0, "The format of this file is not known.")
+
+
+def test_the_same_content_twice_changes_nothing() -> None:
+    first, second = an_import(), an_import(title="Again")
+    assert (first.results_made, second.results_made) == (3, 0)
+    assert Result.objects.count() == 3
+    reasons = refused_by_reason(second)
+    assert "The same content was imported before: results/table.csv of import 1." in reasons
+
+
+def test_the_same_content_twice_in_one_import_counts_once() -> None:
+    imported = begun()
+    add_found(imported, [Read("a.csv", PLAIN), Read("b.csv", PLAIN)])
+    assert Result.objects.count() == 3
+    assert refused_by_reason(imported) == {"The same content was imported before: a.csv of this import.": 1}
+
+
+def test_other_measurements_of_the_same_test_are_repeats() -> None:
+    imported = begun(drive="PM9A3")
+    add_found(imported, [Read("x/1.csv", PLAIN)])
+    add_found(
+        imported, [Read("x/2.csv", PLAIN.replace("10200", "10300")), Read("y/3.csv", PLAIN.replace("10200", "9"))]
+    )
+    reads = [row for row in rows_of(imported) if row.point["pattern"] == "randread" and row.point["iodepth"] == 1]
+    assert [(row.iops, row.repeat, row.facts["folder"]) for row in reads] == [
+        (10200, 1, "x"),
+        (10300, 2, "x"),
+        (9, 1, "y"),
+    ]
+
+
+def test_labels_of_the_path_are_used_where_the_file_is_silent() -> None:
+    imported = begun("{host}/{controller}/{drive}/{rw}-{iodepth}.csv", drive="by hand")
+    add_found(imported, [Read("db1/9361-8i/870 EVO/randread-8.csv", "direction,block_size,iops\nread,4k,90000\n")])
+    (row,) = rows_of(imported)
+    assert (row.host, row.controller, row.model) == ("db1", "9361-8i", "by hand")
+    assert row.point == {"block_size": 4096, "pattern": "randread", "iodepth": 8}
+
+
+def test_a_sum_of_reads_and_writes_has_both_directions() -> None:
+    imported = begun()
+    add_path(imported, DATA / "xdd" / "tables.txt")
+    add_path(imported, DATA / "fio-json" / "2.1-each-job.json")
+    assert {row.direction for row in rows_of(imported)} >= {"read", "write"}
+    assert not Result.objects.filter(direction="mixed").exists()
+    assert {row.direction for row in rows_of(imported)} <= {"read", "write", BOTH}
+
+
+def test_it_reads_fio_with_percentiles_and_histogram() -> None:
+    imported = begun()
+    stored = add_path(imported, FIO)
+    document = json.loads(FIO.read_text())
+    rows = rows_of(imported)
+    assert stored.results == len(rows) > 0
+    job = document["jobs"][0]
+    by_direction = {row.direction: row for row in rows if row.trial == 1}
+    for direction, row in by_direction.items():
+        assert row.ios == job[direction]["total_ios"]
+        assert row.iops == pytest.approx(job[direction]["iops"], rel=0.01)
+        assert row.tool_and_version == document["fio version"].replace("-", " ")
+
+
+def test_logs_without_a_test_of_fio_are_a_test_of_their_own() -> None:
+    logs = [Read(f"4k/{path.name}", path.read_text()) for path in sorted(LOGS.glob("*.log"))]
+    csv = "pattern,block_size,iodepth,numjobs,iops\nrandwrite,4k,32,4,1000\n"
+    imported = begun()
+    stored = add_found(imported, [Read("4k/randwrite-iodepth-32-numjobs-4.csv", csv), *logs])
+    assert stored.refused.total() == 0
+    own = Origin.objects.exclude(series=None).get()
+    assert (own.tool, own.results.count()) == ("fio", 1)  # a CSV is no fio test, so the logs are one of their own
+    series = series_of(own)
+    assert [*series] == ["write"]
+    mean = sum((p["iops"] or 0) * (p["length_ms"] or 0) for p in series["write"]) / sum(
+        p["length_ms"] or 0 for p in series["write"]
+    )
+    assert own.results.get().iops == pytest.approx(mean)
+    notes = ImportedFile.objects.filter(path__endswith="_bw.2.log").get().notes
+    assert notes == ["Part of the time series of 4k/randwrite-iodepth-32-numjobs-4_bw.1.log."]
+
+
+def test_logs_without_bandwidth_iops_or_latency_say_so() -> None:
+    imported = begun()
+    stored = add_found(imported, [Read("a_slat.1.log", "1000, 5, 0, 0\n2000, 6, 0, 0\n")])
+    (reason,) = stored.refused
+    assert "no bandwidth, IOPS or latency" in reason
+
+
+def test_archives_of_any_depth_and_broken_files(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "inner.zip", "w") as inner:
+        inner.writestr("a/table.csv", PLAIN)
+        inner.writestr("a/broken.csv", "pattern,iops\nrandread,NaN\n")
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as outer:
+        outer.write(tmp_path / "inner.zip", "inner.zip")
+        outer.writestr("../../escape.csv", PLAIN)
+    imported = begun()
+    stored = add_path(imported, tmp_path / "outer.zip")
+    assert (stored.files, stored.results, stored.refused.total()) == (3, 3, 2)
+    assert any("leads out of the archive" in reason for reason in refused_by_reason(imported))
+
+
+def test_results_are_found_by_label_tool_and_import_and_beside_those_of_runs() -> None:
+    an_import()
+    assert len(found_by("")) == 3
+    assert len(found_by("host=lab1&model=PM9A3")) == 3
+    assert len(found_by("import=1&tool=CSV&factor.iodepth=32")) == 1
+    assert found_by("run=1") == []
+    assert found_by("host=storage1") == []
+    assert found_by("tool=fio") == []
+
+
+def test_undo_deletes_everything_that_the_import_brought() -> None:
+    by = a_user("olga", Role.OPERATOR)
+    kept, undone = an_import(by=by, text=PLAIN.replace("10200", "1")), an_import(by=by)
+    undo_import(undone, by=by)
+    assert [imported.number for imported in Import.objects.all()] == [kept.number]
+    assert (Origin.objects.count(), Result.objects.count(), ImportedFile.objects.count()) == (3, 3, 2)
+    assert an_import(by=by).results_made == 3  # it can be imported again
+
+
+def test_only_its_owner_or_an_admin_may_undo_an_import() -> None:
+    imported = an_import(by=a_user("olga", Role.OPERATOR))
+    with pytest.raises(Refusal, match="Only its owner or an admin"):
+        undo_import(imported, by=a_user("otto", Role.OPERATOR))
+    undo_import(imported, by=a_user("anna", Role.ADMIN))
+    assert Import.objects.count() == 0
+
+
+def test_an_ended_import_takes_no_more_files() -> None:
+    with pytest.raises(Refusal, match="has ended"):
+        add_found(an_import(), [Read("a.csv", PLAIN)])
+
+
+@pytest.mark.parametrize(
+    ("title", "pattern", "label", "words"),
+    [
+        (" ", "", "x", "title"),
+        ("t", "{drive", "x", "bracket"),
+        ("t", "", "x" * 300, "at most"),
+    ],
+)
+def test_it_refuses_a_bad_title_pattern_or_label(title: str, pattern: str, label: str, words: str) -> None:
+    with pytest.raises(Refusal, match=words):
+        begin_import(title=title, pattern=pattern, given={"drive": label}, by=None)
+
+
+def test_a_refused_file_counts_and_the_others_are_stored() -> None:
+    imported = begun()
+    stored = add_found(imported, [Refused("big.json", "The file is larger than 24 MiB."), Read("a.csv", PLAIN)])
+    assert (stored.files, stored.results) == (2, 3)
+    assert refused_by_reason(imported) == {"The file is larger than 24 MiB.": 1}
+    assert end_import(imported, by=None).files_refused == 1
+
+
+def test_the_command_prints_what_became_of_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "PM9A3").mkdir()
+    (tmp_path / "PM9A3" / "table.csv").write_text(PLAIN)
+    (tmp_path / "PM9A3" / "notes.txt").write_text("nothing")
+    call_command("import_results", str(tmp_path), "--label", "{drive}/table.csv", "--set", "host=lab1", "--json")
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["refused"] == {"The format of this file is not known.": 1}
+    assert (outcome["files_read"], outcome["results_made"], outcome["files_refused"]) == (2, 3, 1)
+    assert {(row.host, row.model) for row in rows_of(Import.objects.get())} == {("lab1", "PM9A3")}
+
+
+def test_the_command_names_a_missing_path(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="There is no"):
+        call_command("import_results", str(tmp_path / "absent"))
+    assert Import.objects.count() == 0

@@ -1,0 +1,22 @@
+"""Addresses of the pages of imports."""
+
+from django.urls import URLPattern, path
+
+from webapp.screens.imports.upload_views import (
+    add_import_files,
+    begin_import_action,
+    end_import_action,
+    preview_import_labels,
+    undo_import_action,
+)
+from webapp.screens.imports.views import import_page, imports_page
+
+urlpatterns: list[URLPattern] = [
+    path("imports/", imports_page, name="imports"),
+    path("imports/new/", begin_import_action, name="begin_import"),
+    path("imports/labels/", preview_import_labels, name="preview_import_labels"),
+    path("imports/<int:number>/", import_page, name="import"),
+    path("imports/<int:number>/files/", add_import_files, name="add_import_files"),
+    path("imports/<int:number>/end/", end_import_action, name="end_import"),
+    path("imports/<int:number>/undo/", undo_import_action, name="undo_import"),
+]

@@ -1,0 +1,157 @@
+"""The pages of imports, and the same through the API."""
+
+import io
+import json
+import tarfile
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from webapp.core.models import Role
+from webapp.core.services import create_api_token
+from webapp.imports.services import begin_import
+from webapp.results.models import Import, ImportState, Result
+from webapp.tests.factories.imports import PLAIN, an_import
+from webapp.tests.factories.people import a_user
+
+pytestmark = pytest.mark.django_db
+AS_JSON = {"Accept": "application/json"}
+
+
+def a_file(name: str = "table.csv", text: str = PLAIN) -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, text.encode())
+
+
+def a_folder(**files: str) -> SimpleUploadedFile:
+    """As the script packs it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name.replace("__", "/"))
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return SimpleUploadedFile("folder.tar", buffer.getvalue())
+
+
+def test_without_scripts_the_form_imports_its_files(operator: Client) -> None:
+    labels = {"drive": "PM9A3", "others": "firmware: GDC5602Q\n"}
+    form = {"title": "Lab", **labels, "file": [a_file(), a_file("n.txt", "x")]}
+    answer = operator.post("/imports/new/", form, follow=True)
+    page = answer.content.decode()
+    assert answer.redirect_chain == [("/imports/1/", 302)]
+    assert "<h1>Lab</h1>" in page
+    assert "151k" in page or "151" in page
+    assert "The format of this file is not known." in page
+    assert "firmware: GDC5602Q" in page
+    assert Import.objects.get().state == ImportState.DONE
+
+
+def test_the_script_sends_a_folder_in_portions(operator: Client) -> None:
+    begun = operator.post("/imports/new/", {"title": "Lab", "pattern": "{drive}/*.csv"}, headers=AS_JSON).json()
+    first = operator.post(begun["files_url"], {"file": a_folder(A__t="no", **{"A__t.csv": PLAIN})}).json()
+    second = operator.post(begun["files_url"], {"file": a_folder(**{"B__t.csv": PLAIN.replace("10200", "1")})}).json()
+    assert (first, second) == ({"files": 2, "results": 3, "refused": 1}, {"files": 1, "results": 3, "refused": 0})
+    assert operator.post(begun["end_url"]).url == begun["url"]  # type: ignore[attr-defined]
+    paths = Import.objects.get().files.order_by("id").values_list("path", flat=True)
+    assert list(paths) == ["A/t", "A/t.csv", "B/t.csv"]
+    assert {"A", "B"} == set(Result.objects.values_list("origin__drive", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"title": "x"}, "Choose files"),
+        ({"title": "x", "pattern": "{", "file": a_file()}, "bracket"),
+        ({"title": "x", "others": "firmware", "file": a_file()}, "is not a label"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_said(operator: Client, form: dict[str, object], words: str) -> None:
+    page = operator.post("/imports/new/", form, follow=True).content.decode()
+    assert words in page
+    assert Import.objects.count() == 0
+
+
+def test_the_script_gets_a_refusal_as_json(operator: Client) -> None:
+    answer = operator.post("/imports/new/", {"title": ""}, headers=AS_JSON)
+    assert (answer.status_code, "title" in answer.json()["problem"]) == (400, True)
+    number = an_import().number
+    answer = operator.post(f"/imports/{number}/files/", {"file": a_file()})
+    assert (answer.status_code, answer.json()["problem"]) == (400, f"Import {number} is not yours. Start your own.")
+
+
+def test_an_import_that_was_not_ended_says_so_and_can_be_ended(operator: Client) -> None:
+    number = operator.post("/imports/new/", {"title": "Lab"}, headers=AS_JSON).json()["url"].split("/")[2]
+    assert "This import was not ended" in operator.get(f"/imports/{number}/").content.decode()
+    operator.post(f"/imports/{number}/end/")
+    assert "This import was not ended" not in operator.get(f"/imports/{number}/").content.decode()
+
+
+def test_undo_asks_and_then_deletes(operator: Client) -> None:
+    operator.post("/imports/new/", {"title": "Lab", "file": a_file()})
+    assert "Undo import 1?" in operator.get("/imports/1/").content.decode()
+    page = operator.post("/imports/1/undo/", follow=True).content.decode()
+    assert "Import 1 and its 3 results are deleted." in page
+    assert Result.objects.count() == 0
+
+
+def test_files_and_reasons_are_listed(viewer: Client) -> None:
+    an_import()
+    page = viewer.get("/imports/1/?show=refused").content.decode()
+    assert "results/notes.txt" in page
+    assert "results/table.csv" not in page
+    assert "results/table.csv" in viewer.get("/imports/1/?show=files").content.decode()
+    assert "Undo import" not in page
+
+
+def test_empty_pages_say_what_to_do(viewer: Client) -> None:
+    begin_import(title="Nothing", pattern="", given={}, by=None)
+    page = viewer.get("/imports/").content.decode()
+    assert "Importing needs the role operator." in page
+    assert "No references are loaded." in page
+    assert "This import has no results." in viewer.get("/imports/1/").content.decode()
+    assert viewer.get("/imports/2/").status_code == 404
+
+
+def test_labels_in_paths_are_shown_before_anything_is_stored(viewer: Client) -> None:
+    paths = "lab1/PM9A3/randread-32-4.json\nnotes.txt"
+    found = viewer.post("/imports/labels/", {"paths": paths, "pattern": "{drive}/{rw}-{iodepth}-{numjobs}.json"}).json()
+    assert (found["matched"], found["of"], found["problem"]) == (1, 2, "")
+    assert found["examples"][0]["text"] == "drive: PM9A3 · Pattern: randread · Jobs: 4 · Queue depth: 32"
+    assert found["examples"][1] == {"path": "notes.txt", "text": ""}
+    assert viewer.post("/imports/labels/", {"paths": paths, "pattern": "{"}).json()["problem"]
+
+
+def test_results_and_exports_show_where_imported_results_are_from(viewer: Client) -> None:
+    an_import()
+    page = viewer.get("/results/?import=1&columns=import,tool,model,iops,ios").content.decode()
+    assert 'href="/imports/1/#test-2">import 1 #2</a>' in page
+    assert page.count("Old tests</td>") == 3
+    csv = b"".join(viewer.get("/results.csv?import=1").streaming_content).decode()  # type: ignore[attr-defined]
+    assert csv.splitlines()[1].startswith(",Old tests,,3,1,lab1,")
+
+
+def test_imported_results_can_be_compared(viewer: Client) -> None:
+    an_import()
+    found = viewer.get("/api/v1/compare?import=1&x=iodepth&series=pattern")
+    assert found.status_code == 200
+    assert {series["name"] for series in found.json()["panels"][0]["series"]} == {"randread", "randwrite"}
+
+
+def test_the_api_imports_lists_and_undoes() -> None:
+    client = Client(
+        headers={"Authorization": f"Bearer {create_api_token(user=a_user('olga', Role.OPERATOR), name='CI')}"}
+    )
+    form = {"title": "CI", "labels": "drive: PM9A3\nfirmware: A1", "file": [a_file(), a_file("n.txt", "x")]}
+    made = client.post("/api/v1/imports", form)
+    assert made.status_code == 201, made.content
+    assert (made.json()["results_made"], made.json()["by"], made.json()["state"]) == (3, "olga", "done")
+    assert made.json()["refused"] == {"The format of this file is not known.": 1}
+    files = client.get("/api/v1/imports/1/files?refused=true").json()
+    assert [file["path"] for file in files["items"]] == ["n.txt"]
+    row = client.get("/api/v1/results?import=1").json()["items"][0]
+    assert (row["trial"], row["run"], row["imported"], row["tool"]) == (None, 0, 1, "CSV")
+    assert (row["ios"], row["import_title"], row["reference"]) == (None, "CI", False)
+    assert client.delete("/api/v1/imports/1").status_code == 204
+    assert client.get("/api/v1/imports/1").status_code == 404
+    assert json.loads(client.post("/api/v1/imports", {"title": "x"}).content)["code"] == "import_empty"
