@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from webapp.deploy import compose
+from webapp.plans.problems import document_problems
+from webapp.plans.yaml_io import import_plan
 from webapp.tests.system import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -99,6 +102,15 @@ def test_it_writes_secrets_once_and_for_the_owner_alone(tmp_path: Path) -> None:
     assert all(len(value) == 64 for value in values)
     assert subprocess.run(argv, cwd=ROOT, capture_output=True, check=False).returncode != 0
     assert (tmp_path / ".env").read_text() == first
+
+
+def test_the_plan_of_its_check_is_a_valid_plan() -> None:
+    assert document_problems(import_plan(compose.PLAN)) == ()
+
+
+def test_the_worker_trusts_the_policy_of_its_image_whatever_the_clones_umask() -> None:
+    text = (ROOT / "worker" / "deploy" / "Dockerfile").read_text()
+    assert text.index("COPY deploy/policy.container.toml") < text.index("chmod 644 /etc/sweetspot-worker/policy.toml")
 
 
 def test_its_check_says_so_and_fails_where_there_is_no_engine(tmp_path: Path) -> None:
