@@ -3,7 +3,8 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
-from webapp.screens.compare.urls import urlpatterns as compare
+from webapp.screens.bench.urls import urlpatterns as bench
+from webapp.screens.explore.urls import urlpatterns as explore
 from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.imports.urls import urlpatterns as imports
 from webapp.screens.notices.urls import urlpatterns as notices
@@ -21,13 +22,14 @@ urlpatterns: list[URLPattern] = [
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     *overview,
+    *bench,
     *hosts,
     *plans,
     *queue,
     *schedules,
     *runs,
     *results,
-    *compare,
+    *explore,
     *imports,
     *people,
     *notices,

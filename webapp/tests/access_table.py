@@ -62,8 +62,13 @@ PAGES: dict[str, Rule] = {
     "audit": look(Who.OPERATOR),
     # search
     "search": look(Who.VIEWER),
+    "search_hits": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
+    # bench
+    "bench": look(Who.VIEWER),
+    "bench_plan": act(Who.VIEWER),
+    "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),
@@ -132,7 +137,9 @@ PAGES: dict[str, Rule] = {
     "run_live": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
+    "bulk_runs": act(Who.OPERATOR),
     "cancel_run": act(Who.OPERATOR),
+    "restore_note": act(Who.OPERATOR),
     "pause_run": act(Who.OPERATOR),
     "resume_run": act(Who.OPERATOR),
     "skip_trials": act(Who.OPERATOR),
@@ -161,9 +168,9 @@ PAGES: dict[str, Rule] = {
     "end_import": act(Who.OPERATOR),  # one's own
     "undo_import": act(Who.OPERATOR),  # one's own; admins anybody's
     "preview_import_labels": act(Who.VIEWER),  # stores nothing
-    # compare
-    "compare": look(Who.VIEWER),
-    "compare_csv": look(Who.VIEWER),
+    # explore
+    "explore": look(Who.VIEWER),
+    "explore_csv": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),
     "saved_comparison": look(Who.VIEWER),
     "save_comparison": act(Who.OPERATOR),
@@ -171,6 +178,12 @@ PAGES: dict[str, Rule] = {
     "copy_comparison": act(Who.OPERATOR),
     "delete_comparison": act(Who.OPERATOR),
     "restore_comparison": act(Who.OPERATOR),
+    "comparison_report": look(Who.VIEWER),
+    "freeze_comparison": act(Who.OPERATOR),
+    "unfreeze_comparison": act(Who.OPERATOR),
+    "create_comparison_link": act(Who.OPERATOR),
+    "revoke_comparison_link": act(Who.OPERATOR),
+    "shared_comparison": look(Who.ANYBODY),  # the token in the address is what lets in
     # notices: one's own; somebody else's are not found
     "notices": look(Who.VIEWER),
     "add_notice": act(Who.VIEWER),
