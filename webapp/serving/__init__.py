@@ -7,16 +7,17 @@ import gc
 import socket
 from typing import Any
 
-worker_class = "gthread"
+worker_class = "webapp.serving.worker.Worker"
 # Measured on two cores: with two processes, the cores are idle for a seventh of the time, because the processes wait
 # for commits and reports. With four processes, the same work takes more CPU time.
 workers = 3
-# `worker_api.report_interval` treats half of them being busy as overload. Each used thread keeps a connection to the
-# database.
-threads = 16
+# They exchange data with clients; few others run Django (`webapp.serving.worker`). More than the transfers at the same
+# time and the requests that wait for Django.
+threads = 256
 # An idle connection waits in a selector and does not occupy a thread. All clients send requests at least once a minute:
 # an idle worker sends a Hello every minute, and open pages send a request every 1 to 15 seconds.
 keepalive = 75
+worker_connections = 1500
 control_socket_disable = True
 
 FIRST_BYTE_S = 30
