@@ -36,7 +36,7 @@ _DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _LAYOUTS = """
 create table layouts (
@@ -58,8 +58,9 @@ _SCHEMA = (
 create table attempts (
     number integer primary key,        -- order of arrival
     attempt text not null unique,
-    order_text text not null,          -- the signed order as received; '' when finished
+    order_text text not null,          -- the envelope as received; '' when finished
     received_at real not null,         -- Unix time, s
+    issued_at real not null default 0, -- Unix time by the server's clock, s
     started_at real,
     finished_at real
 );
@@ -88,6 +89,7 @@ _UPGRADES = {
     2: "alter table attempts rename column begun_at to started_at; "
     "alter table baselines rename column wished to requested;",
     3: _PASSWORDS,
+    4: "alter table attempts add column issued_at real not null default 0;",
 }
 
 
@@ -104,7 +106,7 @@ class OpenAttempt(msgspec.Struct, frozen=True):
 
     number: int
     attempt: str
-    order: str  # JSON text
+    order: str  # the envelope
     started: bool
 
 
@@ -245,14 +247,23 @@ class Journal:
 
     # ---- attempts
 
-    def receive(self, order_text: str, attempt: str) -> bool:
-        """Save an order; False if its attempt is already stored, finished or not."""
+    def receive(self, envelope: str, attempt: str, *, issued_at: float = 0.0) -> bool:
+        """Save an order as it was signed; False if its attempt is already stored, finished or not."""
         now = time.time()
-        with self._lock, self._db:
-            self._db.execute("begin immediate")
-            self._db.execute("delete from attempts where finished_at < ?", (now - REMEMBER_S,))
-            insert = "insert or ignore into attempts (attempt, order_text, received_at) values (?, ?, ?)"
-            return self._db.execute(insert, (attempt, order_text, now)).rowcount == 1
+        insert = "insert or ignore into attempts (attempt, order_text, received_at, issued_at) values (?, ?, ?, ?)"
+
+        def change(db: sqlite3.Connection) -> bool:
+            db.execute("delete from attempts where finished_at < ?", (now - REMEMBER_S,))
+            return db.execute(insert, (attempt, envelope, now, issued_at)).rowcount == 1
+
+        return self._change(change)
+
+    def newest_issued_at(self, *, before: str) -> float:
+        """When the newest started order was issued, apart from that of the attempt `before`; 0 without one."""
+        query = "select coalesce(max(issued_at), 0) from attempts where started_at is not null and attempt != ?"
+        with self._lock:
+            (found,) = self._db.execute(query, (before,)).fetchone()
+        return float(found)
 
     def next_order(self) -> OpenAttempt | None:
         """The oldest order that has not been started."""

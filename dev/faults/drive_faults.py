@@ -1,10 +1,27 @@
-"""Faults of drives: another program opens the drive under test, with or without O_EXCL."""
+"""Faults of drives: another program uses the drive under test; it is quarantined; it is left with a password."""
 
+import contextlib
+import hashlib
+import json
 import os
-from collections.abc import Callable
+import sqlite3
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from dev.console import ToolError
+from dev.faults import disks
 from dev.faults.fault_schedule import ScheduledFault
+from dev.faults.host import SETTINGS, StorageHost
 from dev.faults.installation import Installation
+from dev.faults.process_faults import kill, terminate
+from dev.stack import loop_device, processes
+from dev.stack.network import await_condition
+
+DETACHED_WITHIN_S = 90.0  # it may be mounted
+PASSWORD = "left behind"  # noqa: S105 - of a drive without security
 
 
 def _opener(flags: int) -> Callable[[Installation, ScheduledFault], None]:
@@ -21,7 +38,104 @@ def _opener(flags: int) -> Callable[[Installation, ScheduledFault], None]:
     return open_drive
 
 
+def mount_drive(installation: Installation, fault: ScheduledFault) -> None:
+    host = installation.host(fault)
+    host.mount_point.mkdir(exist_ok=True)
+    try:
+        processes.run(["mount", "-o", "ro", host.device, str(host.mount_point)])
+    except ToolError:  # the worker holds it exclusively
+        return
+    try:
+        installation.pause(fault.duration_s)
+    finally:
+        processes.run(["umount", str(host.mount_point)])
+
+
+def add_second_path(installation: Installation, fault: ScheduledFault) -> None:
+    """Another device over the same image, as a drive with two paths has two kernel names."""
+    other = processes.run(["losetup", "--find", "--show", str(installation.host(fault).image)]).strip()
+    try:
+        installation.pause(fault.duration_s)
+    finally:
+        processes.run(["losetup", "--detach", other])
+
+
+def remove_drive(installation: Installation, fault: ScheduledFault) -> None:
+    """The drive is absent when the worker starts, and comes back later. The worker is then started again."""
+    host = installation.host(fault)
+    queue, before = Path("/sys/block") / Path(host.device).name / "queue", disks.queue_settings(host.device)
+    with installation.supervisor.paused(host.worker):
+        kill(installation, host.worker)
+        processes.run(["losetup", "--detach", host.device])
+        await_condition(lambda: host.device not in processes.run(["losetup", "--list"]), limit_s=DETACHED_WITHIN_S)
+    installation.pause(fault.duration_s)
+    processes.run(["losetup", host.device, str(host.image)])
+    for name in SETTINGS:  # a loop device does not keep them
+        (queue / name).write_text(before[name])
+    terminate(installation, host.worker)
+
+
+# ---- quarantine
+
+
+def quarantine_drive(installation: Installation, fault: ScheduledFault) -> None:
+    """A program of an earlier trial waits for the drive and cannot be killed, until the host is restarted."""
+    host = installation.host(fault)
+    with _stuck_program(host) as is_alive:
+        for _ in range(max(1, int(fault.duration_s / 0.2))):
+            is_alive()
+            installation.pause(0.2)
+    terminate(installation, host.worker)
+
+
+@contextmanager
+def _stuck_program(host: StorageHost) -> Iterator[Callable[[], None]]:
+    """Inside, the program and its record exist, also after a restart of the worker killed and forgot it."""
+    digest = hashlib.sha256(str(host.state_folder.resolve()).encode()).hexdigest()[:12]
+    name = f"{uuid.uuid4()}.0"
+    marker = f"sweetspot-{digest}/{name}"
+    record = {"marker": marker, "drives": [loop_device.stable_id(host.device)], "stuck": True}
+    path = host.state_folder / "scopes" / f"{name}.json"
+    running: list[subprocess.Popen[bytes]] = []
+
+    def is_alive() -> None:
+        if not running or running[-1].poll() is not None:
+            running.append(subprocess.Popen(["sleep", "600"], env={"SWEETSPOT_SCOPE": marker}))
+        with contextlib.suppress(OSError):  # the disk may be full
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.write_text(json.dumps(record))
+
+    is_alive()
+    try:
+        yield is_alive
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
+# ---- a purge that was killed
+
+
+def leave_password(installation: Installation, fault: ScheduledFault) -> None:
+    """The worker is killed while it erases a drive, which has a password then. Only the journal knows it."""
+    host = installation.host(fault)
+    with installation.supervisor.paused(host.worker):
+        kill(installation, host.worker)
+        installation.pause(0.5)
+        with sqlite3.connect(host.state_folder / "journal.db", timeout=5) as journal:
+            insert = "insert or replace into passwords (stable_id, serial, device, password) values (?, '', ?, ?)"
+            journal.execute(insert, (loop_device.stable_id(host.device), Path(host.device).name, PASSWORD))
+        host.drive_password.write_text(PASSWORD)
+        installation.pause(fault.duration_s if fault.choice < 0.5 else 0)
+
+
 FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "open drive": _opener(0),  # as QEMU does
     "hold drive": _opener(os.O_EXCL),  # as LVM does
+    "mount drive": mount_drive,
+    "second path": add_second_path,
+    "remove drive": remove_drive,
+    "quarantine drive": quarantine_drive,
+    "password left": leave_password,
 }

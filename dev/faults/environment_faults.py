@@ -1,6 +1,7 @@
 """Faults of networks, disks and clocks. Each function injects a fault, holds it for its duration and reverts it."""
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -8,6 +9,7 @@ from dev.faults.disks import SmallDisk
 from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
+from dev.faults.process_faults import fio_pids, terminate
 from dev.stack.loop_device import MIB
 
 SHIFTS_S = (10.0, 60.0, 600.0, 7200.0)
@@ -49,6 +51,17 @@ def _proxy(
     return inject
 
 
+def spoof_key(installation: Installation, fault: ScheduledFault) -> None:
+    """Whoever is between host and server adds a key of their own. The worker registers when it starts."""
+    host = installation.host(fault)
+    host.set_proxy_mode("spoof_key")
+    try:
+        terminate(installation, host.worker)
+        installation.pause(max(5.0, fault.duration_s))
+    finally:
+        host.set_proxy_mode("")
+
+
 # ---- disks
 
 
@@ -66,6 +79,18 @@ def fill_spool(installation: Installation, fault: ScheduledFault) -> None:
     """Fill the worker's state directory, up to a small remainder or completely."""
     leave = (0, 0, 8 * 1024, 512 * 1024, 16 * MIB)[int(fault.choice * 5)]
     with _full(installation.host(fault).spool_disk, leave):
+        installation.pause(fault.duration_s)
+
+
+def fill_spool_at_the_end(installation: Installation, fault: ScheduledFault) -> None:
+    """Fill the worker's state directory when the trial has only its last report to write."""
+    name = installation.host(fault).worker
+    until = time.monotonic() + 10
+    started = False
+    while time.monotonic() < until and not (started and not fio_pids(installation, name)):
+        started = started or bool(fio_pids(installation, name))
+        installation.pause(0.02)
+    with _full(installation.host(fault).spool_disk, 0):
         installation.pause(fault.duration_s)
 
 
@@ -110,6 +135,7 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "cut network": disconnect_host,
     "cut all networks": disconnect_all_hosts,
     "full spool disk": fill_spool,
+    "full spool disk at the end": fill_spool_at_the_end,
     "full database disk": fill_database,
     "full target disk": fill_target,
     "shift worker clock": shift_worker_clock,
@@ -117,6 +143,7 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "break connections": _proxy("cut_all"),
     "break answers": _proxy("cut_answer"),
     "break requests": _proxy("cut_request"),
+    "spoof key": spoof_key,
     "reports unanswered": _proxy("no_answer"),
     "reports twice": _proxy("twice"),
     "reports late": _proxy("late", lambda fault: 1 + 8 * fault.choice),

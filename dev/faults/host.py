@@ -22,6 +22,14 @@ DRIVE_BYTES = 32 * MIB
 SPOOL_BYTES = 96 * MIB  # the worker keeps 32 MiB of it free
 SCRATCH_BYTES = 64 * MIB
 PROXY = Path(__file__).with_name("proxy.py")
+HDPARM = """#!/bin/sh
+# Answers for a drive whose password is the content of a file, and removes it with the right password.
+case "$*" in
+  *--security-disable*) [ "$4" = "$(cat "{password}" 2>/dev/null)" ] && rm -f "{password}" ;;
+esac
+if [ -e "{password}" ]; then not=; else not=not; fi
+printf 'Security:\\n\\t\\tsupported\\n\\t%s\\tenabled\\n\\tnot\\tlocked\\n\\tnot\\tfrozen\\n' "$not"
+"""
 FIO = """#!/bin/sh
 # Logs the attempt of each start, then becomes fio.
 echo "$SWEETSPOT_SCOPE" >>"{log}"
@@ -41,6 +49,10 @@ class StorageHost:
         self._root = state.root / self.slug
         self._root.mkdir(mode=0o755, exist_ok=True)
         self.fio_log = self._root / "fio.log"
+        self.drive_password = self._root / "drive.password"
+        self.mount_point = self._root / "mount"
+        self.image = self._root / "drive.img"
+        self.server_keys: Mapping[str, str] = {}
         self._proxy_mode = self._root / "proxy.json"
         self.scratch = self._root / "scratch"
         self.state_folder = self._root / "state"
@@ -48,13 +60,14 @@ class StorageHost:
         self.scratch_disk: SmallDisk | None = None
         self.device = ""
         self.initial_settings: Mapping[str, str] = {}
-        self._write_fio(fio)
+        self._write_programs(fio)
 
     def prepare(self) -> None:
         """Create its disks and its policy, and record the initial settings of its drive."""
         self.spool_disk = disks.memory_disk(self.state_folder, SPOOL_BYTES)
         self.scratch_disk = disks.file_disk(self.scratch, self._root / "scratch.img", SCRATCH_BYTES)
-        self.device = loop_device.attach(self._root / "drive.img", DRIVE_BYTES, direct_io=False)
+        self.device = loop_device.attach(self.image, DRIVE_BYTES, direct_io=False)
+        processes.run(["mkfs.ext4", "-q", "-F", self.device])  # so that it can be mounted
         self._set_read_ahead()
         self.initial_settings = disks.queue_settings(self.device)
         self.scratch.mkdir(mode=0o755, exist_ok=True)
@@ -74,12 +87,13 @@ class StorageHost:
             settings=SETTINGS,
         )  # fmt: skip
 
-    def _write_fio(self, fio: str) -> None:
+    def _write_programs(self, fio: str) -> None:
         folder = self._root / "bin"
         folder.mkdir(exist_ok=True)
-        program = folder / "fio"
-        program.write_text(FIO.format(log=self.fio_log, fio=fio))
-        program.chmod(0o755)
+        texts = {"fio": FIO.format(log=self.fio_log, fio=fio), "hdparm": HDPARM.format(password=self.drive_password)}
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
         self.fio_log.touch()
 
     # ---- its processes
@@ -106,6 +120,12 @@ class StorageHost:
             self._worker_command("enrol", "--server", server, "--name", self.slug, "--token", "-"),
             environment=self._environment(), folder=REPOSITORY, stdin_text=token + "\n",
         )  # fmt: skip
+        self.server_keys = self.trusted_keys()
+
+    def trusted_keys(self) -> Mapping[str, str]:
+        """The server's keys in the worker's enrolment."""
+        keys: Mapping[str, str] = json.loads((self.state_folder / "worker.json").read_text())["public_keys"]
+        return keys
 
     def set_proxy_mode(self, mode: str, value: float = 0.0) -> None:
         """See dev/faults/proxy.py."""

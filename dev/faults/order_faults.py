@@ -4,6 +4,7 @@ The functions take orders out of a host's queue before the worker does, and neve
 """
 
 import contextlib
+import sqlite3
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ import redis
 from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import BROKER_POLL_S, Installation
+from dev.faults.process_faults import kill
 from worker.contract.orders import queue_name
 
 GARBAGE = (b"garbage", b"{}", b"\x00\xff", b'{"body": 1, "headers": {}}', b"[" * 1000)
@@ -77,10 +79,25 @@ def send_garbage(installation: Installation, fault: ScheduledFault) -> None:
             connection.lpush(queue, GARBAGE[int(fault.choice * len(GARBAGE))])
 
 
+def damage_orders(installation: Installation, fault: ScheduledFault) -> None:
+    """Kill the worker and make the orders in its journal unreadable."""
+    host = installation.host(fault)
+    is_open = "select 1 from attempts where finished_at is null"
+    until = time.monotonic() + 5
+    while not host.query("journal.db", is_open) and time.monotonic() < until:
+        installation.pause(0.02)
+    with installation.supervisor.paused(host.worker):
+        kill(installation, host.worker)
+        installation.pause(0.3)
+        with sqlite3.connect(host.state_folder / "journal.db", timeout=5) as journal:
+            journal.execute("update attempts set order_text = 'damaged ' || order_text where finished_at is null")
+
+
 FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "orders twice": duplicate_orders,
     "orders late": delay_orders,
     "orders lost": lose_orders,
     "orders out of order": reorder_orders,
     "orders garbage": send_garbage,
+    "orders damaged": damage_orders,
 }

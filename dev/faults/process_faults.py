@@ -14,7 +14,6 @@ from pathlib import Path
 import redis
 
 from dev.faults.fault_schedule import ScheduledFault
-from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
 from dev.stack import postgres, processes, redis_server, services
 from worker.process import supervisor
@@ -100,15 +99,25 @@ def terminate_worker(installation: Installation, fault: ScheduledFault) -> None:
         installation.pause(fault.duration_s)
 
 
+def terminate(installation: Installation, name: str) -> None:
+    """SIGTERM. The service is started again at once."""
+    _signal(_pid(installation, name), signal.SIGTERM)
+
+
+def kill(installation: Installation, name: str) -> None:
+    """SIGKILL, without its child processes. The service is started again at once."""
+    _signal(_pid(installation, name), signal.SIGKILL)
+
+
 def _await_fio(installation: Installation, fault: ScheduledFault) -> list[int]:
     until = time.monotonic() + 5
-    while not (found := _fio_pids(installation, installation.host(fault))) and time.monotonic() < until:
+    while not (found := fio_pids(installation, installation.host(fault).worker)) and time.monotonic() < until:
         installation.pause(0.05)
     return found
 
 
-def _fio_pids(installation: Installation, host: StorageHost) -> list[int]:
-    return [pid for pid in _pids(installation, host.worker) if _read(pid, "comm").strip() == b"fio"]
+def fio_pids(installation: Installation, worker: str) -> list[int]:
+    return [pid for pid in _pids(installation, worker) if _read(pid, "comm").strip() == b"fio"]
 
 
 def _read(pid: int, name: str) -> bytes:

@@ -10,14 +10,18 @@ MODE_FILE holds JSON {"mode": …, "value": …}. The proxy reads it before ever
     no_answer     forward the request, drop the answer
     cut_answer    close the connection after the share `value` of the answer
     cut_request   close the connection after the share `value` of the request
+    spoof_key     add a key to the server's keys in its answer to a registration
     cut_all       close every connection at once, also those to the broker
 
 Standard library only.
 """
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import json
+import os
 import random
 import sys
 from pathlib import Path
@@ -100,6 +104,8 @@ class Proxy:
         answer = await self._send(request)
         if mode == "no_answer":
             return b"", False
+        if mode == "spoof_key" and b"/hello " in request.partition(b"\r\n")[0]:
+            return _with_another_key(answer), True
         if mode == "cut_answer":
             return answer[: max(1, int(len(answer) * value))], False
         return answer, True
@@ -129,6 +135,19 @@ class Proxy:
         await asyncio.sleep(pause_s)
         with contextlib.suppress(OSError, EOFError, asyncio.IncompleteReadError, TimeoutError, ValueError):
             await self._send(request)
+
+
+def _with_another_key(answer: bytes) -> bytes:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    try:
+        reply = json.loads(body)
+        key = os.urandom(32)
+        reply["public_keys"][hashlib.sha256(key).hexdigest()[:16]] = base64.b64encode(key).decode()
+    except (ValueError, KeyError):
+        return answer
+    body = json.dumps(reply).encode()
+    kept = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length:")]
+    return b"\r\n".join([*kept, b"Content-Length: %d" % len(body)]) + b"\r\n\r\n" + body
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:

@@ -72,6 +72,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
             samples["shared/token"] = create_link(saved=saved, name=COMPARISON, by=admin)
             samples |= {"plans/slug": run.version.plan.slug, "plans/number": run.version.number}
             samples |= {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
+            samples |= {"products/kind": "model", "products/value": target.model} if target and target.model else {}
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
         yield samples, instead
     finally:

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cellText, spreadText } from "../src/features/runGrid";
-import { notStarted } from "../src/features/runNow";
+import { lastMeasured, notStarted } from "../src/features/runNow";
 import { assignLooks } from "../src/lib/colours";
 import { pauseMs } from "../src/lib/poll";
 
@@ -43,6 +43,32 @@ test("a cell that has no numbers says its state, a planned one nothing", () => {
   };
   expect(cellText(cell, "iops")).toBe("Failed");
   expect(cellText({ ...cell, state: "planned" }, "iops")).toBe("");
+});
+
+test("the tiles show the newest trial that has a second, and nothing of an older one", () => {
+  const sample = {
+    host: "store-1",
+    trial: 3,
+    attempt: 1,
+    stream: 0,
+    offset_ms: 1000,
+    length_ms: 1000,
+    estimated: false,
+    at_s: 10,
+    direction: "read",
+    iops: 100,
+    bytes_per_s: 409_600,
+    p50_ns: null,
+    p99_ns: null,
+    p999_ns: null,
+    queue_depth: null,
+    utilisation_percent: null,
+    telemetry: [],
+  };
+  const older = { ...sample, trial: 2, at_s: 5, direction: "write" };
+  expect(lastMeasured([older, sample])).toEqual([sample]);
+  expect(lastMeasured([sample, older])).toEqual([sample]);
+  expect(lastMeasured([])).toEqual([]);
 });
 
 test("the baseline is grey and the others keep apart", () => {

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
+import { benchCharts } from "../src/payloads/bench";
 import { latencyCharts, meansCharts, scatterCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
+import { searchHits } from "../src/payloads/search";
+import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
@@ -14,6 +17,7 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import searchHitsExample from "./vectors/searchHits.json";
 import scatterExample from "./vectors/scatter.json";
 import timeExample from "./vectors/timeline.json";
 
@@ -36,6 +40,7 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 
 describe.each([
   ["live", liveRun, liveExample as Json],
+  ["bench", benchCharts, benchExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
   ["scatter", scatterCharts, scatterExample as Json],
@@ -43,6 +48,7 @@ describe.each([
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],
   ["marks", marks, marksExample as Json],
+  ["searchHits", searchHits, searchHitsExample as Json],
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { bySecond, sparkline } from "../src/features/nowCards";
-import { points, SampleStore, telemetryPoints } from "../src/lib/samples";
+import { sparkline } from "../src/features/nowCards";
+import { bySecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
 function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
@@ -64,12 +64,12 @@ test("the device's line holds each second once, whatever its directions", () => 
   expect(store.deviceLine("storage1").map((each) => each.at_s)).toEqual([1, 9]);
 });
 
-test("starts of attempts are in order of time, each once", () => {
+test("attempts are in order of time, each once, from their first to their last sample", () => {
   const store = new SampleStore();
   store.add([sample(0, { trial: 1, at_s: 10 }), sample(0), sample(1), sample(0, { direction: "write" })]);
-  expect(store.starts()).toEqual([
-    { at: 0, trial: 0 },
-    { at: 9, trial: 1 },
+  expect(store.attempts()).toEqual([
+    { from: 0, to: 2, trial: 0 },
+    { from: 9, to: 10, trial: 1 },
   ]);
 });
 

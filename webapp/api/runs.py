@@ -39,6 +39,7 @@ class RunOut(Schema):
     reason_code: str
     reason: str
     invalid_reason: str
+    tags: list[str]
     created_by: str | None
     created_at: datetime
     started_at: datetime | None
@@ -63,7 +64,8 @@ class RunOut(Schema):
 
 
 class ProgressOut(Schema):
-    """`running` is the number of the current trial; `seconds_left` is null until a trial is done."""
+    """`running` is the number of the current trial; `seconds_left` is null if unknown: until a trial is done, and while
+    a trial takes longer than those before it."""
 
     total: int
     done: int

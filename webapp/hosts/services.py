@@ -14,6 +14,7 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
+from webapp.hosts.inventory.differences import differences
 from webapp.hosts.inventory.lock_groups import lock_keys
 from webapp.hosts.inventory.reading import read_inventory
 from webapp.hosts.inventory.wording import summary
@@ -167,7 +168,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
 
 
 def record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
-    """Store the inventory if it has changed; equal contents are stored once.
+    """Store the inventory if it differs from the newest one; equal contents are stored once.
 
     Of more than MAX_INVENTORIES_A_DAY only the newest is kept. Raises Refusal inventory_too_large.
     """
@@ -178,10 +179,12 @@ def record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
     latest = HostInventory.objects.filter(host=host).order_by("-taken_at").first()
     if latest is not None and latest.content_id == digest:
         return
+    before = read_inventory(latest)
+    if before is not None and not differences(before, inventory):
+        return
     InventoryContent.objects.bulk_create(
         [InventoryContent(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True
     )
-    before = read_inventory(latest)
     changes = summary(before, inventory)[:MAX_CHANGES] if before else None
     lately = HostInventory.objects.filter(host=host, taken_at__gt=at - timedelta(days=1)).count()
     if latest is None or lately < MAX_INVENTORIES_A_DAY:

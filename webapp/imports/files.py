@@ -31,7 +31,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
 
 class FileRead(msgspec.Struct, kw_only=True):
     path: str
-    digest: str = ""  # SHA-256 of the text
+    digest: str = ""  # SHA-256 of the text, of a trial's logs together at the first of them; "" for other logs
     format: str = ""  # formats.FORMATS or LOG_FORMAT, "" if not recognised
     tests: tuple[Test, ...] = ()
     reason: str = ""  # a sentence; "" if the file became tests or part of a series
@@ -62,7 +62,7 @@ def _read(each: Read | Refused, pattern: str, given: Mapping[str, str], trials: 
     try:
         if name is not None and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
             trials.add(name, each)
-            return FileRead(path=each.path, digest=digest, format=LOG_FORMAT)
+            return FileRead(path=each.path, format=LOG_FORMAT)
         known = formats.recognised(each.text)
         if not known:
             return FileRead(path=each.path, digest=digest, reason="The format of this file is not known.")
@@ -110,7 +110,7 @@ def _place(trial: Trial, files: dict[str, FileRead], pattern: str, given: Mappin
         if len(owners) != 1:
             measured = trial.measurements()
             first.tests, first.notes = _tests(measured, first.path, pattern, given)
-            series = trial.series(measured[0].tool_version)
+            first.digest, series = trial.digest, trial.series(measured[0].tool_version)
             first.tests = tuple(msgspec.structs.replace(test, series=series) for test in first.tests)
             where = first.path
         else:

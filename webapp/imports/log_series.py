@@ -1,5 +1,6 @@
 """The fio logs of a folder, put together by trial while the folder is read."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
@@ -31,6 +32,7 @@ class Trial:
         self.name = name
         self.paths: list[str] = []
         self.characters = 0
+        self._hash = hashlib.sha256()
         self._logs: list[Log] = []
         self._series: Series = {}
         self._reason = ""
@@ -42,6 +44,12 @@ class Trial:
         self.paths.append(read.path)
         self._logs.append(Log(name.kind, name.job, read.text))
         self.characters += len(read.text)
+        self._hash.update(f"{name.kind} {name.job} {len(read.text)} {read.text}".encode("utf-8", "surrogatepass"))
+
+    @property
+    def digest(self) -> str:
+        """Of all logs. Single logs may be equal, such as those of idle jobs."""
+        return self._hash.hexdigest()
 
     def close(self) -> None:
         """Compute the series, and forget the texts."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from webapp.core.formatting import bytes_binary
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
-from worker.contract.layouts import Layout, Maker
-from worker.contract.workload import TargetKind, Workload
+from worker.contract.file_copy import CopyMethod
+from worker.contract.layouts import FileSystem, Layout, Maker
+from worker.contract.workload import CopyWorkload, TargetKind, Workload
 from worker.recipes import path_problem, workload_problems
 from worker.recipes.layouts import write
 
@@ -54,6 +55,7 @@ class Fitness:
             *_path_problems(target),
             *_drive_problems(layout, target),
             *self._workload_problems(workload, kind),
+            *_reflink_problems(workload, layout),
             *_space_problems(workload, target, kind, _room(target, layout)),
             *_destroy_problems(workload, target),
             *_settings_problems(settings, target),
@@ -85,6 +87,14 @@ def _drive_problems(layout: Layout | None, target: TargetFacts) -> list[str]:
     if layout.drives <= len(target.drives):
         return []
     return [f"`{write(layout)}` takes {layout.drives} drives; the pool {target.shown} has {len(target.drives)}."]
+
+
+def _reflink_problems(workload: Workload, layout: Layout | None) -> list[str]:
+    """The file system of a directory without a layout is not known here: the worker refuses it."""
+    reflinks = isinstance(workload, CopyWorkload) and workload.method is CopyMethod.REFLINK
+    if not reflinks or layout is None or layout.file_system in (FileSystem.XFS, FileSystem.BTRFS):
+        return []
+    return [f"{layout.file_system} has no reflinks. Use btrfs or xfs, or another copy method."]
 
 
 def _room(target: TargetFacts, layout: Layout | None) -> int:

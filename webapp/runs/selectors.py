@@ -41,7 +41,7 @@ class RunProgress:
     attempt: Attempt | None  # may be a close-run attempt
     elapsed_s: float
     paused_s: float  # thereof in pauses
-    seconds_left: float | None  # None until a trial is done
+    seconds_left: float | None  # None until a trial is done, and while a trial takes longer than those before it
 
 
 def runs_list() -> QuerySet[Run]:
@@ -134,7 +134,7 @@ def _rest(run: UUID, _counts: Counts) -> tuple[Pace | None, Mapping[tuple[Any, .
 
 
 def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Attempt]) -> float | None:
-    """The remaining time of the slowest host: hosts work in parallel."""
+    """The remaining time of the slowest host, because hosts work in parallel; None if unknown."""
     if run.ended_at:
         return 0.0
     counts = frozenset((host, state, count) for host, states in per_host.items() for state, count in states.items())
@@ -150,4 +150,4 @@ def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Att
             return None
         under_way = spent.get(host, 0.0) if state in ACTIVE_TRIAL_STATES else 0.0
         left[host] = left.get(host, 0.0) + max(0.0, seconds - under_way)
-    return max(left.values(), default=0.0)
+    return max(left.values(), default=0.0) or None  # unknown if a trial takes longer than those before it

@@ -112,6 +112,7 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     failed: int
     cancelled: int
     lost: int
+    progress: int  # trials in the progress bar: ended ones; of an ended run those that were measured or failed
     elapsed_s: float | None
     lasted: str  # how long it has run, been paused or waited, as text
     seconds_left: float | None
@@ -121,3 +122,16 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     sensors: tuple[LiveSensors, ...]  # of the attempts in `samples`
     cursor: str  # for the next request
     more: bool
+
+
+class SearchHit(Payload, frozen=True, kw_only=True):
+    """A hit in the command palette; `group` is the kind of its object."""
+
+    group: str
+    title: str
+    address: str
+    detail: str
+
+
+class SearchHits(Payload, frozen=True, kw_only=True):
+    hits: tuple[SearchHit, ...]

@@ -3,6 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
+from webapp.screens.bench.urls import urlpatterns as bench
 from webapp.screens.explore.urls import urlpatterns as explore
 from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.imports.urls import urlpatterns as imports
@@ -21,6 +22,7 @@ urlpatterns: list[URLPattern] = [
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     *overview,
+    *bench,
     *hosts,
     *plans,
     *queue,

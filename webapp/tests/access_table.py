@@ -62,8 +62,13 @@ PAGES: dict[str, Rule] = {
     "audit": look(Who.OPERATOR),
     # search
     "search": look(Who.VIEWER),
+    "search_hits": look(Who.VIEWER),
     # overview
     "overview": look(Who.VIEWER),
+    # bench
+    "bench": look(Who.VIEWER),
+    "bench_plan": act(Who.VIEWER),
+    "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),
@@ -132,7 +137,9 @@ PAGES: dict[str, Rule] = {
     "run_live": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
+    "bulk_runs": act(Who.OPERATOR),
     "cancel_run": act(Who.OPERATOR),
+    "restore_note": act(Who.OPERATOR),
     "pause_run": act(Who.OPERATOR),
     "resume_run": act(Who.OPERATOR),
     "skip_trials": act(Who.OPERATOR),

@@ -1,13 +1,13 @@
 """Registration: a worker that started, or looked at its hardware again, says what its host is and can do.
 
-The host's unfinished attempts go on before it gets anything new.
+The host's unfinished attempts go on before it gets anything new, and attempts that it no longer has are lost.
 """
 
 from django.http import HttpRequest
 
 from webapp.hosts.services import register_host
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.dispatch.leases import revive_unfinished
+from webapp.runs.dispatch.leases import lose_forgotten, revive_unfinished
 from webapp.runs.dispatch.locks import drop_left
 from webapp.worker_api.http import host_of, read_message, worker_view
 from worker.contract.base import MAX_HELLO_BYTES
@@ -20,6 +20,7 @@ def register(request: HttpRequest) -> HelloReply:
     message = read_message(request, Hello, limit=MAX_HELLO_BYTES)
     reply = register_host(host=host, message=message)
     revive_unfinished(host=host, journal=message.journal)
+    lose_forgotten(host=host, journal=message.journal)
     drop_left(host, message.inventory)
     dispatch_host(host.pk)
     return reply

@@ -19,7 +19,7 @@ Fields = dict[str, str]
 _ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)
 _WRITE = {"writeback": "write back", "enabled": "write back", "writethrough": "write through"}
 _SPELT = {"write back": "Y", "write through": "N"}
-_NUMBERED = re.compile(r"^\s*(\d+)\s+\S")
+_NUMBERED = re.compile(r"^\s*([0-9]+)\s+\S")
 FIRST = "1"
 
 
@@ -107,7 +107,7 @@ def _battery(told: str) -> Battery | None:
     """The battery without its charge, which changes by itself."""
     if not told:
         return None
-    percent = re.search(r"(\d+) ?%", told)
+    percent = re.search(r"([0-9]+) ?%", told)
     if percent is None:
         return Battery(kind="battery", state=told[:MAX_LABEL])
     return Battery(kind="battery", state="charged" if int(percent[1]) >= 95 else "charging")
@@ -148,7 +148,7 @@ def physical_drive(number: str, told: Fields) -> PhysicalDrive:
 def _sata_rate(mode: str) -> int | None:
     """`SATA300+NCQ(Depth32)`, `SATA 6G`: data rate in MB/s or in Gb/s."""
     rates = {"150": 1_500_000_000, "300": 3_000_000_000, "600": 6_000_000_000}
-    found = re.search(r"SATA ?(150|300|600)|(\d+)G", mode)
+    found = re.search(r"SATA ?(150|300|600)|([0-9]+)G", mode)
     if not found:
         return None
     return rates[found[1]] if found[1] else int(found[2]) * 1_000_000_000

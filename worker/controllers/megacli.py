@@ -18,10 +18,10 @@ from worker.text_limits import MAX_LABEL
 
 Lines = list[str]
 Fields = dict[str, str]
-_ADAPTER = re.compile(r"^\s*(?:BBU status for Adapter|PCI information for Controller|Adapter):?\s*#?(\d+)")
-_DRIVE = re.compile(r"^Virtual D(?:isk|rive): (\d+) \(target id: (\d+)\)", re.IGNORECASE)
+_ADAPTER = re.compile(r"^\s*(?:BBU status for Adapter|PCI information for Controller|Adapter):?\s*#?([0-9]+)")
+_DRIVE = re.compile(r"^Virtual D(?:isk|rive): ([0-9]+) \(target id: ([0-9]+)\)", re.IGNORECASE)
 _EXIT = re.compile(r"^Exit Code: 0x([0-9a-f]+)", re.IGNORECASE | re.MULTILINE)
-_LEVEL = re.compile(r"Primary-(\d+), Secondary-(\d+)")
+_LEVEL = re.compile(r"Primary-([0-9]+), Secondary-([0-9]+)")
 _WRITE = {"writeback": "write back", "writethrough": "write through"}
 _READ = {
     "readaheadnone": "none", "readahead": "read ahead", "readadaptive": "adaptive", "adaptive": "adaptive",
@@ -207,7 +207,7 @@ def _level(told: Fields) -> str:
     if not found:
         return words.known(told.get("raid level", ""))
     spans = told.get("span depth", "1")
-    striped = found[2] != "0" or (spans.isdigit() and int(spans) > 1)
+    striped = found[2] != "0" or (spans.isdecimal() and int(spans) > 1)
     return f"RAID{found[1]}{'0' if striped else ''}"
 
 
@@ -227,7 +227,7 @@ def _physical_drive(lines: Lines) -> PhysicalDrive:
         serial=serial,
         firmware=words.known(told.get("device firmware level", "")) or firmware,
         state=_drive_state(told),
-        size_bytes=words.sectors(told.get("raw size", ""), int(block) if block.isdigit() and int(block) else 512),
+        size_bytes=words.sectors(told.get("raw size", ""), int(block) if block.isdecimal() and int(block) else 512),
         medium=_MEDIA.get(told.get("media type", "").lower(), ""),
         interface=interface,
         link_bits_per_s=words.rate(told.get("link speed") or told.get("device speed", "")),

@@ -15,11 +15,11 @@ from worker.controllers.base import Adapter, CachePolicy, find_drive
 
 Lines = list[str]
 Fields = dict[str, str]
-_CONTROLLER = re.compile(r"^(\S.*?) in Slot (\d+)\b")
-_LOGICAL = re.compile(r"^\s*Logical Drive: (\d+)")
-_PHYSICAL = re.compile(r"^\s*physicaldrive (\S+)\s*$")
+_CONTROLLER = re.compile(r"^(\S.*?) in Slot ([0-9]+)\b")
+_LOGICAL = re.compile(r"^\s*Logical Drive: ([0-9]+)")
+_PHYSICAL = re.compile(r"^\s*physicaldrive (\S+)\s*\Z")
 _MEMBER = re.compile(r"^\s*physicaldrive (\S+) \(")
-_ARRAY = re.compile(r"^\s*[Aa]rray:? [A-Z]{1,2}(?: \(.*)?\s*$")
+_ARRAY = re.compile(r"^\s*[Aa]rray:? [A-Z]{1,2}(?: \(.*)?\s*\Z")
 _CACHING = {"enabled": "write back", "disabled": "write through"}
 _SPELT = {"write back": "enable", "write through": "disable"}
 

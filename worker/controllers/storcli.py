@@ -16,7 +16,7 @@ from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.text_limits import MAX_LABEL
 
 Fields = dict[str, Any]
-_CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?$")
+_CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?\Z")
 _WRITE = {"WB": "write back", "WT": "write through", "AWB": "always write back", "FWB": "always write back"}
 _READ = {"NR": "none", "R": "read ahead"}
 _IO = {"D": "direct", "C": "cached"}
@@ -181,7 +181,7 @@ def virtual_drives(told: Fields) -> tuple[VirtualDrive, ...]:
     """From `/cN/vall show all`: a row, a list of drives and properties for each number."""
     found = []
     for key, rows in told.items():
-        place = re.fullmatch(r"/c\d+/v(\d+)", key)
+        place = re.fullmatch(r"/c[0-9]+/v([0-9]+)", key)
         if place and isinstance(rows, list) and rows:
             number = place[1]
             drives = told.get(f"PDs for VD {number}") or []
@@ -229,7 +229,7 @@ def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:
     """From `/cN/eall/sall show all`: a row for each drive, and its attributes under separate keys."""
     found = []
     for key, rows in told.items():
-        if re.fullmatch(r"Drive /c\d+(/e\d+)?/s\d+", key) and isinstance(rows, list) and rows:
+        if re.fullmatch(r"Drive /c[0-9]+(/e[0-9]+)?/s[0-9]+", key) and isinstance(rows, list) and rows:
             attributes = _part(_part(told, f"{key} - Detailed Information"), f"{key} Device attributes")
             found.append(_physical_drive(rows[0], attributes))
     return tuple(found)

@@ -5,8 +5,8 @@ import re
 from worker.text_limits import MAX_LABEL
 
 KIB = 1024
-_SIZE = re.compile(r"([\d.]+)\s*([KMGTP]?)i?B", re.IGNORECASE)
-_RATE = re.compile(r"([\d.]+)\s*Gb", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9.]+)\s*([KMGTP]?)i?B", re.IGNORECASE)
+_RATE = re.compile(r"([0-9.]+)\s*Gb", re.IGNORECASE)
 _SECTORS = re.compile(r"\[0x([0-9a-f]+) Sectors\]", re.IGNORECASE)
 _NOTHING = ("", "-", "n/a", "na", "n.a.", "none", "unknown", "not available")
 
@@ -32,7 +32,7 @@ def rate(words: str) -> int | None:
 def level(words: str) -> str:
     """`RAID5`, `Raid1+0`, `1+0`, `6 (ADG)`: RAID5, RAID10, RAID10, RAID6."""
     digits = re.sub(r"(?i)^raid[ -]?|\s*\(.*\)|\+", "", words.strip())
-    return f"RAID{digits}" if digits.isdigit() else words.strip()[:MAX_LABEL]
+    return f"RAID{digits}" if digits.isdecimal() else words.strip()[:MAX_LABEL]
 
 
 def wwn(words: str) -> str:

@@ -11,7 +11,7 @@ from worker.text_limits import MAX_LABEL
 
 SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
 SYS_BLOCK = Path("/sys/class/block")
-FROZEN_IOS_PER_S = 1.0
+FROZEN_IOS_PER_S = 0.1
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -61,10 +61,10 @@ def has_counted_nothing(before: Counted, after: Counted) -> bool:
 
 
 def is_frozen(before: Counted, after: Counted) -> bool:
-    """Whether I/O is in flight at the end, but the devices completed at most one I/O per second in between.
+    """Whether I/O is in flight at the end, but the devices completed at most one I/O in ten seconds in between.
 
-    The limit is not zero, because the kernel and other programs may read other parts of a drive that does not answer
-    the engine.
+    A drive that completes more is slow. The limit is not zero, because the kernel and other programs may read other
+    parts of a drive that does not answer the engine.
     """
     is_busy = any(each is not None and each.in_flight > 0 for each in after)
     return is_busy and all(_completes_little(*each) for each in zip(before, after, strict=True))

@@ -23,7 +23,7 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import hold as hold_block
-from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve
+from worker.guard.blocks import hold_whole, identify, refuse_replaced, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
 from worker.guard.lease import Lease
@@ -48,6 +48,7 @@ __all__ = [
     "quarantined",
     "recheck_drives",
     "refuse_quarantined",
+    "refuse_replaced",
     "serials_in_time",
     "survey",
     "writes",

@@ -56,7 +56,25 @@ def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -
 def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     with lease(entry, armed_serials, writes=stream.workload.writes) as held:
         _refuse_too_small(stream, held)
-        yield OpenTarget(path=held.path, device=sysfs.whole(held.name), target=entry.id)
+        yield OpenTarget(path=held.path, numbers=held.numbers, device=sysfs.whole(held.name), target=entry.id)
+
+
+def refuse_replaced(open_target: OpenTarget) -> None:
+    """Refuse a block device whose path no longer names the drive that is held. Engines open the path.
+
+    While a drive is held, no other drive gets its device numbers. Raises GuardRefused.
+    """
+    if open_target.numbers and _numbers_at(open_target.path) != open_target.numbers:
+        raise GuardRefused("guard_path", f"{open_target.path} no longer names the drive that was checked.")
+
+
+def _numbers_at(path: str) -> str:
+    """major:minor of the block device; "" if there is none."""
+    try:
+        facts = Path(path).lstat()
+    except OSError:
+        return ""
+    return f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}" if stat.S_ISBLK(facts.st_mode) else ""
 
 
 @contextmanager

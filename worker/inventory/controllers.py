@@ -145,7 +145,7 @@ def is_shown_as(drive: VirtualDrive, adapter: Adapter, name: str, wwn: str, sys:
 def address(name: str, sys: Path = SYS) -> tuple[int, int, int, int] | None:
     """SCSI host, channel, target and unit of a disk."""
     parts = (sysfs.node(sysfs.whole(name, sys), sys) / "device").resolve().name.split(":")
-    if len(parts) != 4 or not all(part.isdigit() for part in parts):
+    if len(parts) != 4 or not all(part.isdecimal() for part in parts):
         return None
     host, channel, target, unit = map(int, parts)
     return host, channel, target, unit

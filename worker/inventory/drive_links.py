@@ -9,13 +9,13 @@ from pathlib import Path
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS, text
 
-_RATE = re.compile(r"([\d.]+) Gb")
+_RATE = re.compile(r"([0-9.]+) Gb")
 
 
 def link_of(name: str, sys: Path = SYS) -> tuple[int, int] | None:
     """(raw bits per second of each lane, lanes); None if unknown."""
     parts = sysfs.node(sysfs.whole(name, sys), sys).resolve()
-    if port := next((part for part in parts.parts if re.fullmatch(r"ata\d+", part)), ""):
+    if port := next((part for part in parts.parts if re.fullmatch(r"ata[0-9]+", part)), ""):
         rate = _rate(text(sys / f"class/ata_link/link{port[3:]}/sata_spd"))
         return (rate, 1) if rate else None
     return _sas(parts, sys)
@@ -23,7 +23,7 @@ def link_of(name: str, sys: Path = SYS) -> tuple[int, int] | None:
 
 def _sas(place: Path, sys: Path) -> tuple[int, int] | None:
     """The link of the port nearest to the drive."""
-    port = next((each for each in (place, *place.parents) if re.fullmatch(r"port-[\d:]+", each.name)), None)
+    port = next((each for each in (place, *place.parents) if re.fullmatch(r"port-[0-9:]+", each.name)), None)
     if port is None:
         return None
     phys = [entry.name for entry in port.glob("phy-*")]

@@ -27,8 +27,8 @@ def _array(name: str, sys: Path) -> Geometry | None:
     members = attribute(name, "md/raid_disks", sys)
     return Geometry(
         level=level[:MAX_LABEL],
-        members=int(members) if members.isdigit() else len(sysfs.slaves(name, sys)),
-        chunk_bytes=int(chunk) if chunk.isdigit() and chunk != "0" else None,
+        members=int(members) if members.isdecimal() else len(sysfs.slaves(name, sys)),
+        chunk_bytes=int(chunk) if chunk.isdecimal() and chunk != "0" else None,
         detail=", ".join(filter(None, words)),
     )
 
@@ -55,7 +55,7 @@ def _of_table(table: str) -> tuple[str, int | None]:
     if len(targets) != 1:
         return ("mixed" if targets else ""), None
     target = targets.pop()
-    sizes = {row[4] for row in rows if target == "striped" and len(row) > 4 and row[4].isdigit()}
+    sizes = {row[4] for row in rows if target == "striped" and len(row) > 4 and row[4].isdecimal()}
     return target[:MAX_LABEL], int(sizes.pop()) * sysfs.SECTOR_BYTES if len(sizes) == 1 else None
 
 

@@ -68,7 +68,7 @@ def function(address: str, sys: Path) -> PciFunction:
         firmware=_of_the_driver(at, _FIRMWARE)[:MAX_LABEL],
         driver=driver[:MAX_LABEL],
         driver_version=text(sys / "module" / driver / "version")[:MAX_LABEL] if driver else "",
-        numa_node=int(node) if node.isdigit() else None,
+        numa_node=int(node) if node.isdecimal() else None,
         interrupts=interrupts(address, sys),
         link=_pcie_link(at, sys / "bus/pci/devices" / above[-1] if above else None, downstream=downstream),
         downstream=downstream,
@@ -100,7 +100,7 @@ def interrupts(address: str, sys: Path = SYS) -> tuple[int, ...]:
     at = sys / "bus/pci/devices" / address
     found = sorted(int(entry.name) for entry in (at / "msi_irqs").glob("[0-9]*"))
     line = text(at / "irq")
-    return tuple(found) or ((int(line),) if line.isdigit() and line != "0" else ())
+    return tuple(found) or ((int(line),) if line.isdecimal() and line != "0" else ())
 
 
 # ---- links
@@ -143,14 +143,14 @@ def _degraded(*facts: tuple[int | None, int | None, int | None]) -> bool | None:
 
 def _speed(at: Path | None, which: str) -> int | None:
     """`8.0 GT/s PCIe` in transfers per second and lane."""
-    found = re.match(r"([\d.]+) GT/s", text(at / f"{which}_link_speed")) if at else None
+    found = re.match(r"([0-9.]+) GT/s", text(at / f"{which}_link_speed")) if at else None
     return round(float(found[1]) * 1e9) if found else None
 
 
 def _lanes(at: Path | None, which: str) -> int | None:
     """0 means that the link is down, 255 that sysfs does not know it."""
     found = text(at / f"{which}_link_width") if at else ""
-    return int(found) if found.isdigit() and 0 < int(found) <= 32 else None
+    return int(found) if found.isdecimal() and 0 < int(found) <= 32 else None
 
 
 def _config(at: Path) -> bytes:

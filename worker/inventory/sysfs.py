@@ -13,8 +13,8 @@ from worker.stable_id import MAX_ID, UNSTABLE_PREFIX, shortened
 SYS = Path("/sys")
 SECTOR_BYTES = 512  # unit of `size` in sysfs, independent of the device's block size
 
-_NAME = re.compile(r"^[A-Za-z0-9!_.:-]{1,64}$")
-PCI_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
+_NAME = re.compile(r"^[A-Za-z0-9!_.:-]{1,64}\Z")
+PCI_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _TRANSPORTS = (
     ("/nvme", "nvme"), ("/virtio", "virtio"), ("/usb", "usb"), ("/ata", "sata"), ("/end_device-", "sas"),
     ("/rport-", "fc"), ("/session", "iscsi"), ("/mmc_host", "mmc"), ("/vbd-", "xen"),
@@ -54,7 +54,7 @@ def attribute(name: str, path: str, sys: Path = SYS) -> str:
 
 def number(name: str, path: str, sys: Path = SYS) -> int | None:
     found = attribute(name, path, sys)
-    return int(found) if found.isdigit() else None
+    return int(found) if found.isdecimal() else None
 
 
 def major_minor(name: str, sys: Path = SYS) -> str:

@@ -23,7 +23,7 @@ _HIDDEN: dict[str, dict[str, tuple[str, ...]]] = {
     "btrfs": {"commit": ("30",)},
 }
 _SAME = {"barrier=0": "nobarrier"}
-_SIZE = re.compile(r"(\d+)([kmg])", re.I)
+_SIZE = re.compile(r"(\d+)([kmg])", re.I | re.ASCII)
 _UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3}
 
 

@@ -23,6 +23,7 @@ from worker.contract.purge import PurgeOffer
 from worker.drives import purge
 from worker.drives.records import Drives
 from worker.inventory import controllers, health, sysfs
+from worker.inventory.loops import without_foreign_loops
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
@@ -54,6 +55,7 @@ class Registration:
         self._idle = threading.Lock()
         self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
+        self.heard = False  # the server has answered, so its clock is known
         self._server_zero = time.time() - time.monotonic()  # the server's clock when the host's monotonic clock was 0
         self.public_keys = read_keys(store.enrolment.public_keys)
         self.token_due = threading.Event()  # the server asks this host to fetch a new token
@@ -107,15 +109,16 @@ class Registration:
     def _hello(self, *, probe: bool) -> Hello:
         found = inventory.take(told=self._controllers.known(refresh=probe))
         allowed, policy_problem = read_policy(self._paths.policy)
+        targets = self._targets(allowed, found.controllers, refresh=probe) if allowed else ()
         return Hello(
             worker_version=__version__,
             oldest_contract=OLDEST_UNDERSTOOD,
             newest_contract=CONTRACT_VERSION,
             boot_id=found.kernel.boot_id,
             at=time.time(),
-            inventory=found,
+            inventory=without_foreign_loops(found, {target.device for target in targets}),
             capabilities=known_capabilities(self._paths.capabilities, refresh=probe),
-            targets=self._targets(allowed, found.controllers, refresh=probe) if allowed else (),
+            targets=targets,
             health=self._health.known(refresh=probe),
             host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
@@ -138,6 +141,7 @@ class Registration:
     def _learn(self, reply: HelloReply, at: float) -> None:
         """`at`: when the server answered, by the host's monotonic clock."""
         self._server_zero = reply.server_time - at
+        self.heard = True
         self.clock_ahead_s = self.server_now() - time.time()
         if reply.message:
             log.info("Message of the server: %s", reply.message)

@@ -101,7 +101,7 @@ class Reporter:
         self._wake.set()
 
     def emit(self, attempt: str, item: Item) -> None:
-        """Report an item of an attempt. A full disk stops the attempt instead of raising here."""
+        """Report an item of an attempt. A disk that is full stops the attempt at its first measurement."""
         text = encode_item(item)
         with self._lock:
             opened = self._open.setdefault(attempt, _Open())
@@ -116,7 +116,10 @@ class Reporter:
             self._wake.set()  # no attempt is followed, so nothing else wakes the thread
 
     def finish(self, attempt: str, item: Finished) -> None:
-        """Report the attempt's final item; it is on disk on return. Raises SpoolFull if the disk stays full."""
+        """Report the attempt's final item; it is on disk on return.
+
+        Raises SpoolFull if the disk stays full. Then the lease is not renewed, and this can be called again.
+        """
         until = time.monotonic() + SPACE_WAIT_S
         while not self._finish(attempt, item, give_up=time.monotonic() > until):
             time.sleep(0.5)
@@ -131,6 +134,7 @@ class Reporter:
                 self.spool.append(attempt, [*(opened.items if opened else ()), last], last=True)
             except SpoolFull:
                 if give_up:
+                    self._followed.pop(attempt, None)
                     raise
                 return False
             self._open.pop(attempt, None)
@@ -152,9 +156,11 @@ class Reporter:
         try:
             self.spool.append(attempt, opened.items)
         except SpoolFull as error:
+            if not opened.matters and opened.bytes < BATCH_BYTES:
+                self._open[attempt] = opened  # tried again at the next turn
+                return
             log.error("%d items of attempt %s are lost: %s", len(opened.items), attempt, error)
-            if opened.matters:
-                self._lost.add(attempt)
+            self._lost.add(attempt)
             if control := self._followed.get(attempt):
                 control.fail(error.code, f"{error} The trial was stopped; what was spooled before is kept.")
 

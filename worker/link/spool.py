@@ -85,7 +85,7 @@ class Spool:
         The last batch of an attempt is small and may use the reserve.
         """
         with self._lock:
-            if not last and self.free_bytes() < self._reserve_bytes:
+            if not last and not self.has_space():
                 raise SpoolFull(f"Less than {self._reserve_bytes >> 20} MiB are free in {self._directory}.")
             try:
                 return self._append(attempt, items, last=last)
@@ -184,6 +184,10 @@ class Spool:
                 "from set_aside group by attempt order by max(at) desc"
             ).fetchall()
         return tuple(SetAside(*row) for row in rows)
+
+    def has_space(self) -> bool:
+        """More than the reserve is free."""
+        return self.free_bytes() >= self._reserve_bytes
 
     def free_bytes(self) -> int:
         """Space left for the spool on its file system."""

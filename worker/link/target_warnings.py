@@ -13,7 +13,17 @@ from worker.inventory.usage import mount_of
 from worker.policy import PolicyEntry
 from worker.text_limits import MAX_TEXT
 
-_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")
+# Types in /proc/self/mountinfo. File systems of a hypervisor's host count too: they share its caches.
+_NETWORK = frozenset(
+    {
+        "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gpfs", "kafs", "lustre", "ncpfs",
+        "nfs", "nfs4", "orangefs", "panfs", "prl_fs", "pvfs2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs", "weka",
+        "wekafs", "fuse.ceph", "fuse.ceph-fuse", "fuse.cephfs", "fuse.curlftpfs", "fuse.davfs", "fuse.davfs2",
+        "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.hdfs", "fuse.juicefs", "fuse.lizardfs", "fuse.mfs",
+        "fuse.moosefs", "fuse.mount-s3", "fuse.mountpoint-s3", "fuse.quobyte", "fuse.rclone", "fuse.s3fs",
+        "fuse.seaweedfs", "fuse.smbnetfs", "fuse.sshfs", "fuse.vmhgfs-fuse", "fuse.weedfs",
+    }
+)  # fmt: skip
 
 
 def target_warnings(entry: PolicyEntry, device: str, drives: Drives | None = None) -> tuple[str, ...]:

@@ -3,10 +3,11 @@
     received ──► started ──► (handler of the order) ──► final item on disk ──► closed
         │           └── the worker died: the next start reports worker_died
         ├── unreadable, or its row is damaged: order_unreadable, its text stays in the journal
-        └── expired: order_expired
+        └── too late, too early or older than a started order: order_expired, order_too_early, order_superseded
 
 The Celery task calls `take` and returns. The journal rejects an order that it already has, so an order that is
-delivered twice is carried out once.
+delivered twice is carried out once. The journal keeps the signed envelope, which is verified again when the order
+starts. No order starts before the server was heard, because only then the time is known.
 """
 
 import logging
@@ -16,9 +17,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from worker import __version__, process
-from worker.contract.base import ContractError, encode, is_id
+from worker.contract.base import ContractError, is_id
 from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
-from worker.contract.orders import AnyOrder, CloseRunOrder, decode_order
+from worker.contract.orders import AnyOrder, CloseRunOrder, TrialOrder
 from worker.contract.signing import unseal
 from worker.control import Control
 from worker.journal import OpenAttempt
@@ -27,6 +28,7 @@ from worker.link.registration import Registration
 from worker.link.reporter import Reporter
 from worker.link.spool import SpoolFull
 from worker.log import about
+from worker.orders import timeliness
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.handlers import HANDLERS
 from worker.orders.outcomes import error_text, finished
@@ -36,6 +38,7 @@ log = logging.getLogger(__name__)
 
 IDLE_POLL_S = 5.0
 IDLE_RESTORE_S = 900.0
+SPACE_WAIT_S, SPACE_POLL_S = 60.0, 0.5  # a trial waits so long for space on the disk
 RETRY_S = 60.0  # for drives that appear late after a restart of the host, and for those that still erase themselves
 
 
@@ -57,6 +60,7 @@ class Executor:
         self._on_crash = on_crash
         self._idle_restore_s = idle_restore_s
         self._controls: dict[str, Control] = {}
+        self._unwritten: dict[str, Finished] = {}  # final items for which the disk had no space, by attempt
         self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that calls `take`
         self._worked_at = time.monotonic()
         self._idle_done = True
@@ -71,16 +75,19 @@ class Executor:
     def take(self, envelope: str) -> None:
         """Verify an order and write it to the journal. Orders of another server or for another host are dropped."""
         try:
-            # The expiry is checked when the order starts, so that the server is told about an expired order.
-            order = unseal(envelope, host=self._host, public_keys=self._registration.public_keys, now=0.0)
+            # Its times are checked when it starts, so that the server is told about an expired order.
+            order = self._unsealed(envelope)
         except ContractError as error:
             log.error("Dropped an order (%s): %s", error.code, error)
             return
         with about(order.attempt):
-            self._receive(order)
+            self._receive(order, envelope)
 
-    def _receive(self, order: AnyOrder) -> None:
-        if not self._context.journal.receive(encode(order).decode(), order.attempt):
+    def _unsealed(self, envelope: str) -> AnyOrder:
+        return unseal(envelope, host=self._host, public_keys=self._registration.public_keys)
+
+    def _receive(self, order: AnyOrder, envelope: str) -> None:
+        if not self._context.journal.receive(envelope, order.attempt, issued_at=order.issued_at):
             log.info("Ignored a repeated delivery of this order.")
             return
         log.info("Received order: %s.", type(order).__name__)
@@ -124,7 +131,7 @@ class Executor:
 
     def _recover_attempt(self, entry: OpenAttempt, restored: Sequence[SettingRestored]) -> None:
         try:
-            _order_of(entry)
+            self._order_of(entry)
         except ContractError as error:
             self._set_aside(entry, error, restored)
             return
@@ -145,7 +152,7 @@ class Executor:
             self._accept(entry.attempt)
             self._emit_all(entry.attempt, restored if entry.started else ())
             words = (
-                f"The worker cannot read this order in its journal: {error} The order is kept there; "
+                f"The worker cannot trust or read this order in its journal: {error} The order is kept there; "
                 "“sweetspot-worker doctor” lists it."
             )
             if not self._finish(entry.attempt, finished(Outcome.FAILED, "order_unreadable", words)):
@@ -164,8 +171,9 @@ class Executor:
 
     def _work_on(self) -> None:
         while not self._stopping.is_set():
+            self._finish_unwritten()
             entry = self._context.journal.next_order()
-            if entry is not None:
+            if entry is not None and self._has_heard_server():
                 self._work(entry)
                 continue
             self._wake.wait(IDLE_POLL_S)
@@ -173,12 +181,17 @@ class Executor:
             self._restore_if_forgotten()
             self._retry_restoring()
 
+    def _has_heard_server(self) -> bool:
+        if not self._registration.heard:
+            self._registration.register_if_idle()
+        return self._registration.heard
+
     def _work(self, entry: OpenAttempt) -> None:
         with about(entry.attempt), self._registration.paused():
             self._context.journal.start(entry.attempt)
             self._idle_done = False
             try:
-                order = _order_of(entry)
+                order = self._order_of(entry)
             except ContractError as error:
                 self._set_aside(entry, error)
                 return
@@ -191,11 +204,13 @@ class Executor:
 
     def _carry_out(self, order: AnyOrder) -> Finished:
         control = self._control(order.attempt)
-        late_s = self._late_s(order)
+        untimely = self._time_problem(order)
+        if isinstance(order, TrialOrder) and not untimely:
+            self._await_space(control)
         if control.reason is not None and not isinstance(order, CloseRunOrder):  # closing a run is never skipped
             return finished(control.reason.outcome, control.reason.code, control.reason.message)
-        if late_s > 0:
-            return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it could start.")
+        if untimely:
+            return finished(Outcome.FAILED, *untimely)
         context = OrderContext(
             host=self._context,
             emit=lambda item: self._reporter.emit(order.attempt, item),
@@ -209,12 +224,23 @@ class Executor:
             log.exception("The order failed because of an error in the worker.")
             return finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {error_text(error)}")
 
-    def _late_s(self, order: AnyOrder) -> float:
-        """Seconds since the order expired; negative if it is valid. Asks the server for its time in doubt."""
-        if self._registration.server_now() > order.expires_at:
-            with suppress(Unreachable, Refused):
-                self._registration.register()
-        return self._registration.server_now() - order.expires_at
+    def _time_problem(self, order: AnyOrder) -> tuple[str, str] | None:
+        """Code and message of an order that must not start now. Asks the server for its time in doubt."""
+        newest = self._context.journal.newest_issued_at(before=order.attempt)
+        if timeliness.problem(order, now=self._registration.server_now(), newest=newest) is None:
+            return None
+        with suppress(Unreachable, Refused):
+            self._registration.register()
+        return timeliness.problem(order, now=self._registration.server_now(), newest=newest)
+
+    def _await_space(self, control: Control) -> None:
+        """Wait for space for reports and for the journal, because a disk may be full for a moment only."""
+        give_up_at = time.monotonic() + SPACE_WAIT_S
+        while not (self._reporter.spool.has_space() and self._context.journal.reserve.hold()):
+            if time.monotonic() > give_up_at:
+                control.fail(SpoolFull.code, f"The disk of {self._context.state} is full.")
+            if control.stopped.wait(SPACE_POLL_S):
+                return
 
     def _close(self, attempt: str, end: Finished) -> None:
         """Write the final item to disk first: if the worker dies before the next line, the spool has the item."""
@@ -222,17 +248,24 @@ class Executor:
             self._context.journal.finish(attempt)
 
     def _finish(self, attempt: str, end: Finished) -> bool:
-        """Write the final item; True if it is on disk."""
+        """Write the final item; True if it is on disk. If not, it is tried again when there is space."""
         log.info("Ended: %s %s", end.outcome.value, end.code)
         self._context.journal.reserve.free_if_needed()
         try:
             self._reporter.finish(attempt, end)
         except SpoolFull as error:
-            log.critical("The result of this order could not be written to disk. The next start reports it: %s", error)
+            log.critical("The result of this order cannot be written to disk before it has space: %s", error)
+            self._unwritten[attempt] = end
             return False
+        self._unwritten.pop(attempt, None)
         with self._lock:
             self._controls.pop(attempt, None)
         return True
+
+    def _finish_unwritten(self) -> None:
+        if self._unwritten and self._reporter.spool.has_space():
+            for attempt, end in tuple(self._unwritten.items()):
+                self._close(attempt, end)
 
     # ---- settings and layouts
 
@@ -275,13 +308,13 @@ class Executor:
             control.fail("worker_stopped", "The worker was stopped on its host before the order started.")
         return control
 
-
-def _order_of(entry: OpenAttempt) -> AnyOrder:
-    """Decode the order. Raises ContractError, also if its row has another attempt: that order could never finish."""
-    order = decode_order(entry.order)
-    if order.attempt != entry.attempt:
-        raise ContractError(f"The order belongs to attempt {order.attempt}, its row in the journal to {entry.attempt}.")
-    return order
+    def _order_of(self, entry: OpenAttempt) -> AnyOrder:
+        """Verify the order again. Raises ContractError, also if its row has another attempt: it could never finish."""
+        order = self._unsealed(entry.order)
+        if order.attempt != entry.attempt:
+            words = f"The order belongs to attempt {order.attempt}, its row in the journal to {entry.attempt}."
+            raise ContractError(words)
+        return order
 
 
 def _title(order: AnyOrder) -> str:

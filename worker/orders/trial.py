@@ -270,10 +270,12 @@ class Trial:
 
     @contextmanager
     def _scope(self, name: str, open_target: OpenTarget) -> Iterator[process.Scope]:
-        """If the processes cannot be killed, the trial fails and the drives are quarantined."""
+        """Refuse a replaced drive. If processes cannot be killed, the trial fails and the drives are quarantined."""
+        guard.refuse_replaced(open_target)
         scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}", drives=_drives(open_target))
         try:
             yield scope
+            guard.refuse_replaced(open_target)
         finally:
             if not scope.close():
                 self._control.fail("process_stuck", f"{scope.name} cannot be killed. Its drives are quarantined.")

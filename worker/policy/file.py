@@ -129,12 +129,12 @@ def _refuse_duplicates(path: Path, entries: tuple[PolicyEntry | Pool, ...]) -> N
 def _located(path: Path, text: str, error: str) -> str:
     """msgspec's message with the line number: `… - at `$.target[1].kind``."""
     words, _, place = error.partition(" - at `")
-    index = re.search(r"target\[(\d+)\]", place)
+    index = re.search(r"target\[([0-9]+)\]", place)
     if index is None:
-        key = re.search(r"`(\w+)`", words)
+        key = re.search(r"`(\w+)`", words, re.ASCII)
         line = next((n for n, row in enumerate(text.splitlines(), 1) if key and key[1] in row), 1)
         return f"{path}, line {line}: {words}. Only [[target]], [[pool]] and [host] are allowed."
-    keys = re.findall(r"\.(\w+)", place) + re.findall(r"unknown field `(\w+)`", words)
+    keys = re.findall(r"\.(\w+)", place, re.ASCII) + re.findall(r"unknown field `(\w+)`", words, re.ASCII)
     line = _line(text, int(index[1]), keys[-1])
     return f"{path}, line {line}, target {int(index[1]) + 1}: {keys[-1] + ': ' if keys[-1] != 'target' else ''}{words}"
 

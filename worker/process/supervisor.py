@@ -25,6 +25,7 @@ KILL_LIMIT_S = 5.0
 CANNOT_START = 127
 MARK = "SWEETSPOT_SCOPE"
 TERMINATE = b"T"
+OOM_SCORE = 500  # proc_pid_oom_score_adj(5); the service has -500
 
 
 def main(arguments: list[str]) -> int:
@@ -61,6 +62,7 @@ def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: in
     try:
         if procs != "-":
             write(procs, "0")
+        kill_first_without_memory()
         os.chdir(int(cwd) if cwd != "-" else "/")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
@@ -71,6 +73,15 @@ def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: in
     except OSError as error:
         os.write(2, f"{program[0]} could not be started: {error}\n".encode())
     os._exit(CANNOT_START)
+
+
+def kill_first_without_memory() -> None:
+    """The program shares the memory limit of the service. When it is reached, the kernel kills the program, not the
+    worker. Every process may raise its score."""
+    try:
+        write("/proc/self/oom_score_adj", str(OOM_SCORE))
+    except OSError:
+        return
 
 
 def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) -> int | None:

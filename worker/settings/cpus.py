@@ -6,7 +6,7 @@ from pathlib import Path
 
 from worker.inventory.sysfs import SYS, text
 
-_LIST = re.compile(r"^\d+(-\d+)?(,\d+(-\d+)?)*$")
+_LIST = re.compile(r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\Z")
 
 
 def parse_list(words: str) -> tuple[int, ...]:

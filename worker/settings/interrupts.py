@@ -22,7 +22,7 @@ from worker.settings.files import read_file, write_file
 from worker.settings.irqbalance import IRQBALANCE
 
 PROC = Path("/proc")
-_FORM = re.compile(r"^(cpu\d{1,4}|node\d{1,3}|local|spread|all)$")
+_FORM = re.compile(r"^(cpu[0-9]{1,4}|node[0-9]{1,3}|local|spread|all)\Z")
 
 
 class IrqAffinity(Setting):

@@ -48,7 +48,7 @@ class KernelFile(Setting):
         self._write(subject, value)
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
-        if asked.isdigit() and observed.isdigit():
+        if asked.isdecimal() and observed.isdecimal():
             return int(asked) == int(observed)
         return bool(self._worded) and asked == observed
 
@@ -58,7 +58,7 @@ class KernelFile(Setting):
     @property
     def _worded(self) -> tuple[str, ...]:
         """The possible values if they are words, else ()."""
-        return () if all(choice.isdigit() for choice in self._choices) else self._choices
+        return () if all(choice.isdecimal() for choice in self._choices) else self._choices
 
     def _refuse_malformed(self, value: str) -> None:
         if self._worded and value not in self._worded:

@@ -12,7 +12,7 @@ class WritebackThrottling(QueueFile):
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
         """After -1 the kernel shows the default that it chose."""
-        return observed.isdigit() if asked == "-1" else super().verify(subject, asked, observed)
+        return observed.isdecimal() if asked == "-1" else super().verify(subject, asked, observed)
 
     def restore(self, subject: str, state: str) -> None:
         """Write -1 first: after writing a number, the kernel no longer adjusts its default."""

@@ -19,7 +19,7 @@ class Energy:
             if name and name not in self._files and (file := opened(zone / "energy_uj")):
                 self._files[name] = file
                 limit = text(zone / "max_energy_range_uj")
-                self._ranges[name] = int(limit) if limit.isdigit() else 0
+                self._ranges[name] = int(limit) if limit.isdecimal() else 0
         self.sensors = tuple(Sensor(kind=SensorKind.POWER, name=name) for name in self._files)
         self.restart()
 

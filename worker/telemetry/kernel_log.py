@@ -23,10 +23,12 @@ _STORAGE = re.compile(
     r"(?<![\w/-])(nvme\w*|sd[a-z]+\d*|sd \d+:|scsi\d*|ata\d+(\.\d+)?|ahci|mpt\d?(sas|base|scsih|spi|fc)\w*|ioc\d+|"
     r"megaraid\w*|megasas|hpsa|smartpqi|aacraid|arcmsr|3w-\w+|mvsas|virtio_blk|virtio_scsi|vd[a-z]+\d*|loop\d+|"
     r"md\d*|md/raid\w*|dm-\d+|device-mapper|blk_\w+|EXT[234]-fs|XFS|JFS|BTRFS|F2FS-fs|jbd2|pcieport|AER|PCIe)"
-    r"(?![A-Za-z])"
+    r"(?![A-Za-z])",
+    re.ASCII,
 )
 _WHOEVER = re.compile(
-    r"I/O error|medium error|blocked for more than \d+ seconds|Remounting filesystem read-only", re.IGNORECASE
+    r"I/O error|medium error|blocked for more than \d+ seconds|Remounting filesystem read-only",
+    re.IGNORECASE | re.ASCII,
 )
 _TROUBLE = re.compile(
     r"error|fail|fault|reset|time[d ]*out|abort|offline|degraded|corrupt|lost|disabl|not respond|frozen|dead|removed|"

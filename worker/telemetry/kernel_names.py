@@ -15,9 +15,8 @@ from worker.inventory.sysfs import SYS
 from worker.open_target import OpenTarget
 
 # Names in a device's sysfs path that also occur in log lines: ATA port, SCSI host and address, PCI function.
-_ON_THE_WAY = re.compile(
-    rf"ata\d+|host\d+|\d+:\d+:\d+:\d+|nvme\d+|virtio\d+|{sysfs.PCI_ADDRESS.pattern.removeprefix('^').removesuffix('$')}"
-)
+_PCI_ADDRESS = sysfs.PCI_ADDRESS.pattern.removeprefix("^").removesuffix(r"\Z")
+_ON_THE_WAY = re.compile(rf"ata\d+|host\d+|\d+:\d+:\d+:\d+|nvme\d+|virtio\d+|{_PCI_ADDRESS}", re.ASCII)
 
 
 class KernelNames:
@@ -26,7 +25,7 @@ class KernelNames:
     def __init__(self, own: Collection[str] = (), others: Collection[str] = ()) -> None:
         self._own = frozenset(own)
         known = sorted({*own, *others}, key=len, reverse=True) if own else []
-        self._known = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, known))})(?!\w)") if known else None
+        self._known = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, known))})(?!\w)", re.ASCII) if known else None
 
     def elsewhere(self, text: str) -> bool:
         """True if the text names other devices of this host, and none of the trial's."""

@@ -23,7 +23,7 @@ EVERY_S = 10.0
 IPMI_LIMIT_S = 5.0
 DEV = Path("/dev")
 _NODES = ("ipmi0", "ipmi/0", "ipmidev/0")
-_READING = re.compile(r"^\s*Instantaneous power reading:\s+(\d+) Watts", re.MULTILINE)
+_READING = re.compile(r"^\s*Instantaneous power reading:\s+([0-9]+) Watts", re.MULTILINE)
 _ACTIVE = re.compile(r"^\s*Power reading state is:\s+activated", re.MULTILINE)
 
 Ask = Callable[[], float | None]

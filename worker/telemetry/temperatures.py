@@ -16,7 +16,7 @@ from worker.telemetry.source import OpenFile, opened, short
 CPU_DRIVERS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal"})
 DRIVE_DRIVERS = frozenset({"drivetemp", "nvme"})
 _WHOLE = re.compile(r"^(Package id|Tctl|Tdie|Physical id)")  # the package, not single cores
-_PATH = re.compile(r"^nvme(\d+)c\d+(n\d+)$")  # a namespace on one of several paths
+_PATH = re.compile(r"^nvme([0-9]+)c[0-9]+(n[0-9]+)\Z")  # a namespace on one of several paths
 
 
 class CpuTemperatures:
@@ -60,7 +60,7 @@ def _cpu_inputs(monitor: Path) -> list[tuple[str, str, Path]]:
 
 
 def _inputs(monitor: Path) -> list[Path]:
-    return sorted(monitor.glob("temp*_input"), key=lambda path: int(re.sub(r"\D", "", path.name) or 0))
+    return sorted(monitor.glob("temp*_input"), key=lambda path: int(re.sub(r"[^0-9]", "", path.name) or 0))
 
 
 def drive_inputs(devices: Sequence[str], sys: Path = SYS) -> dict[str, Callable[[], float | None]]:

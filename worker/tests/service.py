@@ -18,8 +18,9 @@ import redis
 from celery import Celery
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from worker.contract.base import encode
 from worker.contract.orders import ORDER_TASK, AnyOrder, SettingRequest, TrialOrder, queue_name
-from worker.contract.signing import key_id, seal
+from worker.contract.signing import Envelope, key_id, seal
 from worker.contract.workload import FioWorkload, Stream, TargetRef
 from worker.link.enrolment import Enrolment, Paths, save_enrolment
 from worker.tests.peer import TOKEN, Peer
@@ -112,6 +113,13 @@ class Bench:
     def send(self, order: AnyOrder, *, key: bytes | None = None) -> str:
         self.send_text(seal(order, key or self.private_key))
         return order.attempt
+
+    def signed(self, text: str) -> str:
+        """The envelope of an order that this version of the worker cannot read."""
+        key = Ed25519PrivateKey.from_private_bytes(self.private_key)
+        signature = base64.b64encode(key.sign(text.encode())).decode()
+        name = key_id(key.public_key().public_bytes_raw())
+        return encode(Envelope(key_id=name, order=text, signature=signature)).decode()
 
     def send_text(self, text: str) -> None:
         self._sender.send_task(ORDER_TASK, args=[text], queue=self.queue, ignore_result=True)

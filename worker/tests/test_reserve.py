@@ -11,6 +11,7 @@ import pytest
 from worker import layouts
 from worker.contract.items import Finished, Outcome
 from worker.contract.orders import SettingRequest
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import RESERVE, Journal, JournalError
@@ -23,6 +24,7 @@ from worker.orders.context import HostContext
 from worker.orders.restore import restore
 from worker.recipes.layouts import parse
 from worker.settings import session
+from worker.tests.service import Bench
 
 pytestmark = rig.needs_root
 SIZE_BYTES = 24 * rig.MIB
@@ -104,3 +106,41 @@ def test_a_full_disk_does_not_keep_the_end_of_an_attempt(state: Path) -> None:
     journal.reserve.free_if_needed()
     reporter.finish("a1", Finished(at=time.time(), outcome=Outcome.FAILED, code="fio_error", message="x" * 50_000))
     assert spool.is_finished("a1")
+
+
+def test_a_full_disk_does_not_keep_an_order(state: Path) -> None:
+    """Such as the order to restore settings."""
+    journal = Journal(state / "journal.db")
+    fill(state)
+    numbers = range(2000)
+    assert all(journal.receive("{}" * 500, f"a{number}") for number in numbers)
+    assert len(journal.open_attempts()) == len(numbers)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A worker whose state directory is on a small disk."""
+    for name in ("state", "scratch"):
+        (tmp_path / name).mkdir(mode=0o700)
+    rig.run("mount", "-t", "tmpfs", "-o", f"size={80 * rig.MIB},mode=0700", "tmpfs", str(tmp_path / "state"))
+    bench = Bench(tmp_path, f'[[target]]\nid = "scratch"\nkind = "directory"\npath = "{tmp_path / "scratch"}"\n')
+    try:
+        bench.start()
+        yield bench
+    finally:
+        bench.close()
+        rig.run("umount", "--lazy", str(tmp_path / "state"))
+
+
+def test_a_trial_waits_while_the_disk_is_full(bench: Bench) -> None:
+    bench.peer.wait(lambda: bool(bench.peer.hellos))
+    (found,) = bench.peer.hellos[-1].targets
+    target = TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
+    work = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=rig.MIB, runtime_s=1, direct=False)
+    filler = fill(bench.paths.state)
+    attempt = bench.send(bench.trial(target, work))
+    time.sleep(3)
+    assert bench.peer.end_of(attempt) is None
+    filler.unlink()
+    end = bench.peer.wait_end(attempt)
+    assert end.outcome is Outcome.DONE, end.message

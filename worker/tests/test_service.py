@@ -15,7 +15,6 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from worker.contract.base import encode
 from worker.contract.items import (
     Accepted,
     Finished,
@@ -28,7 +27,7 @@ from worker.contract.items import (
     StreamStarted,
 )
 from worker.contract.orders import ORDER_TASK, CloseRunOrder, InventoryOrder, TrialOrder
-from worker.contract.signing import Envelope, key_id
+from worker.contract.signing import seal
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetKind, TargetRef
 from worker.tests.service import Bench, cpu_s, fio_processes, until
 
@@ -152,8 +151,6 @@ def test_it_drops_an_order_with_a_wrong_signature(shared: Bench) -> None:
 
 
 def test_it_drops_an_order_whose_text_was_changed(shared: Bench) -> None:
-    from worker.contract.signing import seal
-
     after = len(shared.log_text())
     order = trial(shared)
     shared.send_text(seal(order, shared.private_key).replace("randread", "randwrite"))
@@ -180,12 +177,24 @@ def test_it_asks_for_the_time_before_it_calls_an_order_expired(shared: Bench) ->
     """The server's clock was set back by two hours since it was last heard."""
     shared.peer.clock_ahead_s = -7200.0
     try:
-        attempt = shared.send(trial(shared, expires_at=time.time() - 7200 + 300))
+        attempt = shared.send(trial(shared, issued_at=time.time() - 7200, expires_at=time.time() - 7200 + 300))
         assert shared.peer.wait_end(attempt).outcome is Outcome.DONE
         late = shared.send(trial(shared, expires_at=time.time() - 7200 - 5))
         assert shared.peer.wait_end(late).code == "order_expired"
     finally:
         shared.peer.clock_ahead_s = 0.0
+
+
+def test_an_order_that_comes_after_a_newer_one_is_not_run(shared: Bench) -> None:
+    older, newer = trial(shared), trial(shared)
+    assert shared.peer.wait_end(shared.send(newer)).outcome is Outcome.DONE
+    assert shared.peer.wait_end(shared.send(older)).code == "order_superseded"
+    assert kinds(shared.peer.items(older.attempt)) == ["Accepted", "Finished"]
+
+
+def test_an_order_of_the_future_is_not_run(shared: Bench) -> None:
+    early = trial(shared, issued_at=time.time() + 7200, expires_at=time.time() + 7500)
+    assert shared.peer.wait_end(shared.send(early)).code == "order_too_early"
 
 
 def test_it_outlives_garbage_in_its_queue_and_so_does_its_trial(shared: Bench) -> None:
@@ -265,13 +274,7 @@ def peak_memory_bytes(pid: int) -> int:
 def test_it_drops_what_the_server_signed_but_no_order_says(shared: Bench) -> None:
     after = len(shared.log_text())
     text = msgspec.json.encode({**shared.head(), "purpose": "format_disk", "version": 2})
-    key = Ed25519PrivateKey.from_private_bytes(shared.private_key)
-    envelope = Envelope(
-        key_id=key_id(key.public_key().public_bytes_raw()),
-        order=text.decode(),
-        signature=base64.b64encode(key.sign(text)).decode(),
-    )
-    shared.send_text(encode(envelope).decode())
+    shared.send_text(shared.signed(text.decode()))
     shared.await_log("Dropped.*format_disk", after=after)
 
 
@@ -401,17 +404,45 @@ def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, fold
         bench.redis.execute_command("ACL", "DELUSER", user)  # type: ignore[no-untyped-call]
 
 
+def test_no_order_starts_before_the_server_was_heard(own: Bench) -> None:
+    """The host's own clock may be wrong, so an expired order could start."""
+    order = trial(own)
+    assert own.stop() == 0
+    own.peer.down()
+    own.start()
+    own.send(order)
+    own.await_log(f"{order.attempt}.*Received order")
+    time.sleep(2)
+    assert "Started trial" not in own.log_text()
+    own.peer.up()
+    assert own.peer.wait_end(order.attempt, limit_s=30).outcome is Outcome.DONE
+
+
+def test_an_order_is_verified_again_when_it_starts(own: Bench) -> None:
+    """The journal has an order whose key the host does not trust any more."""
+    order = trial(own)
+    assert own.stop() == 0
+    stranger = Ed25519PrivateKey.generate().private_bytes_raw()
+    with sqlite3.connect(own.paths.journal) as db:
+        insert = "insert into attempts (attempt, order_text, received_at) values (?, ?, 0)"
+        db.execute(insert, (order.attempt, seal(order, stranger)))
+    own.start()
+    end = own.peer.wait_end(order.attempt)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "order_unreadable")
+    assert "does not trust" in end.message
+
+
 def test_an_order_with_a_damaged_row_is_never_executed(own: Bench) -> None:
     """Its row could not be found again under the attempt of the order, so the order would never be finished."""
     order = trial(own)
     assert own.stop() == 0
     insert = "insert into attempts (attempt, order_text, received_at) values (cast(x'61ff' as text), ?, 0)"
     with sqlite3.connect(own.paths.journal) as db:
-        db.execute(insert, (encode(order).decode(),))
+        db.execute(insert, (seal(order, own.private_key),))
     own.start()
     after = own.send(trial(own))
     assert own.peer.wait_end(after).outcome is Outcome.DONE
     assert own.peer.items(order.attempt) == []
     with sqlite3.connect(own.paths.journal) as db:
         ((finished, text),) = db.execute("select finished_at is not null, order_text from attempts where number = 1")
-    assert (finished, text) == (1, encode(order).decode())
+    assert (finished, text) == (1, seal(order, own.private_key))

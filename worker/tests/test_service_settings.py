@@ -12,7 +12,7 @@ import pytest
 from worker import inventory
 from worker.cli import main
 from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
-from worker.contract.orders import CloseRunOrder, SettingRequest, TrialOrder
+from worker.contract.orders import CloseRunOrder, InventoryOrder, SettingRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.guard.tests import rig
 from worker.recipes.fio import workload_of
@@ -109,7 +109,7 @@ def test_it_starts_with_an_order_that_cannot_be_read(
     bench.peer.wait(lambda: bool(of(bench.peer.items(order.attempt), Sample)))
     bench.kill()
     with sqlite3.connect(bench.paths.journal) as db:
-        db.execute("""update attempts set order_text = '{"version":2,"purpose":"dance"}'""")
+        db.execute("update attempts set order_text = ?", (bench.signed('{"version":2,"purpose":"dance"}'),))
         damaged = "insert into attempts (attempt, order_text, received_at) values (cast(x'61ff' as text), x'ff', 0)"
         db.execute(damaged)
     bench.start()
@@ -152,6 +152,16 @@ def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench
     closing = CloseRunOrder(**bench.head(), run="another")
     assert bench.peer.wait_end(bench.send(closing)).outcome is Outcome.DONE
     assert read_ahead(device) == before
+
+
+def test_a_loop_device_of_another_program_is_no_part_of_the_inventory(
+    bench: Bench, device: Path, tmp_path: Path
+) -> None:
+    with rig.loop(rig.sparse(tmp_path / "foreign")) as foreign:
+        assert bench.peer.wait_end(bench.send(InventoryOrder(**bench.head()))).outcome is Outcome.DONE
+        names = {each.name for each in bench.peer.hellos[-1].inventory.block_devices}
+    assert device.name in names
+    assert Path(foreign).name not in names
 
 
 def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:

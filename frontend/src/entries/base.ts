@@ -13,17 +13,12 @@ import "../styles/notices.css";
 import "../styles/plan.css";
 import "../styles/schedules.css";
 import "../styles/print.css";
+import { initCompareSelected } from "../features/compareSelected";
 import { initMarks } from "../features/marks";
-import {
-  initCopy,
-  initDialogs,
-  initFilters,
-  initMenu,
-  initPersonMenu,
-  initSearchKey,
-  initTimes,
-} from "../features/page";
+import { initCopy, initDialogs, initFilters, initMenu, initPersonMenu, initTimes } from "../features/page";
+import { initPalette } from "../features/palette";
 import { initScrollBoxes } from "../features/scrollBoxes";
+import { initShortcuts } from "../features/shortcuts";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
 import { initTimeZone } from "../features/timeZone";
 
@@ -32,10 +27,12 @@ initThemeToggle();
 initThemeChoice();
 initMenu();
 initPersonMenu();
-initSearchKey();
+initPalette();
+initShortcuts();
 initTimes();
 initCopy();
 initDialogs();
 initFilters();
 initMarks();
+initCompareSelected();
 initScrollBoxes();

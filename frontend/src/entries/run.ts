@@ -1,10 +1,13 @@
 /** The page of one run, live until it ends. */
 
+import "../styles/heat.css";
+import "../styles/pivot.css";
 import { initCountdowns } from "../features/countdown";
 import { initNoteDraft } from "../features/noteDraft";
 import { initRunGrid } from "../features/runGrid";
 import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
+import { initTabProgress } from "../features/tabProgress";
 import { initWear } from "../features/wear";
 import { find, readJson, showProblem } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
@@ -27,12 +30,14 @@ function initRun(): void {
   const chart = chartRoot ? new SecondsChart(chartRoot, store) : null;
   const grid = initRunGrid();
   const paintNow = initRunNow();
+  const paintTab = initTabProgress();
   const wear = initWear();
   let cursor = "";
 
   const take = (run: LiveRun): void => {
     grid.apply(run.cells);
     paintNow(run);
+    paintTab(run);
     wear.take(run);
     store.addSensors(run.sensors);
     if (store.add(run.samples) > 0 || run.ended) chart?.draw();

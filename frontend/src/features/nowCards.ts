@@ -3,6 +3,7 @@
 import { setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
 import { fetchJson, startPolling } from "../lib/poll";
+import { bySecond, type Second } from "../lib/samples";
 import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
 
 const KEPT = 60;
@@ -40,38 +41,12 @@ function followRun(url: string, cards: readonly HTMLElement[]): void {
   });
 }
 
-export interface Second {
-  readonly iops: number;
-  readonly bytesPerS: number;
-  readonly p99Ns: number | null;
-}
-
-/** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
- * percentiles, the largest is shown. */
-export function bySecond(samples: readonly LiveSample[]): Second[] {
-  const seconds = new Map<string, Second>();
-  for (const sample of samples) {
-    const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
-    for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
-      const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
-      const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
-      seconds.set(key, {
-        iops: before.iops + sample.iops,
-        bytesPerS: before.bytesPerS + sample.bytes_per_s,
-        p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
-      });
-    }
-  }
-  return [...seconds.values()];
-}
-
 function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   const seconds = all.slice(-KEPT);
   const now = run.now.find((one) => one.host === card.dataset.host);
   const last = now ? seconds[seconds.length - 1] : undefined;
-  const ended = run.done + run.failed + run.cancelled;
   const set = (name: string, text: string): void => setText(card.querySelector(`[data-now-${name}]`), text);
-  set("trial", now ? `Trial ${now.trial} of ${run.total}` : `${ended} of ${run.total} trials ended`);
+  set("trial", now ? `Trial ${now.trial} of ${run.total}` : `${run.progress} of ${run.total} trials ended`);
   set("what", now?.point ?? "");
   set("phase", now?.phase ?? run.state_label);
   set("iops", iops(last?.iops ?? null));
@@ -79,7 +54,7 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   set("p99", latency(last?.p99Ns ?? null));
   set("left", duration(run.seconds_left));
   const bar = card.querySelector("progress");
-  if (bar) bar.value = ended;
+  if (bar) bar.value = run.progress;
   drawSparkline(
     card.querySelector("[data-spark=iops] polyline"),
     seconds.map((second) => second.iops),

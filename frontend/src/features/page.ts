@@ -101,18 +101,3 @@ export function initPersonMenu(): void {
     menu.querySelector("summary")?.focus();
   });
 }
-
-/** `/` moves the focus to the search box, unless the focus is in a text field. */
-export function initSearchKey(): void {
-  const box = document.getElementById("search");
-  if (!(box instanceof HTMLInputElement)) return;
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = event.target;
-    if (at instanceof HTMLElement && (at.isContentEditable || at.closest("input, textarea, select, dialog[open]")))
-      return;
-    event.preventDefault();
-    box.focus();
-    box.select();
-  });
-}

@@ -1,6 +1,6 @@
 /** The live preview of a plan or a schedule: requested shortly after the last key; only the newest response is shown. */
 
-import { find, setText, showProblem } from "../lib/dom";
+import { find, messageNodes, setText, showProblem } from "../lib/dom";
 import { type PlanAnswer, type PlanProblem, planAnswer } from "../payloads/plan";
 import { initCopy, paintTimes } from "./page";
 import { initPlanJobs } from "./planJobs";
@@ -43,7 +43,7 @@ export async function post(url: string, data: FormData, signal: AbortSignal): Pr
 /** Writes the messages of a place into a box; returns their number. */
 function paintMessages(box: HTMLElement, place: string | undefined, all: readonly PlanProblem[]): number {
   const messages = all.filter((one) => one.place === placeOf(box, place ?? "")).map((one) => one.message);
-  setText(box, messages.join(" "));
+  box.replaceChildren(...messages.flatMap((message) => [...messageNodes(message), " "]));
   box.hidden = messages.length === 0;
   return messages.length;
 }

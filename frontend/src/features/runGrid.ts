@@ -3,9 +3,15 @@
 import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency, percent } from "../lib/format";
 import type { LiveCell, LiveValue } from "../payloads/live";
+import { paintPivots } from "./runPivot";
 
 /** `own` is the metric of the engine, such as the time of a copy; only one direction has it. */
-type Metric = "iops" | "rate" | "p99" | "mean" | "own";
+export type Metric = "iops" | "rate" | "p99" | "mean" | "own";
+
+/** Whether directions and streams add up; of latencies the largest counts. */
+export function addsUp(metric: Metric): boolean {
+  return metric === "iops" || metric === "rate";
+}
 
 const SHOW: Readonly<Record<Metric, (value: LiveValue) => string>> = {
   iops: (value) => iops(value.iops),
@@ -35,7 +41,7 @@ export function cellTitle(cell: LiveCell): string {
   return parts.filter((text) => text !== "").join(". ");
 }
 
-const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
+export const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
   iops: (value) => value.iops,
   rate: (value) => value.bytes_per_s,
   p99: (value) => value.p99_ns,
@@ -45,12 +51,11 @@ const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
 
 /** Standard deviation divided by the mean of the valid repeats; the sum of rates over directions, the maximum of latencies. */
 export function spreadText(cells: readonly LiveCell[], metric: Metric): string {
-  const adds = metric === "iops" || metric === "rate";
   const numbers = cells
     .filter((cell) => cell.values.length > 0 && !cell.invalid)
     .map((cell) => cell.values.map(NUMBER[metric]).filter((value) => value !== null))
     .filter((values) => values.length > 0)
-    .map((values) => (adds ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)));
+    .map((values) => (addsUp(metric) ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)));
   if (numbers.length < 2) return "";
   const mean = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
   const squares = numbers.reduce((sum, value) => sum + (value - mean) ** 2, 0);
@@ -96,6 +101,7 @@ export function initRunGrid(): Grid {
     button.addEventListener("click", () => {
       if (!isMetric(button.dataset.gridMetric)) return;
       metric = button.dataset.gridMetric;
+      paintPivots(known, metric);
       for (const each of document.querySelectorAll("[data-grid-metric]")) {
         each.setAttribute("aria-pressed", String(each === button));
       }
@@ -108,6 +114,7 @@ export function initRunGrid(): Grid {
         known.set(cell.trial, cell);
         paint(cell);
       }
+      if (cells.length > 0) paintPivots(known, metric);
     },
   };
 }

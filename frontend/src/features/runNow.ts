@@ -2,17 +2,20 @@
 
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
+import { bySecond } from "../lib/samples";
 import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
+
+const KEPT = 300; // newest samples: a second of many streams
 
 export function initRunNow(): (run: LiveRun) => void {
   const head = find("run-head", HTMLElement);
   if (!head) return () => undefined;
-  const latest = new Map<string, LiveSample>();
+  let latest: LiveSample[] = [];
   return (run) => {
-    for (const sample of run.samples) latest.set(sample.direction, sample);
+    latest = [...latest, ...run.samples].slice(-KEPT);
     paintState(head, run);
     paintProgress(run);
-    paintNow(run, [...latest.values()]);
+    paintNow(run, latest);
     paintDialogs(run);
     run.cells.forEach(paintFailure);
   };
@@ -27,12 +30,11 @@ function paintState(head: HTMLElement, run: LiveRun): void {
 
 function paintProgress(run: LiveRun): void {
   const bar = find("run-progress", HTMLProgressElement);
-  const ended = run.done + run.failed + run.cancelled;
   if (bar) {
     bar.max = Math.max(1, run.total);
-    bar.value = ended;
+    bar.value = run.progress;
   }
-  setText(document.getElementById("run-count"), `${ended} of ${run.total} trials`);
+  setText(document.getElementById("run-count"), `${run.progress} of ${run.total} trials`);
   setText(document.getElementById("run-failed"), run.failed ? `${run.failed} failed` : "");
   setText(document.getElementById("run-elapsed"), run.lasted);
   setText(document.getElementById("run-left"), run.ended ? "–" : duration(run.seconds_left));
@@ -46,13 +48,22 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   setText(document.getElementById("now-what"), now ? `${now.point} · ${now.host}/${now.target}` : "");
   setText(document.getElementById("now-phase"), now?.phase ?? "waiting for the host");
   if (!now) return;
-  const current = samples.filter((sample) => sample.trial === now.trial && sample.host === now.host);
-  const sum = (pick: (sample: LiveSample) => number): number | null =>
-    current.length ? current.reduce((total, sample) => total + pick(sample), 0) : null;
-  setText(document.getElementById("now-iops"), iops(sum((sample) => sample.iops)));
-  setText(document.getElementById("now-rate"), bytesPerSecond(sum((sample) => sample.bytes_per_s)));
-  const p99 = current.map((sample) => sample.p99_ns).filter((value) => value !== null);
-  setText(document.getElementById("now-p99"), latency(p99.length ? Math.max(...p99) : null));
+  const current = lastMeasured(samples.filter((sample) => sample.host === now.host));
+  const measured = current[0]?.trial ?? now.trial;
+  setText(document.getElementById("now-values"), measured === now.trial ? "" : `Last second of trial ${measured}`);
+  const last = bySecond(current).at(-1);
+  setText(document.getElementById("now-iops"), iops(last?.iops ?? null));
+  setText(document.getElementById("now-rate"), bytesPerSecond(last?.bytesPerS ?? null));
+  setText(document.getElementById("now-p99"), latency(last?.p99Ns ?? null));
+}
+
+/** The samples of the newest trial that has any: a trial may end before its first second is shown. */
+export function lastMeasured(samples: readonly LiveSample[]): LiveSample[] {
+  const newest = samples.reduce<LiveSample | undefined>(
+    (last, one) => (last && last.at_s > one.at_s ? last : one),
+    undefined,
+  );
+  return samples.filter((one) => one.trial === newest?.trial && one.attempt === newest.attempt);
 }
 
 /** The texts of the cancel dialog, and the trial of the skip button unless its dialog is open. */

@@ -20,7 +20,9 @@ Chart.register(annotation, zoom);
 
 const AXIS_WIDTH = 66;
 const RIGHT_WIDTH = 48;
-const MAX_BOUNDARIES = 80;
+const MAX_SPANS = 500; // trials; more would be narrower than a pixel
+const EDGE_PX = 6; // points and lines at the edge of the chart are drawn whole
+const ROOM = 0.01; // share of the time axis that stays free after the last sample
 const TABLE_ROWS = 300;
 
 export class SecondsChart {
@@ -197,7 +199,7 @@ export class SecondsChart {
     if (!span) return;
     const begin = span.from - 1;
     const from = this.windowS === null ? begin : Math.max(begin, span.to - this.windowS);
-    const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 3) };
+    const shown = this.zoomed ?? { min: from, max: Math.max(span.to + ROOM * (span.to - from), from + 3) };
     this.telemetry.paint(this.store);
     this.charts.forEach((chart) => {
       const panel = this.panels.find((each) => each.id === chart.canvas.id);
@@ -206,7 +208,7 @@ export class SecondsChart {
       chart.data.datasets = this.series(panel, from);
       Object.assign(options.scales.x, shown);
       if (panel.most) Object.assign(options.scales.y ?? {}, { max: panel.most() });
-      options.plugins.annotation = { clip: false, annotations: this.boundaries(shown, panel) };
+      options.plugins.annotation = { clip: false, annotations: this.shades(shown, panel) };
       chart.update("none");
     });
     this.readOut();
@@ -231,11 +233,13 @@ export class SecondsChart {
     });
   }
 
-  private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
-    const starts = this.store.starts().filter((start) => start.at >= shown.min && start.at <= shown.max);
-    if (starts.length > MAX_BOUNDARIES) return {};
-    const label = panel.id === "seconds-iops" && starts.length <= 24;
-    return Object.fromEntries(starts.map((start) => [`trial${start.trial}at${start.at}`, boundary(start, label)]));
+  /** Every second trial is shaded, so that trials can be told apart. */
+  private shades(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
+    const all = this.store.attempts().map((attempt, index) => ({ ...attempt, shaded: index % 2 === 1 }));
+    const seen = all.filter((attempt) => attempt.to > shown.min && attempt.from < shown.max);
+    if (all.length < 2 || seen.length > MAX_SPANS) return {};
+    const label = panel.id === "seconds-iops" && seen.length <= 14;
+    return Object.fromEntries(seen.map((one) => [`trial${one.trial}at${one.from}`, shade(one, shown, label)]));
   }
 
   private fillTable(): void {
@@ -286,6 +290,7 @@ function dataset(line: Line, samples: readonly LiveSample[], { direction, host, 
     borderWidth: line.width ?? 1.5,
     borderDash: line.dash ?? (host > 0 ? [2 + host, 2] : []),
     yAxisID: line.axis ?? "y",
+    clip: EDGE_PX,
     // a trial of one or two seconds is drawn as dots
     pointRadius: samples.length < 120 ? 1.5 : 0,
     pointBackgroundColor: colour,
@@ -299,22 +304,25 @@ function opacity(stream: number): string {
     .padStart(2, "0");
 }
 
-function boundary(start: { at: number; trial: number }, labelled: boolean): AnnotationOptions {
+function shade(
+  attempt: { from: number; to: number; trial: number; shaded: boolean },
+  shown: { min: number; max: number },
+  labelled: boolean,
+): AnnotationOptions {
   return {
-    type: "line",
-    scaleID: "x",
-    value: start.at,
-    borderColor: themed("--ss-chart-grid-strong"),
-    borderWidth: 1,
+    type: "box",
+    xMin: Math.max(attempt.from, shown.min),
+    xMax: Math.min(attempt.to, shown.max),
+    drawTime: "beforeDatasetsDraw",
+    backgroundColor: attempt.shaded ? themed("--ss-chart-shade") : "transparent",
+    borderWidth: 0,
     label: {
       display: labelled,
-      content: `#${start.trial}`,
-      position: "start",
-      xAdjust: 8,
+      content: `#${attempt.trial}`,
+      position: { x: "start", y: "start" },
       yAdjust: -13,
       padding: 1,
       font: { size: 9, weight: "normal" },
-      backgroundColor: "transparent",
       color: themed("--ss-chart-text"),
     },
   };

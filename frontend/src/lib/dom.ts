@@ -18,6 +18,18 @@ export function setText(element: Element | null, text: string): void {
   if (element && element.textContent !== text) element.textContent = text;
 }
 
+/** A message whose parts between backticks are code; the same as the tag `words` of the server's templates. */
+export function messageNodes(text: string): (string | HTMLElement)[] {
+  const parts = text.split("`");
+  if (parts.length % 2 === 0) return [text]; // a backtick without its pair is text
+  return parts.map((part, place) => {
+    if (place % 2 === 0) return part;
+    const code = document.createElement("code");
+    code.textContent = part;
+    return code;
+  });
+}
+
 /** Shows a problem on the page; an empty text hides it. */
 export function showProblem(text: string): void {
   const box = find("page-problem", HTMLElement);

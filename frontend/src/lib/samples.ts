@@ -172,17 +172,18 @@ export class SampleStore {
     return found;
   }
 
-  /** The start of each attempt's first sample: the boundaries between trials. */
-  starts(): { at: number; trial: number }[] {
-    const first = new Map<string, { at: number; trial: number }>();
+  /** Begin and end of the samples of each attempt, in order of time. */
+  attempts(): { from: number; to: number; trial: number }[] {
+    const found = new Map<string, { from: number; to: number; trial: number }>();
     for (const line of this.lines.values()) {
       for (const sample of line) {
-        const key = `${sample.host}/${sample.trial}/${sample.attempt}`;
         const begin = Math.max(0, beginOf(sample));
-        if (!first.has(key)) first.set(key, { at: begin, trial: sample.trial });
+        const known = found.get(attemptOf(sample)) ?? { from: begin, to: begin, trial: sample.trial };
+        const from = Math.min(known.from, begin);
+        found.set(attemptOf(sample), { ...known, from, to: Math.max(known.to, sample.at_s) });
       }
     }
-    return [...first.values()].sort((a, b) => a.at - b.at);
+    return [...found.values()].sort((a, b) => a.from - b.from);
   }
 }
 
@@ -229,4 +230,29 @@ export function telemetryPoints(readings: ReturnType<SampleStore["readings"]>, f
 
 function breaks(before: LiveSample, after: LiveSample): boolean {
   return before.trial !== after.trial || before.attempt !== after.attempt || beginOf(after) - before.at_s > MAX_GAP_S;
+}
+
+export interface Second {
+  readonly iops: number;
+  readonly bytesPerS: number;
+  readonly p99Ns: number | null;
+}
+
+/** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
+ * percentiles, the largest is shown. */
+export function bySecond(samples: readonly LiveSample[]): Second[] {
+  const seconds = new Map<string, Second>();
+  for (const sample of samples) {
+    const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
+    for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
+      const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
+      const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
+      seconds.set(key, {
+        iops: before.iops + sample.iops,
+        bytesPerS: before.bytesPerS + sample.bytes_per_s,
+        p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
+      });
+    }
+  }
+  return [...seconds.values()];
 }

@@ -68,6 +68,7 @@ export const liveRun = struct({
   failed: number,
   cancelled: number,
   lost: number,
+  progress: number,
   elapsed_s: nullable(number),
   lasted: string,
   seconds_left: nullable(number),

@@ -28,7 +28,7 @@ def trusted() -> dict[str, bytes]:
 def test_workers_that_trust_the_key_accept_its_signature() -> None:
     name, private = signing_key()
     assert set(trusted()) == {name}
-    assert unseal(seal(ORDER, private), host="h", public_keys=trusted(), now=1.0) == ORDER
+    assert unseal(seal(ORDER, private), host="h", public_keys=trusted()) == ORDER
 
 
 @pytest.mark.django_db
@@ -56,7 +56,7 @@ def test_it_signs_with_the_newest_and_trusts_all_that_are_not_retired() -> None:
     ServerKey.objects.filter(pk=second.pk).update(retired_at=timezone.now())
     assert signing_key()[0] == first
     with pytest.raises(BadSignature):
-        unseal(old, host="h", public_keys=trusted(), now=1.0)
+        unseal(old, host="h", public_keys=trusted())
 
 
 @pytest.mark.django_db(transaction=True)

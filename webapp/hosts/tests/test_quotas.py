@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 
 
 def record(host: Host, number: int, age: timedelta = timedelta()) -> None:
-    record_inventory(host, replace(storage1_inventory(), memory_bytes=number), at=timezone.now() - age)
+    inventory = replace(storage1_inventory(), memory_bytes=number, hostname=f"name{number}")
+    record_inventory(host, inventory, at=timezone.now() - age)
 
 
 def test_it_keeps_a_limited_number_of_inventories_a_day_and_always_the_newest() -> None:
@@ -47,3 +48,13 @@ def test_it_thins_old_inventories() -> None:
     assert list(host.inventories.values_list("content__facts__memory_bytes", flat=True)) == [8, 0]
     assert (other.inventories.count(), InventoryContent.objects.count()) == (1, 3)
     assert thin_inventories() == 0
+
+
+def test_an_inventory_with_a_slightly_different_memory_size_is_not_stored() -> None:
+    host, now = a_host(), timezone.now()
+    for size in (64_000_000_000, 63_000_000_000, 48_000_000_000):
+        record_inventory(host, replace(storage1_inventory(), memory_bytes=size), at=now)
+        now += timedelta(minutes=1)
+    assert set(host.inventories.values_list("content__facts__memory_bytes", flat=True)) == {
+        64_000_000_000, 48_000_000_000,
+    }  # fmt: skip

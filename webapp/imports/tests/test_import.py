@@ -134,6 +134,16 @@ def test_logs_without_a_test_of_fio_are_a_test_of_their_own() -> None:
     assert notes == ["Part of the time series of 4k/randwrite-iodepth-32-numjobs-4_bw.1.log."]
 
 
+def test_equal_logs_of_several_jobs_all_count_and_the_same_trial_twice_does_not() -> None:
+    row = "1000, 500, 0, 0\n2000, 500, 0, 0\n"
+    logs = [Read(f"a/randread-iodepth-4-numjobs-2_iops.{job}.log", row) for job in (1, 2)]
+    imported = begun()
+    assert add_found(imported, logs).refused.total() == 0
+    assert Result.objects.get().iops == pytest.approx(1000)
+    assert add_found(imported, logs).refused.total() == 1
+    assert Result.objects.count() == 1
+
+
 def test_logs_without_bandwidth_iops_or_latency_say_so() -> None:
     imported = begun()
     stored = add_found(imported, [Read("a_slat.1.log", "1000, 5, 0, 0\n2000, 6, 0, 0\n")])

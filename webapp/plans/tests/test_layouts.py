@@ -5,7 +5,7 @@ from itertools import groupby
 import pytest
 
 from webapp.plans import levels
-from webapp.plans.document import Order
+from webapp.plans.document import Order, Part
 from webapp.plans.estimate import Experience, Span, estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
@@ -114,3 +114,13 @@ def test_it_counts_builds_by_what_they_took_before() -> None:
     assert (learned.layouts_built, learned.unknown_builds) == (2, 1)
     assert learned.seconds - estimate(made).seconds == pytest.approx(40)
     assert learned.seconds_high - learned.seconds_low == pytest.approx(20)
+
+
+def test_reflinks_on_a_file_system_without_them_are_a_problem_before_the_start() -> None:
+    copying = {"engine": "file_copy", "copy_method": "reflink", "size": "1G"}
+    ext4, xfs = (
+        expand(document(Part(name="copy", factors=copying | {"layout": f"single / {system}"})), [pool()], seed=1)
+        for system in ("ext4", "xfs")
+    )
+    assert any("ext4 has no reflinks" in problem for problem in ext4.problems), ext4
+    assert xfs.problems == ()

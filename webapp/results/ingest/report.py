@@ -36,7 +36,7 @@ from webapp.results.ingest.write import write
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.dispatch.leases import parse_id, renewed, revive
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptState
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState
 from webapp.runs.reasons import told
 from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply
 
@@ -133,7 +133,8 @@ def _changes(locked: LockedAttempt, batches: Sequence[AnyBatch]) -> Changes:
     if batches and isinstance(batches[-1], Batch):
         offset = offset_ms(attempt.clock_offset_ms, batches[-1], now_s=time.time())
         changes.change_attempt(clock_offset_ms=offset)
-    changes.change_attempt(lease_until=renewed(attempt.lease_until, stop_requested_at=locked.stop_requested_at))
+    ends_after = attempt.created_at if attempt.kind == AttemptKind.CLOSE_RUN else locked.stop_requested_at
+    changes.change_attempt(lease_until=renewed(attempt.lease_until, ends_after=ends_after))
     return changes
 
 

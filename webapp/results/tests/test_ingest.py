@@ -347,7 +347,9 @@ def test_it_is_still_active_while_it_runs(attempt: Attempt) -> None:
     assert Attempt.objects.filter(state=AttemptState.RUNNING).count() == 1
 
 
-@pytest.mark.parametrize("code", ["worker_died", "worker_stopped", "order_expired", "order_unreadable"])
+@pytest.mark.parametrize(
+    "code", ["worker_died", "worker_stopped", "order_expired", "order_unreadable", "order_superseded", "spool_full"]
+)
 def test_it_sends_a_close_run_order_again_that_was_broken_off(attempt: Attempt, code: str) -> None:
     """Settings may still be changed then, and the run must not end before they are put back."""
     for _ in range(3):

@@ -18,11 +18,11 @@ from webapp.results.ingest.report import take_report
 from webapp.results.models import Sample
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import STOP_LIMIT, expire_leases
-from webapp.runs.models import Attempt, AttemptState, Run, TrialState
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, TrialState
 from webapp.runs.services import cancel_run
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
-from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
+from webapp.tests.factories.reports import ACCEPTED, CANCELLED, DONE, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
 from worker.contract.base import encode
 from worker.contract.items import SettingRecord
@@ -105,3 +105,37 @@ def test_a_cancelled_run_ends_whatever_its_host_claims(running: tuple[Host, Atte
     assert again.refusal.code == "superseded"
     assert attempt.trial is not None
     assert run.trials.get(pk=attempt.trial.pk).state == TrialState.CANCELLED
+
+
+def test_a_cancelled_run_ends_although_its_host_restores_for_ever(running: tuple[Host, Attempt]) -> None:
+    host, attempt = running
+    run = attempt.run
+    assert run is not None
+    cancel_run(run=run, by=a_user())
+    say(host, attempt, (2, (CANCELLED,)))
+    Attempt.objects.filter(pk=attempt.pk).update(created_at=timezone.now() - timedelta(hours=5))
+    for hours in (1, 3):
+        closing = Attempt.objects.get(run=run, kind=AttemptKind.CLOSE_RUN, ended_at=None)
+        ago = timezone.now() - timedelta(hours=hours, seconds=1)
+        Run.objects.filter(pk=run.pk).update(cancel_requested_at=ago)
+        Attempt.objects.filter(pk=closing.pk).update(created_at=timezone.now() - STOP_LIMIT - timedelta(seconds=1))
+        say(host, closing, (1, (ACCEPTED,)))
+        assert expire_leases() == 1
+        dispatch_host(host.pk)
+    run.refresh_from_db()
+    assert (run.state, run.reason_code) == (RunState.FAILED, "settings_not_restored")
+
+
+def test_a_host_that_was_away_restores_a_run_that_was_cancelled_long_ago(running: tuple[Host, Attempt]) -> None:
+    host, attempt = running
+    run = attempt.run
+    assert run is not None
+    cancel_run(run=run, by=a_user())
+    Run.objects.filter(pk=run.pk).update(cancel_requested_at=timezone.now() - timedelta(days=3))
+    say(host, attempt, (2, (CANCELLED,)))
+    closing = Attempt.objects.get(run=run, kind=AttemptKind.CLOSE_RUN, ended_at=None)
+    say(host, closing, (1, (ACCEPTED,)))
+    assert expire_leases() == 0
+    say(host, closing, (2, (DONE,)))
+    run.refresh_from_db()
+    assert run.state == RunState.CANCELLED

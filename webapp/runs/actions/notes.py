@@ -1,6 +1,7 @@
-"""Notes about runs and trials. Notes are added and deleted, never changed."""
+"""Notes about runs and trials. Notes are added, deleted and restored, never changed."""
 
 from django.db import transaction
+from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
@@ -32,8 +33,19 @@ def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None
 
 @transaction.atomic
 def delete_note(*, run: Run, note_id: int, by: User | None) -> None:
-    """Delete a note; its text stays in the audit log. Safe to repeat."""
+    """Hide a note; `restore_note` shows it again. Its text stays in the audit log. Safe to repeat."""
     note = Note.objects.select_for_update().filter(run=run, pk=note_id).first()
     if note is not None:
         audit(by=by, action="note.delete", on=note.trial or note.run, detail={"text": note.text})
-        note.delete()
+        note.deleted_at = timezone.now()
+        note.save(update_fields=["deleted_at"])
+
+
+@transaction.atomic
+def restore_note(*, run: Run, note_id: int, by: User | None) -> None:
+    """Show a deleted note again. Safe to repeat."""
+    note = Note.with_deleted.select_for_update().filter(run=run, pk=note_id).exclude(deleted_at=None).first()
+    if note is not None:
+        note.deleted_at = None
+        note.save(update_fields=["deleted_at"])
+        audit(by=by, action="note.restore", on=note.trial or note.run, detail={"text": note.text})

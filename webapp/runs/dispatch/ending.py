@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
@@ -30,8 +32,15 @@ from webapp.runs.states import (
     transition_trial,
 )
 
-# The worker failed or never started the trial. The result is unknown, so the trial is retried like a lost one.
-INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
+# The worker failed, never started the trial, or could not keep its result: the trial is retried like a lost one.
+INTERRUPTIONS = frozenset(
+    {
+        "worker_died", "worker_stopped", "order_expired", "order_unreadable", "order_too_early", "order_superseded",
+        "spool_full", "state_disk_full",
+    }
+)  # fmt: skip
+
+CLOSE_LIMIT = timedelta(hours=2)  # from the cancellation of a run: an hour for its trial, an hour for restoring
 
 
 def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
@@ -41,12 +50,21 @@ def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: F
     """
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until the host answers
+    if to is AttemptState.LOST and _is_overdue(attempt):
+        to = AttemptState.FAILED
     transition_attempt(attempt, to, code=code, fields=fields)
     drop_locks(attempt)
     if attempt.trial is not None:
         _end_trial(attempt.trial, attempt, to, code, fields or {})
     elif attempt.run_id is not None and to is not AttemptState.LOST:
         end_finished_run(attempt.run_id)
+
+
+def _is_overdue(attempt: Attempt) -> bool:
+    """A cancelled run ends even if its host takes orders but never confirms that it has restored its settings."""
+    if attempt.kind != AttemptKind.CLOSE_RUN or attempt.run is None or attempt.run.cancel_requested_at is None:
+        return False
+    return timezone.now() > attempt.run.cancel_requested_at + CLOSE_LIMIT
 
 
 def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, fields: Fields) -> None:

@@ -32,9 +32,11 @@ from webapp.runs.states import revive_trial, transition_attempt
 
 log = logging.getLogger(__name__)
 
-# Between the request to stop an attempt and its end. The longest part is a purge in a trial, which some drives finish
-# by themselves.
+# Between the request to stop an attempt and its end, and for restoring settings. The longest part is a purge in a
+# trial, which some drives finish by themselves.
 STOP_LIMIT = timedelta(hours=1)
+# A host may accept an order between the moment at which it lists its attempts and the arrival of this list.
+LISTED_WITHIN = timedelta(minutes=1)
 
 
 def expire_leases() -> int:
@@ -109,6 +111,29 @@ def revive_unfinished(*, host: Host, journal: Sequence[str]) -> int:
     return sum(_revive_locked(pk) for pk in lost.values_list("pk", flat=True))
 
 
+def lose_forgotten(*, host: Host, journal: Sequence[str]) -> int:
+    """Lose accepted attempts that a registering host no longer has, without waiting for the end of their leases.
+
+    A host gives an attempt up when the server was restored from a backup. `journal`: what it has not finished.
+    """
+    active = Attempt.objects.filter(host=host, state__in=ACTIVE_ATTEMPT_STATES)
+    accepted = active.filter(accepted_at__lt=timezone.now() - LISTED_WITHIN)
+    missing = accepted.exclude(pk__in=[parsed for parsed in map(parse_id, journal) if parsed is not None])
+    return sum(_lose(pk) for pk in missing.values_list("pk", flat=True))
+
+
+@transaction.atomic
+def _lose(attempt_id: UUID) -> bool:
+    found = Attempt.objects.select_for_update(no_key=True, of=("self",), skip_locked=True).select_related("trial")
+    attempt = found.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES).first()
+    if attempt is None:
+        return False
+    end_attempt(attempt, AttemptState.LOST, code="not_on_host")
+    with about_attempt(attempt):
+        log.warning("Lost: %s", attempt.outcome)
+    return True
+
+
 @transaction.atomic
 def _revive_locked(attempt_id: UUID) -> bool:
     locked = Attempt.objects.select_for_update(no_key=True, of=("self",)).select_related("run", "trial__target")
@@ -120,14 +145,15 @@ def new_lease() -> datetime:
     return timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
 
 
-def renewed(lease_until: datetime, *, stop_requested_at: datetime | None = None) -> datetime:
+def renewed(lease_until: datetime, *, ends_after: datetime | None = None) -> datetime:
     """The lease after an exchange: a new one, or the existing one if it is almost new.
 
-    If a person requested the stop of an attempt, its lease ends at most STOP_LIMIT later, regardless of reports.
+    `ends_after`: when a person requested the stop of the attempt, or when a host was asked to restore settings. The
+    lease ends at most STOP_LIMIT later, regardless of reports.
     """
     lease = new_lease()
-    if stop_requested_at is not None:
-        return min(lease, stop_requested_at + STOP_LIMIT)
+    if ends_after is not None:
+        return min(lease, ends_after + STOP_LIMIT)
     return lease_until if whole_from(lease) <= lease_until <= lease else lease
 
 

@@ -2,8 +2,10 @@
 
 import uuid
 
+import django.contrib.postgres.fields
 import django.db.models.constraints
 import django.db.models.deletion
+import django.db.models.manager
 from django.conf import settings
 from django.db import migrations, models
 
@@ -153,6 +155,12 @@ class Migration(migrations.Migration):
                 ("pause_fields", models.JSONField(default=dict)),
                 ("invalid_reason", models.CharField(blank=True, max_length=500)),
                 ("label", models.CharField(blank=True, max_length=63)),
+                (
+                    "tags",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=40), default=list, size=None
+                    ),
+                ),
                 ("request_id", models.UUIDField(null=True, unique=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("started_at", models.DateTimeField(null=True)),
@@ -366,6 +374,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("text", models.TextField()),
                 ("at", models.DateTimeField(auto_now_add=True)),
+                ("deleted_at", models.DateTimeField(null=True)),
                 (
                     "by",
                     models.ForeignKey(
@@ -388,7 +397,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["at", "id"],
+                "base_manager_name": "with_deleted",
             },
+            managers=[
+                ("objects", django.db.models.manager.Manager()),
+                ("with_deleted", django.db.models.manager.Manager()),
+            ],
         ),
         migrations.CreateModel(
             name="FurtherTarget",

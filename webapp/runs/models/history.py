@@ -31,6 +31,11 @@ class Transition(models.Model):
         return sentence(self.code, self.fields, self.by.username if self.by else "")
 
 
+class _NotDeleted(models.Manager["Note"]):
+    def get_queryset(self) -> models.QuerySet["Note"]:
+        return super().get_queryset().filter(deleted_at=None)
+
+
 class Note(models.Model):
     """A person's note about a run or one of its trials. Plain text."""
 
@@ -39,6 +44,12 @@ class Note(models.Model):
     text = models.TextField()
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     at = models.DateTimeField(auto_now_add=True)
+    deleted_at = models.DateTimeField(null=True)  # can be restored
+
+    objects = _NotDeleted()
+    with_deleted = models.Manager["Note"]()
 
     class Meta:
         ordering = ["at", "id"]
+        # deletions that follow foreign keys must find deleted notes too
+        base_manager_name = "with_deleted"

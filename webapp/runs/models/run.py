@@ -3,6 +3,7 @@
 import uuid
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -49,6 +50,7 @@ class Run(models.Model):
     pause_fields = models.JSONField(default=dict)
     invalid_reason = models.CharField(max_length=500, blank=True)  # set if a person marked all its results as invalid
     label = models.CharField(max_length=63, blank=True)  # label of its host in a group: a dimension of comparisons
+    tags = ArrayField(models.CharField(max_length=40), default=list)  # sorted, each once
     again_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="again")
     request_id = models.UUIDField(
         null=True, unique=True

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
+from webapp.bench.products import Kind, Product
 from webapp.core.errors import Refusal
 from webapp.hosts.inventory.endurance import WARRANTY_YEARS, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.inventory.lock_groups import sharing
@@ -16,6 +17,7 @@ from webapp.runs.models import Attempt, HostAction
 from webapp.runs.phases import phase_sentence
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
+from webapp.screens.bench.product_parts import product_parts
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.views import active_attempt
 from worker.contract.purge import STOPPABLE, PurgeMethod
@@ -122,6 +124,7 @@ def _show(request: HttpRequest, target: Target, *, problem: str = "", refused: s
         "setting_rows": _setting_rows(target),
         "given": request.POST,
         "endurance": endurance_of([target])[target.pk],
+        "parts": product_parts(Product(Kind.TARGET, str(target))),
     }
     return render(request, "screens/target.html", context, status=400 if problem else 200)
 

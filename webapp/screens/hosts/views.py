@@ -1,5 +1,6 @@
 """Hosts: the list, and one host."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -58,17 +59,19 @@ def active_attempts() -> dict[UUID, Attempt]:
 
 @page
 def hosts_page(request: HttpRequest) -> HttpResponse:
-    hosts, active, windows = listed_hosts(), active_attempts(), open_windows()
     removed = "removed" in request.GET
     context = {
-        "rows": [
-            _row(host, active.get(host.pk), windows.get(host.pk))
-            for host in hosts.filter(archived_at__isnull=not removed)
-        ],
+        "rows": host_rows(listed_hosts().filter(archived_at__isnull=not removed), active_attempts()),
         "removed_count": Host.objects.exclude(archived_at=None).count(),
         "removed": removed,
     }
     return render(request, "screens/hosts.html", context)
+
+
+def host_rows(hosts: Iterable[Host], active: Mapping[UUID, Attempt]) -> list[HostRow]:
+    """`hosts` with their targets; `active` attempts by host id. One query, for the maintenance windows."""
+    windows = open_windows()
+    return [_row(host, active.get(host.pk), windows.get(host.pk)) for host in hosts]
 
 
 def _row(host: Host, active: Attempt | None, window: OpenWindow | None) -> HostRow:

@@ -1,4 +1,4 @@
-"""The overview: current trials, the queue, recent results, and first steps."""
+"""The overview: current trials, the queue, recent results, health, schedules, and first steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +20,17 @@ from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words
 from webapp.screens.hosts.views import active_attempts
 from webapp.screens.outcome import Outcome, outcome
+from webapp.screens.overview.advice import advice
+from webapp.screens.overview.doubted import doubted
+from webapp.screens.overview.health import health
+from webapp.screens.overview.trends import latest_trends
 from webapp.screens.runs.views import listed_runs
 from webapp.screens.schedules.words import on_in_words
 
 LATEST = 10
 NEXT = 8
 DUE_NEXT = 5
-MISSED_SHOWN = 5
+MISSED_SHOWN = 3
 MISSED_WITHIN = timedelta(days=7)
 
 
@@ -56,13 +60,18 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         for queue in found
         if (attempt := active.get(queue.host.pk)) is not None and attempt.run is not None
     ]
+    waiting, latest, hosts, schedules = _waiting(found), _latest(), health(active), _schedules()
+    runs = [run for run, _ in latest]
     context = {
         "working": working,
-        "waiting": _waiting(found)[:NEXT],
-        "more": max(0, len(_waiting(found)) - NEXT),
-        "latest": _latest(),
-        **_schedules(),
-        "hosts": Host.objects.filter(archived_at=None).count(),
+        "waiting": waiting[:NEXT],
+        "more": max(0, len(waiting) - NEXT),
+        "latest": latest,
+        "health": hosts,
+        "doubted": doubted(runs),
+        "trends": latest_trends(),
+        "advice": advice(hosts.rows, runs, has_schedules=bool(schedules["has_schedules"])),
+        **schedules,
         "first_plan": Plan.objects.filter(deleted_at=None).order_by("created_at").first(),
     }
     return render(request, "screens/overview.html", context)

@@ -6,11 +6,12 @@ from datetime import datetime
 
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.addresses import result_addresses
-from webapp.screens.results.columns import WHEN, Column
+from webapp.screens.results.columns import POINT, WHEN, Column
 
 
 @dataclass(frozen=True)
 class TableRow:
+    id: int
     trial: str  # run and number, like "12 #3", or "import 4 #17"
     address: str  # of the trial's page
     kernel_lines: int
@@ -26,6 +27,7 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
     plain = [column for column in columns if column.key != WHEN]
     for result in results:
         yield TableRow(
+            id=result.id,
             trial=f"{result.source_name} #{result.trial}",
             address=address_of(result),
             kernel_lines=result.kernel_lines,
@@ -38,4 +40,5 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
 
 def _style(column: Column, result: ResultRow) -> str:
     distrust = " distrust" if column.measured and result.invalid else ""
-    return f"{'num' if column.numeric else 'nowrap'}{distrust}"
+    kind = "num" if column.numeric else "words" if column.key == POINT else "nowrap"
+    return f"{kind}{distrust}"

@@ -6,10 +6,11 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.runs.actions.arm import arm_run, disarm_run
-from webapp.runs.actions.notes import add_note, delete_note
+from webapp.runs.actions.notes import add_note, delete_note, restore_note
 from webapp.runs.actions.pause import pause_run, resume_run
 from webapp.runs.actions.run_again import run_again
 from webapp.runs.actions.skip import Skipped, skip_trials
@@ -17,6 +18,7 @@ from webapp.runs.models import Run, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.screens.access import operator_action, person
+from webapp.screens.undo import with_undo
 
 
 def _run(number: int) -> Run:
@@ -174,5 +176,13 @@ def note(request: HttpRequest, number: int) -> HttpResponse:
 @operator_action
 def remove_note(request: HttpRequest, number: int, note_id: int) -> HttpResponse:
     delete_note(run=_run(number), note_id=note_id, by=person(request))
-    messages.info(request, "Note deleted. The audit log keeps its text.")
+    words, undo = "Note deleted. The audit log keeps its text.", reverse("restore_note", args=[number, note_id])
+    messages.info(request, with_undo(request, words, undo, back=request.POST.get("back", "")))
+    return _back(request, number)
+
+
+@operator_action
+def restore_removed_note(request: HttpRequest, number: int, note_id: int) -> HttpResponse:
+    restore_note(run=_run(number), note_id=note_id, by=person(request))
+    messages.info(request, "Note restored.")
     return _back(request, number)

@@ -1,8 +1,8 @@
-"""Filters of the list of runs: state, plan, host, person, schedule and text. An unknown value matches nothing."""
+"""Filters of the list of runs: state, plan, host, person, schedule, tag and text. An unknown value matches nothing."""
 
 from collections.abc import Iterable
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import CharField, Exists, Func, OuterRef, Q, QuerySet
 from django.http import QueryDict
 
 from webapp.core.models import User
@@ -13,6 +13,14 @@ from webapp.runs.models import Note, Run, RunState
 from webapp.runs.reasons import codes_saying
 from webapp.schedules.models import Schedule
 from webapp.screens.choices import Choice, Group, options_of
+
+
+class Unnest(Func):
+    """One row for each item of an array."""
+
+    function = "unnest"
+    output_field = CharField()
+
 
 STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
 
@@ -28,6 +36,8 @@ def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
         runs = runs.filter(version__plan__slug=plan)
     if host:
         runs = runs.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
+    if tag := asked.get("tag", "").strip():
+        runs = runs.filter(tags__contains=[tag])
     if by:
         runs = runs.filter(created_by__username=by)
     if schedule := asked.get("schedule", "").strip():
@@ -66,8 +76,15 @@ def filter_choices(asked: QueryDict) -> list[Choice]:
         _choice("plan", "Plan", plans, plan),
         _choice("host", "Host", hosts, named.slug if named else ""),
         _choice("by", "Started by", people.values_list("username", "username"), by),
+        _choice("tag", "Tag", _tags(asked.get("tag", "")), asked.get("tag", "")),
         _choice("schedule", "Schedule", [("any", "Any schedule"), *named_schedules], asked.get("schedule", "")),
     ]
+
+
+def _tags(asked: str) -> list[tuple[str, str]]:
+    """All tags of runs, and the one in the address."""
+    used = Run.objects.exclude(tags=[]).annotate(tag=Unnest("tags")).order_by().values_list("tag", flat=True).distinct()
+    return [(tag, tag) for tag in sorted({*used, asked} - {""})]
 
 
 def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str) -> Choice:

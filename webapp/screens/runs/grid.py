@@ -69,6 +69,12 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell], *, 
     )
 
 
+def in_plan_order(run: Run, trials: Sequence[Trial]) -> list[Trial]:
+    """The trials in the order of the rows of the grid."""
+    names = points.varying(trial.point for trial in trials)
+    return sorted(trials, key=lambda trial: _sort_key(run, trial, names))
+
+
 def _sort_key(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...]:
     parts = [part["name"] for part in run.version.document.get("parts", [])]
     part = parts.index(trial.part) if trial.part in parts else len(parts)
@@ -138,6 +144,20 @@ def _cell(cell: LiveCell, address: str, own_metric: bool) -> GridCell:
     return GridCell(
         cell.trial, address, cell.state, title, _text(cell, own_metric), bool(cell.invalid), cell.kernel_lines > 0
     )
+
+
+def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
+    """The mean of the valid repeats of a point by direction, or its state; as in `features/runPivot.ts`."""
+    measured = [cell for cell in cells if cell.state == "done" and cell.values and not cell.invalid]
+    if len(measured) < 2:
+        only = measured[0] if measured else cells[0]
+        return "–" if only.state == "cancelled" else _text(only, own_metric)
+    if own_metric:
+        return " ".join(_text(cell, own_metric) for cell in measured)
+    by_direction: dict[str, list[float]] = {}
+    for value in (value for cell in measured for value in cell.values):
+        by_direction.setdefault(value.direction, []).append(value.iops)
+    return " / ".join(formatting.iops(fmean(values)) for values in by_direction.values())
 
 
 def _text(cell: LiveCell, own_metric: bool) -> str:

@@ -25,7 +25,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
 from webapp.runs.reasons import sentence
-from webapp.runs.selectors import progress
+from webapp.runs.selectors import RunProgress, progress
 from webapp.screens import points
 from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
@@ -37,6 +37,7 @@ SAMPLES_AT_FIRST = 12_000  # history on a page that is opened late
 ATTEMPTS_AT_ONCE = 50
 OVERLAP = timedelta(seconds=30)
 WRONG_CLOCK_MS = 1_500  # a smaller offset is the delay of a report
+NOT_RUN = ("run_cancelled", "run_cancelled_before")  # the run says so itself: no problem of the trial
 ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
@@ -95,6 +96,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         failed=state.failed,
         cancelled=state.cancelled,
         lost=state.lost,
+        progress=_progress(run, state),
         elapsed_s=state.elapsed_s,
         lasted=lasted(run, state),
         seconds_left=None if unheard else state.seconds_left,
@@ -105,6 +107,11 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         cursor=Cursor(transitions_until, _positions(cursor, rows)).write(),
         more=more,
     )
+
+
+def _progress(run: Run, state: RunProgress) -> int:
+    """A run that was cancelled early is not shown as complete: trials that did not run do not count."""
+    return state.done + state.failed + (0 if run.state in ENDED else state.cancelled)
 
 
 def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
@@ -271,7 +278,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             trial=number_of(index),
             state=state,
             state_label=labels[state],
-            reason=sentence(code, fields, skipped_by or ""),
+            reason="" if code in NOT_RUN else sentence(code, fields, skipped_by or ""),
             invalid=why or run_why,
             kernel_lines=said.get(pk, 0),
             values=tuple(values.get(number_of(index), ())),

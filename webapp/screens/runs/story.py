@@ -19,11 +19,20 @@ def counted(run: Run, live: LiveRun) -> str:
     """One line about an ended run; "" for an open run."""
     if not live.ended:
         return ""
+    if run.state == RunState.CANCELLED:
+        return _cancelled(run, live)
     took = f" in {formatting.duration(live.elapsed_s)}" if run.started_at else ""
     counts = [(live.failed, "failed"), (live.cancelled, "cancelled or skipped")]
     others = "".join(f", {count} {what}" for count, what in counts if count)
     back = " Some settings were not restored." if run.reason_code == "settings_not_restored" else ""
     return f"{live.done} of {live.total} trials done{others}{took}.{back}"
+
+
+def _cancelled(run: Run, live: LiveRun) -> str:
+    after = f" after {formatting.duration(live.elapsed_s)}" if run.started_at else " before it started"
+    failed = f", {live.failed} failed" if live.failed else ""
+    measured = f"{live.done} of {live.total} trials were measured{failed}; {live.cancelled} did not finish."
+    return f"Cancelled{after}. {measured}"
 
 
 def lasted(run: Run, state: RunProgress) -> str:

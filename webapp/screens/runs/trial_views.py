@@ -1,5 +1,6 @@
 """The page of one trial: its order, configuration and results."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
@@ -12,6 +13,7 @@ from django.utils.http import content_disposition_header
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.plans.values import Value
+from webapp.results.metrics import METRICS, default_metric
 from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.facts import without_device_names
@@ -29,6 +31,7 @@ from worker.contract.histogram import LAST_BUCKET_NS, supported_percentile
 from worker.contract.packing import unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
+TILES = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
 METRICS_SHOWN = (
     "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999", "latency_max",
     "latency_stddev",
@@ -79,6 +82,25 @@ def _skippable(trial: Trial) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True)
+class Tile:
+    """A large figure: its metric, and a text for each direction, which is named if there are several."""
+
+    label: str
+    values: tuple[tuple[str, str], ...]
+
+
+def _tiles(results: list[ResultRow]) -> list[Tile]:
+    """The metric of the engine first, if it has its own."""
+    keys = dict.fromkeys((default_metric(result.point for result in results).key, *TILES)) if results else {}
+    found = [(METRICS[key], [(METRICS[key].of(result), result.direction) for result in results]) for key in keys]
+    several = len(results) > 1
+    return [
+        Tile(metric.label, tuple((metric.format(value), direction if several else "") for value, direction in values))
+        for metric, values in found
+    ]
+
+
 def _levels(trial: Trial) -> list[tuple[str, Value]]:
     point = trial.shown_point
     return [(name, point[name]) for name in points.in_order(point)]
@@ -124,6 +146,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "levels": [(points.label(name), points.level(name, level)) for name, level in _levels(trial)],
         "repeats": repeats,
         "results": results,
+        "tiles": _tiles(results),
         "steadiness": steadiness_words(results[0]) if results else "",
         "doubts": dict.fromkeys(doubt for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),

@@ -3,6 +3,7 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.runs import action_views as actions
+from webapp.screens.runs.bulk_views import bulk
 from webapp.screens.runs.live_views import live, marks, wear
 from webapp.screens.runs.trial_views import trial_attachment, trial_page
 from webapp.screens.runs.validity_views import run_invalid, run_valid, trial_invalid, trial_valid
@@ -10,6 +11,7 @@ from webapp.screens.runs.views import run_page, runs_page
 
 urlpatterns: list[URLPattern] = [
     path("runs/", runs_page, name="runs"),
+    path("runs/bulk/<slug:action>/", bulk, name="bulk_runs"),
     path("runs/marks/", marks, name="marks"),
     path("runs/<int:number>/", run_page, name="run"),
     path("runs/<int:number>/live/", live, name="run_live"),
@@ -23,6 +25,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/again/", actions.again, name="run_again"),
     path("runs/<int:number>/notes/", actions.note, name="add_note"),
     path("runs/<int:number>/notes/<int:note_id>/delete/", actions.remove_note, name="delete_note"),
+    path("runs/<int:number>/notes/<int:note_id>/restore/", actions.restore_removed_note, name="restore_note"),
     path("runs/<int:number>/invalid/", run_invalid, name="run_invalid"),
     path("runs/<int:number>/valid/", run_valid, name="run_valid"),
     path("runs/<int:number>/trials/<int:trial>/", trial_page, name="trial"),

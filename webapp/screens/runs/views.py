@@ -24,7 +24,8 @@ from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
-from webapp.screens.runs.live import live_run
+from webapp.screens.runs.live import NOT_RUN, live_run
+from webapp.screens.runs.pivot import build_pivot
 from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
 
@@ -76,8 +77,9 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
         "grid": grid,
+        "pivot": build_pivot(run, trials, payload.cells, own_metric=not metric.column),
         "own_metric": "" if metric.column else metric.label,
-        "failures": [trial for trial in trials if trial.reason],
+        "failures": [trial for trial in trials if trial.reason and trial.reason_code not in NOT_RUN],
         "transitions": transitions[:TRANSITIONS_SHOWN],
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),

@@ -1,12 +1,13 @@
-"""What the box in the bar finds: hosts, drives, plans and runs, one query each."""
+"""What the box in the bar finds: hosts, drives, targets, plans, runs and saved comparisons, one query each."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Prefetch, Q
 from django.urls import reverse
 
+from webapp.compare.models import SavedComparison
 from webapp.core import formatting
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
@@ -14,6 +15,7 @@ from webapp.runs.models import Note, Run
 from worker.contract.workload import TargetKind
 
 MAX_FOUND = 20
+MAX_TARGETS_OF_DRIVES = 100  # of which some may be the same drive
 _NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)
 
 
@@ -37,9 +39,11 @@ def find(words: str) -> tuple[Group, ...]:
     """Groups that have a hit. A hit contains the words as they are, in any case."""
     groups = (
         _group("Hosts", _hosts(words)),
-        _group("Drives and directories", _targets(words)),
+        _group("Drives", _drives(words)),
+        _group("Targets", _targets(words)),
         _group("Plans", _plans(words)),
         _group("Runs", _runs(words)),
+        _group("Saved comparisons", _comparisons(words)),
     )
     return tuple(group for group in groups if group.hits)
 
@@ -56,17 +60,35 @@ def _hosts(words: str) -> Iterable[Hit]:
         yield Hit(host.slug, reverse("host", args=[host.slug]), _joined(host.hostname, state))
 
 
-def _targets(words: str) -> Iterable[Hit]:
+def _drives(words: str) -> Iterable[Hit]:
+    """Each drive once, also if it was in several hosts; the address is that of its newest target."""
+    named = Q(serial__icontains=words) | Q(model__icontains=words)
+    found = Target.objects.filter(named).exclude(serial="").select_related("host").order_by("-in_policy", "-pk")
+    by_drive: dict[tuple[str, str], list[Target]] = {}
+    for target in found[:MAX_TARGETS_OF_DRIVES]:
+        by_drive.setdefault((target.model, target.serial), []).append(target)
+    for (model, serial), targets in sorted(by_drive.items()):
+        address = reverse("host_target", args=[targets[0].host.slug, targets[0].slug])
+        yield Hit(model or serial, address, _joined(f"serial {serial}", ", ".join(map(str, targets[:3]))))
+
+
+def _named(words: str, prefix: str = "") -> Q:
+    """Targets with these words in one of their names."""
     fields = ("serial", "model", "slug", "stable_id", "path", "device")
-    wanted = Q(*((f"{field}__icontains", words) for field in fields), _connector=Q.OR)
-    for target in Target.objects.filter(wanted).select_related("host").order_by("host__slug", "slug")[: MAX_FOUND + 1]:
+    return Q(*((f"{prefix}{field}__icontains", words) for field in fields), _connector=Q.OR)
+
+
+def _targets(words: str) -> Iterable[Hit]:
+    for target in (
+        Target.objects.filter(_named(words)).select_related("host").order_by("host__slug", "slug")[: MAX_FOUND + 1]
+    ):
         serial = f"serial {target.serial}" if target.serial else ""
         gone = "" if target.in_policy else "no longer in the policy"
         size = formatting.bytes_decimal(target.size_bytes) if target.size_bytes else ""
         if size and target.kind == TargetKind.DIRECTORY:
             size += " free"
         detail = _joined(target.model, serial, size, target.path, gone)
-        yield Hit(str(target), reverse("host", args=[target.host.slug]), detail)
+        yield Hit(str(target), reverse("host_target", args=[target.host.slug, target.slug]), detail)
 
 
 def _plans(words: str) -> Iterable[Hit]:
@@ -76,13 +98,26 @@ def _plans(words: str) -> Iterable[Hit]:
 
 
 def _runs(words: str) -> Iterable[Hit]:
+    """By number, note, plan, and by the names of their targets and hosts."""
+    at = Target.objects.filter(_named(words) | Q(host__slug__icontains=words)).values("pk")
+    measured = Exists(Run.targets.through.objects.filter(run=OuterRef("pk"), target__in=at))
     noted = Exists(Note.objects.filter(run=OuterRef("pk"), text__icontains=words))
-    wanted = Q(note__icontains=words) | noted | Q(version__plan__title__icontains=words)
+    wanted = Q(note__icontains=words) | noted | measured | Q(version__plan__title__icontains=words)
     if number := _NUMBER.match(words):
         wanted |= Q(number=int(number.group(1)))
-    for run in Run.objects.filter(wanted).select_related("version__plan").order_by("-number")[: MAX_FOUND + 1]:
-        detail = _joined(run.version.plan.title, run.get_state_display(), run.note.partition("\n")[0][:120])
+    targets = Prefetch("targets", Target.objects.select_related("host"))
+    found = Run.objects.filter(wanted).select_related("version__plan").prefetch_related(targets).order_by("-number")
+    for run in found[: MAX_FOUND + 1]:
+        on = "on " + ", ".join(map(str, run.targets.all()[:3]))
+        note = run.note.partition("\n")[0][:120]
+        detail = _joined(run.version.plan.title, on, run.get_state_display(), note)
         yield Hit(f"Run {run.number}", reverse("run", args=[run.number]), detail)
+
+
+def _comparisons(words: str) -> Iterable[Hit]:
+    wanted = Q(title__icontains=words) | Q(note__icontains=words)
+    for saved in SavedComparison.objects.filter(wanted, deleted_at=None)[: MAX_FOUND + 1]:
+        yield Hit(saved.title, reverse("saved_comparison", args=[saved.pk]), saved.note.partition("\n")[0][:120])
 
 
 def _joined(*parts: str) -> str:

@@ -117,7 +117,7 @@ def test_labels_in_paths_are_shown_before_anything_is_stored(viewer: Client) -> 
     paths = "lab1/PM9A3/randread-32-4.json\nnotes.txt"
     found = viewer.post("/imports/labels/", {"paths": paths, "pattern": "{drive}/{rw}-{iodepth}-{numjobs}.json"}).json()
     assert (found["matched"], found["of"], found["problem"]) == (1, 2, "")
-    assert found["examples"][0]["text"] == "drive: PM9A3 · Pattern: randread · Queue depth: 32 · Jobs: 4"
+    assert found["examples"][0]["text"] == "drive: PM9A3 · Pattern: randread · Jobs: 4 · Queue depth: 32"
     assert found["examples"][1] == {"path": "notes.txt", "text": ""}
     assert viewer.post("/imports/labels/", {"paths": paths, "pattern": "{"}).json()["problem"]
 

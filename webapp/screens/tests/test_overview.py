@@ -1,14 +1,22 @@
 import re
 from collections.abc import Callable
+from datetime import timedelta
 
 from django.test import Client
+from django.utils import timezone
 
-from webapp.results.models import known
+from webapp.core import heartbeats
+from webapp.core.models import Role
+from webapp.results.models import KernelLine, known
+from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
+from webapp.screens.overview.health import HOSTS_SHOWN
 from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
+from webapp.tests.factories.schedules import a_schedule
 
 
 def test_it_says_how_to_begin_while_there_is_no_host(operator: Client) -> None:
@@ -99,3 +107,67 @@ def test_it_says_what_comes_next_and_why_it_waits(operator: Client) -> None:
     assert "storage1 is in maintenance" in page
     assert "12 trials" in page
     assert "Nothing is running" in page
+
+
+def test_it_says_what_the_product_is_while_there_is_no_host(operator: Client, admin: Client) -> None:
+    assert "measures the storage of your servers" in operator.get("/").content.decode()
+    assert "Ask an admin to add the first host" in operator.get("/").content.decode()
+    assert "/hosts/add/" in admin.get("/").content.decode()
+
+
+def test_it_shows_hosts_with_problems_first(operator: Client) -> None:
+    for number in range(HOSTS_SHOWN):
+        a_host(f"a{number}", capabilities={"engines": {"fio": {}}}, last_seen_at=timezone.now())
+    a_host("z-silent", last_seen_at=timezone.now() - timedelta(hours=1), capabilities={"engines": {"fio": {}}})
+    page = operator.get("/").content.decode()
+    hosts = page[page.index('id="health"') : page.index('id="due-next"')]
+    assert hosts.index("z-silent") < hosts.index("/hosts/a0/")
+    assert "The host is offline." in hosts
+    assert "1 more host" in hosts
+
+
+def test_it_says_that_a_part_of_the_server_does_not_work(operator: Client) -> None:
+    assert "The background tasks do not run." in operator.get("/").content.decode()
+    for name in heartbeats.NEEDED:
+        heartbeats.note(name)
+    assert "The background tasks do not run." not in operator.get("/").content.decode()
+
+
+def test_it_lists_runs_whose_results_need_a_second_look(operator: Client) -> None:
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
+    finish_run(run)
+    assert "Results to check" not in operator.get("/").content.decode()
+    results = list(run.results.order_by("pk")[:3])
+    for result, verdict in zip(results, ("stalled", "drifting", "drifting"), strict=True):
+        result.steadiness = verdict
+        result.save(update_fields=["steadiness"])
+    attempt = run.attempts.filter(trial=run.trials.get(index=0)).get()
+    KernelLine.objects.create(attempt=attempt, sequence=1, at=timezone.now(), level=3, text="nvme0: timeout")
+    page = operator.get("/").content.decode()
+    assert "1 trial stalled, 2 trials drifting, 1 trial with storage errors in the kernel log." in page
+
+
+def test_it_suggests_the_next_step(operator: Client) -> None:
+    target = storage1_scratch(a_host("storage1"))
+    assert "Start a plan</a>. " in operator.get("/").content.decode()
+    run = first_look_run(first_look(), [target], repeats=1)
+    fail_trial(run.trials.get(index=0))
+    finish_run(run)
+    page = operator.get("/").content.decode()
+    assert "Repeat the 1 failed trial of run 1" in page
+    assert "/compare/?run=1" in page
+    assert "Schedule a plan" in page
+
+
+def test_it_shows_what_is_due_missed_and_changed(operator: Client) -> None:
+    target = storage1_scratch(a_host("storage1"))
+    schedule = a_schedule(a_user("sam", Role.OPERATOR), name="nightly", version=first_look(), targets=[target])
+    for days in (2, 1):
+        run = first_look_run(schedule.version, [target], repeats=1)
+        finish_run(run)
+        Occurrence.objects.create(
+            schedule=schedule, due_at=timezone.now() - timedelta(days=days), state="ended", run=run, position=0
+        )
+    page = operator.get("/").content.decode()
+    assert 'id="trends"' in page
+    assert "since the first of 2 runs" in page

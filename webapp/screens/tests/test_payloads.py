@@ -7,14 +7,16 @@ import msgspec
 import pytest
 from django.conf import settings
 
+from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
-from webapp.screens.payloads import LiveRun, Marks, Payload
+from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
+    ("bench.json", BenchCharts),
     ("compare.json", MeansCharts),
     ("scatter.json", ScatterCharts),
     ("latency.json", LatencyCharts),
@@ -22,6 +24,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("enrolment.json", Enrolment),
     ("logTail.json", LogTail),
     ("marks.json", Marks),
+    ("searchHits.json", SearchHits),
     ("importBegun.json", Begun),
     ("importAdded.json", Added),
     ("importProblem.json", ImportProblem),

@@ -67,7 +67,7 @@ def test_a_saved_plan_is_ready_to_start_where_it_was_tried(operator: Client, tar
 def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> None:
     page = operator.post("/plans/new/", form() | {"title": "", "p0.levels": ["randread", "a lot"]}).content.decode()
     assert "Correct 2 fields." in page
-    assert "Queue depth: `a lot` is not a whole number." in page
+    assert "Queue depth: <code>a lot</code> is not a whole number." in page
     assert 'value="a lot"' in page
     assert "Give the plan a title." in page
     assert "data-unsaved" in page

@@ -34,7 +34,7 @@ def test_an_uploaded_file_wins_over_what_is_pasted(operator: Client) -> None:
 def test_refused_options_are_shown_at_their_line(operator: Client) -> None:
     page = sent(operator, text=JOB + "exec_prerun=rm -rf /\nbs=${X}\n")
     assert "Problems by line" in page
-    told = r'<li class="is-refused"><code>{}</code><div class="field-problem">Line {}: `{}`'
+    told = r'<li class="is-refused"><code>{}</code><div class="field-problem">Line {}: <code>{}</code>'
     assert re.search(told.format("exec_prerun=rm -rf /", 10, "exec_prerun"), page)
     assert re.search(told.format(r"bs=\$\{X\}", 11, "bs"), page)
     assert page.count('class="is-refused"') == 2
@@ -78,5 +78,5 @@ def test_a_viewer_imports_nothing(viewer: Client) -> None:
 def test_an_unsound_plan_opens_with_what_is_wrong(operator: Client) -> None:
     text = "title: T\nparts: [{name: a, factors: {pattern: sideways}}]"
     page = sent(operator, kind="yaml", text=text)
-    assert "`sideways` is not one of" in page
+    assert "<code>sideways</code> is not one of" in page
     assert not PlanVersion.objects.exists()

@@ -133,7 +133,7 @@ def test_it_stores_a_persons_columns_and_restores_the_default_ones(operator: Cli
 
 def test_it_stores_no_unknown_columns(viewer: Client) -> None:
     answer = viewer.post("/results/columns/", {"columns": "speed"}, follow=True)
-    assert "There is no column `speed`" in answer.content.decode()
+    assert "There is no column <code>speed</code>" in answer.content.decode()
     assert viewer.get("/results/columns/").status_code == 405
 
 

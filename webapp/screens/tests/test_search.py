@@ -6,9 +6,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from webapp.compare.services import save_comparison
 from webapp.runs.models import Note
 from webapp.screens.search.find import MAX_FOUND, find
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.runs import first_look_run
 
@@ -18,6 +20,7 @@ def lab(db: None) -> None:
     host = a_host("storage1")
     run = first_look_run(first_look(), [storage1_drive(host)], note="Before the firmware update")
     Note.objects.create(run=run, text="The fan was off")
+    save_comparison(title="Engines on storage1", note="", query="x=iodepth", by=a_user("sam"))
 
 
 def found(words: str) -> list[str]:
@@ -36,6 +39,10 @@ def found(words: str) -> list[str]:
         ("run 1", "Run 1"),
         ("firmware", "Run 1"),
         ("fan was", "Run 1"),
+        ("nvme0", "Run 1"),
+        ("storage1", "Run 1"),
+        ("s64gne0r800123", "SAMSUNG MZQL21T9HCJR"),
+        ("engines", "Engines on storage1"),
     ],
 )
 def test_it_finds(lab: None, words: str, title: str) -> None:
@@ -74,3 +81,19 @@ def test_it_takes_a_fixed_number_of_queries_and_says_where_there_is_more(
         storage1_drive(a_host(f"storage{number}"))
     assert queries_of(f"{reverse('search')}?q=storage") == before
     assert f"the first {MAX_FOUND}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()
+
+
+def test_a_drive_that_was_in_two_hosts_is_found_once(lab: None) -> None:
+    storage1_drive(a_host("storage2"))
+    (drives,) = (group for group in find("s64gne0r800123") if group.title == "Drives")
+    assert [hit.title for hit in drives.hits] == ["SAMSUNG MZQL21T9HCJR"]
+    assert "storage1/nvme0" in drives.hits[0].detail
+    assert "storage2/nvme0" in drives.hits[0].detail
+
+
+def test_the_palette_gets_the_first_hits_of_each_group(viewer: Client, lab: None) -> None:
+    for number in range(2, 10):
+        a_host(f"storage{number}")
+    hits = viewer.get(reverse("search_hits"), {"q": "storage"}).json()["hits"]
+    assert [hit["title"] for hit in hits if hit["group"] == "Hosts"] == [f"storage{number}" for number in range(1, 6)]
+    assert viewer.get(reverse("search_hits")).json() == {"hits": []}

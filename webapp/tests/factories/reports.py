@@ -59,10 +59,10 @@ def _envelope(message: bytes) -> str:
     return envelope
 
 
-def queued_orders(host: Host, *, now: float | None = None) -> list[AnyOrder]:
+def queued_orders(host: Host) -> list[AnyOrder]:
     """The same, with their signatures verified as the worker does it."""
     keys = {name: base64.b64decode(key) for name, key in public_keys().items()}
-    return [unseal(text, host=str(host.id), public_keys=keys, now=now or 0.0) for text in queued_envelopes(host)]
+    return [unseal(text, host=str(host.id), public_keys=keys) for text in queued_envelopes(host)]
 
 
 def say(host: Host, attempt: Attempt | UUID | str, *batches: tuple[int, tuple[Item, ...]]) -> AttemptReply:

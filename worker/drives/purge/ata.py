@@ -31,7 +31,7 @@ _FROZEN = (
     "The host's firmware has frozen the drive's security state. Suspend and wake the host, or unplug and reconnect "
     "the drive while the host runs. Some firmware has an option for this."
 )
-_MINUTES = re.compile(r"(\d+)min for (ENHANCED )?SECURITY ERASE UNIT")
+_MINUTES = re.compile(r"([0-9]+)min for (ENHANCED )?SECURITY ERASE UNIT")
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,8 +24,8 @@ _M = PurgeMethod
 _SECURE_ERASE = {_M.NVME_FORMAT: 1, _M.NVME_FORMAT_CRYPTO: 2}  # SES of Format NVM
 _ACTION = {_M.NVME_SANITIZE_BLOCK: 2, _M.NVME_SANITIZE_CRYPTO: 4}  # SANACT of Sanitize
 _DONE, _GOING_ON = (1, 4), 2  # Sanitize Status, bits 2:0; 4: done, without the requested deallocation
-_PROGRESS = re.compile(r"\(SPROG\)\s*:\s*(\d+)")
-_STATUS = re.compile(r"\(SSTAT\)\s*:\s*(0x[0-9a-fA-F]+|\d+)")
+_PROGRESS = re.compile(r"\(SPROG\)\s*:\s*([0-9]+)")
+_STATUS = re.compile(r"\(SSTAT\)\s*:\s*(0x[0-9a-fA-F]+|[0-9]+)")
 
 
 class Controller(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ def controller_path(name: str) -> str:
     """The character device of the drive; for a drive with several paths, the first one."""
     place = (sysfs.node(name) / "device").resolve()
     found = [place, *sorted(place.glob("nvme[0-9]*"))]
-    first = next((each.name for each in found if re.fullmatch(r"nvme\d+", each.name)), "")
+    first = next((each.name for each in found if re.fullmatch(r"nvme[0-9]+", each.name)), "")
     if not first:
         raise PurgeFailed("purge_failed", f"The NVMe controller of {name} was not found.")
     return f"/dev/{first}"

@@ -9,7 +9,7 @@ from worker.inventory import sysfs
 from worker.process import ToolError, ask
 
 LIMIT_S = 72 * 3600.0
-_PROGRESS = re.compile(r"(\d+(?:\.\d+)?)% done")
+_PROGRESS = re.compile(r"([0-9]+(?:\.[0-9]+)?)% done")
 
 
 def offers(name: str) -> tuple[PurgeOffer, ...]:

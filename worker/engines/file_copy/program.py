@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 FICLONE = 0x40049409  # linux/fs.h: _IOW(0x94, 9, int)
+NO_REFLINKS = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EXDEV)  # ioctl_ficlone(2)
 SAMPLE_S = 1.0
 _BITS = 6  # fio, stat.h: FIO_IO_U_PLAT_BITS
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
@@ -210,12 +211,19 @@ def run(job: Job) -> None:
     )
 
 
+def words(error: OSError, method: str) -> str:
+    told = f"{error.filename or method}: {error.strerror} (errno {error.errno})"
+    if method == "reflink" and not error.filename and error.errno in NO_REFLINKS:
+        return f"the file system of the target has no reflinks. Use btrfs or XFS, or another copy method. {told}"
+    return told
+
+
 def main() -> int:
     job = json.load(sys.stdin)
     try:
         run(job)
     except OSError as error:
-        sys.stderr.write(f"{error.filename or job['method']}: {error.strerror} (errno {error.errno})\n")
+        sys.stderr.write(f"{words(error, job['method'])}\n")
         return 1
     return 0
 

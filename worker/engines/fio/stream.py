@@ -17,7 +17,7 @@ from worker.engines.fio.messages import EOPNOTSUPP, code_of
 from worker.engines.fio.output import Dump
 from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
-from worker.engines.fio.watch import Ended, StreamLimits, watch
+from worker.engines.fio.watch import KILLED, Ended, StreamLimits, watch
 from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
 from worker.open_target import OpenTarget
 from worker.process import Scope
@@ -105,4 +105,6 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
         return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:
         return StreamFailed("fio_error", f"fio failed with {errno_words(error)}: {words}")
+    if ended.exit_code == KILLED:
+        return StreamFailed("fio_error", f"fio was killed, perhaps because it needed too much memory: {words}")
     return StreamFailed(code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")

@@ -7,7 +7,7 @@ from worker.contract.workload import FioWorkload, IoEngine
 
 def version_of(text: str) -> tuple[int, int]:
     """(3, 33) for `fio-3.33` or `fio-3.36-12-gabcd`; (0, 0) for an unknown format."""
-    match = re.search(r"(\d+)\.(\d+)", text)
+    match = re.search(r"([0-9]+)\.([0-9]+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 

@@ -1,3 +1,4 @@
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from worker.contract.tests.examples import SAMPLE
 from worker.control import Control
 from worker.link.client import Client
 from worker.link.reporter import Reporter
-from worker.link.spool import Spool
+from worker.link.spool import Spool, SpoolFull
 from worker.tests.peer import TOKEN, Peer
 
 ACCEPTED = Accepted(at=1.0, worker_version="0")
@@ -230,6 +231,9 @@ def test_it_stops_the_attempt_when_the_disk_is_full(peer: Peer, tmp_path: Path) 
     control = Control("a")
     reporter.follow(control)
     reporter.emit("a", ACCEPTED)
+    assert not control.stopped.is_set()  # the disk may have space before something is measured
+    reporter.emit("a", sample(0))
+    reporter._seal_all()
     assert control.stopped.is_set()
     assert control.reason is not None
     assert control.reason.code == "spool_full"
@@ -248,6 +252,25 @@ def test_it_calls_nothing_done_of_which_a_part_found_no_room(peer: Peer, tmp_pat
     reporter.start()
     end = peer.wait_end("a")
     assert (end.outcome, end.code) == (Outcome.FAILED, "spool_full")
+    reporter.stop(limit_s=0)
+
+
+def test_an_attempt_whose_end_finds_no_room_keeps_its_lease_no_longer(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.link.reporter.SPACE_WAIT_S", 0.0)
+    spool = Spool(tmp_path / "full.db")
+    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter.follow(Control("a"))
+    with monkeypatch.context() as full:
+        full.setattr(spool, "_append", lambda *_args, **_named: (_ for _ in ()).throw(sqlite3.OperationalError("full")))
+        with pytest.raises(SpoolFull):
+            reporter.finish("a", DONE)
+    reporter.start()
+    time.sleep(1.5)
+    assert peer.actives == []
+    reporter.finish("a", DONE)  # there is space again
+    assert peer.wait_end("a").outcome is Outcome.DONE
     reporter.stop(limit_s=0)
 
 

@@ -22,6 +22,9 @@ from worker.policy import PolicyEntry
         ("ramfs", "is on ramfs, which is memory and not a drive."),
         ("overlay", "is on an overlay file system, so the drive under it is unknown"),
         ("nfs4", "is on nfs4, a network file system"),
+        ("fuse.cephfs", "is on fuse.cephfs, a network file system"),
+        ("fuse.s3fs", "is on fuse.s3fs, a network file system"),
+        ("9p", "is on 9p, a network file system"),
         ("ext4", ""),
     ],
 )

@@ -6,6 +6,7 @@ from worker.contract.workload import CpusPolicy, FioWorkload, IoEngine, SyncDept
 from worker.recipes.sizes import size_words
 
 MAX_JOBS = 1024
+SPLIT_BLOCKS = 40  # smallest size for several block sizes, in blocks of the largest: then about 1 % of the shares moves
 
 
 def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
@@ -86,6 +87,12 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         yield f"size {work.size_bytes} is smaller than a block of {block_bytes} bytes"
     elif work.size_bytes < block_bytes * parts:
         yield f"size {work.size_bytes} gives each of {parts} sequential jobs less than a block of {block_bytes} bytes"
+    elif work.block_split and work.size_bytes < SPLIT_BLOCKS * block_bytes * parts:
+        yield (
+            f"size {size_words(work.size_bytes)} is too small for block_split: at the end of a file fio replaces large "
+            f"blocks by small ones, so their shares would change; use {size_words(SPLIT_BLOCKS * block_bytes * parts)} "
+            "or more"
+        )
     elif not work.pattern.random:
         yield from _uneven_size(work, work.size_bytes)
 

@@ -24,15 +24,17 @@ from worker.recipes.layouts.problems import problems
 
 MAX_LAYOUTS = 200
 UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
-_RANGE = re.compile(r"(?P<first>\d+[kmg]?)\.\.(?P<last>\d+[kmg]?)(?:\s*(?P<how>[*+])\s*(?P<by>\d+[kmg]?))?", re.I)
+_RANGE = re.compile(
+    r"(?P<first>\d+[kmg]?)\.\.(?P<last>\d+[kmg]?)(?:\s*(?P<how>[*+])\s*(?P<by>\d+[kmg]?))?", re.I | re.ASCII
+)
 _DRIVES = re.compile(
     r"(?:(?P<arrays>\d+) arrays? of )?(?P<vd>vd )?(?P<raid>\w+)(?: x(?P<drives>\d+))?(?: spans (?P<spans>\d+))?"
     r"(?: (?P<unit>chunk|strip) (?P<chunk>\w+))?(?P<policies>(?: (?:wb|wt|awb|ra|nora|direct|cached|pdcache=\w+))*)"
     r"(?: share (?P<share>\d+) ?%)?",
-    re.I,
+    re.I | re.ASCII,
 )
-_LVM = re.compile(r"lvm stripe (\w+)(?: extent (\w+))?(?: align (\w+))?", re.I)
-_MD = re.compile(r"md chunk (\w+)", re.I)
+_LVM = re.compile(r"lvm stripe (\w+)(?: extent (\w+))?(?: align (\w+))?", re.I | re.ASCII)
+_MD = re.compile(r"md chunk (\w+)", re.I | re.ASCII)
 
 Given = dict[str, object]
 _Named = TypeVar("_Named", Raid, FileSystem, DrivePolicy)
@@ -117,7 +119,7 @@ def _range_values(match: "re.Match[str]") -> list[str]:
 
 
 def _drives(text: str) -> Given:
-    match = _DRIVES.fullmatch(re.sub(r"^(\d+) drives?\b", r"\1 arrays of single", text, flags=re.I))
+    match = _DRIVES.fullmatch(re.sub(r"^(\d+) drives?\b", r"\1 arrays of single", text, flags=re.I | re.ASCII))
     if match is None:
         raise LayoutError(
             f"`{text}` is not valid: write for example `single`, `raid0 x4 chunk 64k`, `2 arrays of raid5 x4 …`, "
@@ -206,7 +208,7 @@ def _named(kind: type[_Named], text: str, what: str) -> _Named:
 
 
 def _number(text: str) -> int:
-    match = re.fullmatch(r"(\d{1,12})([kmg]?)(?:i?b)?", text.strip(), re.I)
+    match = re.fullmatch(r"(\d{1,12})([kmg]?)(?:i?b)?", text.strip(), re.I | re.ASCII)
     if match is None:
         raise LayoutError(f"`{text}` is not a number: write for example `4`, `64k` or `1M`")
     return int(match[1]) * UNITS[match[2].lower()]

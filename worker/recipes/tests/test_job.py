@@ -24,6 +24,7 @@ from worker.contract.workload import (
 )
 from worker.recipes import RecipeError, path_problem, render, render_prefill, workload_problems
 from worker.recipes.fio.options import ALLOWED, OptionRefused
+from worker.recipes.sizes import size_words
 
 
 def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:
@@ -247,3 +248,25 @@ def test_it_reads_allowed_options_back_to_factors() -> None:
     for name, value in (("ioengine", "external:/x.so"), ("norandommap", "0"), ("bs", "4k,8k"), ("rw", "trim")):
         with pytest.raises(OptionRefused):
             ALLOWED[name].read(value)
+
+
+@pytest.mark.parametrize(("pattern", "numjobs"), [(Pattern.RANDREAD, 1), (Pattern.READ, 2)])
+def test_it_refuses_a_split_of_blocks_on_a_very_small_file(pattern: Pattern, numjobs: int) -> None:
+    """fio takes only blocks that fit before the end, so the shares would change."""
+    enough = 40 * numjobs * 64 * KIB
+    given: dict[str, Any] = {"pattern": pattern, "numjobs": numjobs, "block_split": split(4, 64)}
+    small = stream(**given, size_bytes=enough - 64 * KIB).workload
+    (problem,) = workload_problems(small, TargetKind.DIRECTORY)
+    assert "is too small for block_split" in problem
+    assert problem.endswith(f"use {size_words(enough)} or more")
+    assert not workload_problems(stream(**given, size_bytes=enough).workload, TargetKind.DIRECTORY)
+
+
+def test_fio_changes_the_shares_of_a_split_on_a_very_small_file(tmp_path: Path) -> None:
+    """The reason for the refusal: half of the I/Os should have 64 KiB."""
+    (tmp_path / "file").write_bytes(bytes(128 * KIB))
+    text = "[job]\nfilename=file\nrw=randread\nnorandommap=1\nbssplit=4k/50:64k/50\nsize=128k\nioengine=psync\n"
+    read = run_fio(text + "number_ios=20000\ntime_based=1\nruntime=10s\n", tmp_path)["read"]
+    mean = read["io_bytes"] / read["total_ios"]
+    share = (mean - 4 * KIB) / (60 * KIB)
+    assert share < 0.35

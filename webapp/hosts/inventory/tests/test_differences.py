@@ -1,6 +1,7 @@
 """Every difference between two inventories, as typed differences and as rows of a table."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,3 +66,9 @@ def _other(value: object) -> object:
     if isinstance(value, int):
         return value + 1
     return [] if isinstance(value, list) else "other"
+
+
+@pytest.mark.parametrize(("factor", "changes"), [(0.95, 0), (1.05, 0), (0.85, 1), (1.15, 1)])
+def test_a_balloon_changes_no_host_and_a_memory_module_does(factor: float, changes: int) -> None:
+    after = replace(INVENTORY, memory_bytes=int(factor * INVENTORY.memory_bytes))
+    assert len(table(INVENTORY, after)) == changes

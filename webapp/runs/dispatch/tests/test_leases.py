@@ -8,7 +8,7 @@ from django.utils import timezone
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host, Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.dispatch.leases import expire_leases, revive_unfinished
+from webapp.runs.dispatch.leases import expire_leases, lose_forgotten, revive_unfinished
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TargetLock, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick
@@ -112,6 +112,26 @@ def test_it_revives_what_a_greeting_host_still_has() -> None:
     assert attempt.lease_until > timezone.now()
     assert Run.objects.get().trials.get().state == TrialState.RUNNING
     assert TargetLock.objects.count() == 1
+
+
+def test_it_does_not_wait_for_the_lease_of_an_attempt_that_a_greeting_host_no_longer_has() -> None:
+    attempt = dispatched(a_target())
+    Run.objects.get().trials.update(attempts_left=1)
+    say(attempt.host, attempt, (1, (ACCEPTED, STARTED)))
+    assert lose_forgotten(host=attempt.host, journal=[]) == 0  # it may have been accepted after the host listed them
+    Attempt.objects.update(accepted_at=timezone.now() - timedelta(minutes=2))
+    assert lose_forgotten(host=attempt.host, journal=["no uuid", str(attempt.pk)]) == 0
+    assert lose_forgotten(host=attempt.host, journal=[]) == 1
+    attempt.refresh_from_db()
+    assert (attempt.state, attempt.outcome_code) == ("lost", "not_on_host")
+    assert Run.objects.get().trials.get().state == TrialState.PLANNED
+    assert not TargetLock.objects.exists()
+
+
+def test_an_order_that_a_host_has_not_accepted_waits_for_its_lease() -> None:
+    attempt = dispatched(a_target())
+    Attempt.objects.update(created_at=timezone.now() - timedelta(minutes=2))
+    assert lose_forgotten(host=attempt.host, journal=[]) == 0
 
 
 def test_it_does_not_revive_what_uses_a_drive_that_another_host_has_now() -> None:

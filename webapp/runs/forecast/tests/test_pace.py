@@ -68,6 +68,22 @@ def test_the_slowest_host_counts() -> None:
     assert progress(run).seconds_left == 8
 
 
+def test_the_rest_is_unknown_while_the_last_trial_takes_longer_than_those_before_it() -> None:
+    run = a_run_with([4], trials=2)
+    last = run.trials.select_related("host").order_by("index")[1]
+    attempt = Attempt.objects.create(
+        kind="trial", run=run, trial=last, host=last.host, state="running", lease_until=NOW
+    )
+    last.state = TrialState.RUNNING
+    last.save()
+    Attempt.objects.filter(pk=attempt.pk).update(created_at=timezone.now() - timedelta(seconds=1))
+    left_s = progress(run).seconds_left
+    assert left_s is not None
+    assert 2 < left_s < 4
+    Attempt.objects.filter(pk=attempt.pk).update(created_at=timezone.now() - timedelta(seconds=60))
+    assert progress(run).seconds_left is None
+
+
 def test_pauses_are_no_time_that_it_ran() -> None:
     run = a_run(a_target(), trials=1)
     assert progress(run).paused_s == 0

@@ -116,6 +116,7 @@ def test_a_file_system_without_reflinks_is_reported(scratch: Scratch) -> None:
     with pytest.raises(StreamFailed, match="errno") as failure:
         scratch.run(stream)
     assert failure.value.code == "copy_error"
+    assert "has no reflinks. Use btrfs or XFS, or another copy method" in str(failure.value)
     assert scratch.names == sorted(render(stream).files)
 
 

@@ -168,6 +168,16 @@ def test_a_few_reads_of_another_program_do_not_hide_a_freeze(simulated: Simulate
     assert simulated.dumps.is_frozen()
 
 
+def test_a_slow_device_is_not_a_frozen_device(simulated: Simulated) -> None:
+    """One I/O every two seconds."""
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    for _ in range(30):
+        simulated.device_ios += 1
+        simulated.wait(2, reads_per_s=0)
+    assert not simulated.dumps.is_frozen()
+
+
 def test_a_stopped_fio_on_an_idle_device_is_not_a_frozen_device(simulated: Simulated) -> None:
     """The device owes nothing: no I/O is in flight."""
     for n in range(1, 6):

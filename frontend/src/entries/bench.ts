@@ -1,0 +1,13 @@
+/** Bench and the pages of products. The server renders all tables and bars. */
+
+import "../styles/bench.css";
+import "../styles/picks.css";
+import { initBenchCharts } from "../features/benchCharts";
+import { initBenchPicker } from "../features/benchPicker";
+import { initBenchScroll } from "../features/benchScroll";
+import { initChoiceForms } from "../features/choiceForm";
+
+initBenchPicker();
+initBenchScroll();
+initBenchCharts();
+initChoiceForms();

@@ -1,0 +1,136 @@
+/** Curves and latency ladders of products: lines with 95 % confidence intervals, one colour per product. */
+
+import type { ChartConfiguration, TooltipItem } from "chart.js";
+import { LineWithErrorBarsController, PointWithErrorBar } from "chartjs-chart-error-bars";
+import { log2Bounds, tickText, wantsLog2 } from "../lib/axis";
+import { Chart, follow } from "../lib/charts";
+import { lookAt } from "../lib/colours";
+import { readJson } from "../lib/dom";
+import { bytesPerSecond, iops, latency, significant } from "../lib/format";
+import { type BenchChart, type BenchPoint, benchCharts } from "../payloads/bench";
+
+Chart.register(LineWithErrorBarsController, PointWithErrorBar);
+
+const SHOW: Readonly<Record<BenchChart["shown_as"], (value: number) => string>> = {
+  iops,
+  bytes_per_s: bytesPerSecond,
+  latency,
+  seconds: (value) => `${significant(value)} s`,
+  number: significant,
+};
+const MAX_TICKS = 16;
+
+type XAxis = "log2" | "linear" | "names";
+
+/** Numbers on a linear axis, or on a log2 axis if their range is wide; names one after the other. */
+export function axisOf(chart: Pick<BenchChart, "levels">): XAxis {
+  const values = chart.levels.map((level) => level.number);
+  if (values.length < 2 || values.some((value) => value === null)) return "names";
+  return wantsLog2(values.filter((value) => value !== null)) ? "log2" : "linear";
+}
+
+interface Spread {
+  readonly x: number;
+  readonly y: number;
+  readonly yMin: number;
+  readonly yMax: number;
+  readonly of: BenchPoint;
+}
+
+export function spreadsOf(points: readonly BenchPoint[], chart: Pick<BenchChart, "levels">): Spread[] {
+  const names = axisOf(chart) === "names";
+  return points.map((point) => ({
+    x: names ? point.level : (chart.levels[point.level]?.number ?? 0),
+    y: point.mean,
+    yMin: point.low ?? point.mean,
+    yMax: point.high ?? point.mean,
+    of: point,
+  }));
+}
+
+function dataset(series: BenchChart["series"][number], chart: BenchChart): object {
+  const look = lookAt(series.product);
+  return {
+    label: series.name,
+    data: spreadsOf(series.points, chart),
+    borderColor: look.colour,
+    backgroundColor: look.colour,
+    borderWidth: 2,
+    pointStyle: look.marker,
+    pointRadius: 4,
+    pointHoverRadius: 6,
+    errorBarColor: look.colour,
+    errorBarWhiskerColor: look.colour,
+    errorBarLineWidth: 1.5,
+    errorBarWhiskerSize: 7,
+  };
+}
+
+function xScale(chart: BenchChart): object {
+  const axis = axisOf(chart);
+  const title = { display: true, text: chart.x_label };
+  if (axis === "names") return { type: "category", labels: chart.levels.map((level) => level.text), title };
+  const values = chart.levels.flatMap((level) => (level.number === null ? [] : [level.number]));
+  const textOf = (value: number): string => chart.levels.find((level) => level.number === value)?.text ?? "";
+  const step = Math.ceil(values.length / MAX_TICKS);
+  return {
+    type: axis === "log2" ? "logarithmic" : "linear",
+    ...(axis === "log2" ? log2Bounds(values) : {}),
+    afterBuildTicks: (scale: { ticks: unknown }) => {
+      scale.ticks = values.filter((_, index) => index % step === 0).map((value) => ({ value }));
+    },
+    ticks: { callback: (value: number | string) => textOf(Number(value)), maxRotation: 0 },
+    title,
+  };
+}
+
+function yScale(chart: BenchChart): object {
+  const power = (value: number): boolean => /^[125]/.test((value / 10 ** Math.floor(Math.log10(value))).toFixed(3));
+  const text = (value: number | string): string => tickText(SHOW[chart.shown_as](Number(value)));
+  return {
+    type: chart.logarithmic ? "logarithmic" : "linear",
+    beginAtZero: !chart.logarithmic,
+    title: { display: true, text: chart.y_label },
+    ticks: {
+      callback: (value: number | string) => (chart.logarithmic && !power(Number(value)) ? "" : text(value)),
+      maxTicksLimit: 8,
+    },
+  };
+}
+
+/** The numbers of the table, with their interval. */
+export function tooltipOf(name: string, point: BenchPoint): string {
+  return `${name}: ${point.text} (${point.spread_text})`;
+}
+
+function configuration(chart: BenchChart): ChartConfiguration {
+  const made = {
+    type: "lineWithErrorBars",
+    data: {
+      ...(axisOf(chart) === "names" ? { labels: chart.levels.map((level) => level.text) } : {}),
+      datasets: chart.series.map((series) => dataset(series, chart)),
+    },
+    options: {
+      interaction: { mode: "nearest", axis: "x", intersect: false },
+      scales: { x: xScale(chart), y: yScale(chart) },
+      plugins: {
+        tooltip: {
+          callbacks: {
+            title: (items: TooltipItem<"line">[]) =>
+              `${chart.x_label} ${chart.levels[(items[0]?.raw as Spread | undefined)?.of.level ?? 0]?.text ?? ""}`,
+            label: (item: TooltipItem<"line">) => tooltipOf(item.dataset.label ?? "", (item.raw as Spread).of),
+          },
+        },
+      },
+    },
+  };
+  return made as unknown as ChartConfiguration;
+}
+
+export function initBenchCharts(): void {
+  const data = readJson("bench-data", benchCharts);
+  for (const canvas of document.querySelectorAll<HTMLCanvasElement>("canvas[data-bench-chart]")) {
+    const chart = data?.charts[Number(canvas.dataset.benchChart)];
+    if (chart) follow(new Chart(canvas, configuration(chart)));
+  }
+}

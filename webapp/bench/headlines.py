@@ -1,0 +1,73 @@
+"""Headline numbers: a few workloads that the products share, chosen by a rule.
+
+For each headline: of the workloads of its pattern, those that most products have; of those, the block size named
+below, or the smallest one (for sequential patterns the largest one); of those, the workload with the highest geometric
+mean over the products for rates, and with the fewest requests in flight for latencies. So all products of a headline
+have the same workload.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from webapp.bench.matching import P99, RATE, Matched, Panel
+from webapp.bench.workloads import BLOCK, Workload
+from worker.contract.workload import KIB, Pattern
+
+
+@dataclass(frozen=True)
+class Headline:
+    title: str
+    panel: Panel
+    workload: Workload
+
+
+@dataclass(frozen=True)
+class _Rule:
+    title: str
+    choice: str
+    pattern: Pattern
+    block: int = 4 * KIB  # preferred
+
+
+_RULES = (
+    _Rule("Random read", RATE, Pattern.RANDREAD),
+    _Rule("Random write", RATE, Pattern.RANDWRITE),
+    _Rule("Sequential read", RATE, Pattern.READ, 0),
+    _Rule("Sequential write", RATE, Pattern.WRITE, 0),
+    _Rule("Random read, p99", P99, Pattern.RANDREAD),
+    _Rule("Random write, p99", P99, Pattern.RANDWRITE),
+)
+
+
+def headlines(matched: Matched) -> tuple[Headline, ...]:
+    return tuple(_chosen(matched))
+
+
+def _chosen(matched: Matched) -> Iterator[Headline]:
+    for rule in _RULES:
+        panels = [panel for panel in matched.panels_of(rule.choice) if panel.chart == rule.pattern]
+        for panel in panels[:1]:
+            yield Headline(rule.title, panel, _workload(matched, panel, rule))
+
+
+def _workload(matched: Matched, panel: Panel, rule: _Rule) -> Workload:
+    all_ = matched.in_panel(panel)
+    most = max(len(matched.measured_by(panel, one.key)) for one in all_)
+    shared = [one for one in all_ if len(matched.measured_by(panel, one.key)) == most]
+    alike = _of_block(shared, rule.block)
+    if rule.choice == RATE:
+        return max(alike, key=lambda one: _mean(matched, panel, one))
+    return min(alike, key=lambda one: (one.concurrency, one.order))
+
+
+def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
+    sizes = {one.number(BLOCK) for one in known}
+    size = wanted if wanted in sizes else min(sizes) if wanted else max(sizes)
+    return [one for one in known if one.number(BLOCK) == size]
+
+
+def _mean(matched: Matched, panel: Panel, one: Workload) -> float:
+    cells = (matched.cell(panel, product, one.key) for product in matched.products)
+    means = [cell.summary.mean for cell in cells if cell]
+    return geometric_mean(means) if min(means) > 0 else 0.0

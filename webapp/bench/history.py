@@ -1,0 +1,128 @@
+"""One product over time: its runs, its values in each run, and what changed between runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from webapp.bench.matching import Matched, Panel
+from webapp.bench.products import Product
+from webapp.bench.specifications import label_of_fact
+from webapp.bench.workloads import Workload
+from webapp.compare.blocks import measured
+from webapp.compare.facts import VOLATILE
+from webapp.compare.grouping import Grouped
+from webapp.compare.statistics import Summary, summarise
+from webapp.results.reading.rows import ResultRow
+
+MAX_TARGETS = 8  # as there are colours
+MAX_CHANGES = 50
+NOTHING = "unknown"
+
+
+@dataclass(frozen=True)
+class RunOfProduct:
+    name: str  # "17", or "import 3"
+    number: int  # of the run, 0 for an import
+    imported: int
+    title: str  # of the plan or the import
+    at: datetime  # of its last result
+    targets: tuple[str, ...]
+    results: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one target measured in one run or import."""
+
+    run: str  # ResultRow.source_name
+    at: datetime
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """One workload. `values` by target, oldest first."""
+
+    title: str
+    panel: Panel
+    workload: Workload
+    values: Mapping[str, tuple[Value, ...]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A fact that differs from the run before on the same target."""
+
+    run: int
+    at: datetime
+    target: str
+    label: str
+    before: str
+    after: str
+
+
+def runs(rows: Sequence[ResultRow]) -> list[RunOfProduct]:
+    """Newest first."""
+    found: dict[int, list[ResultRow]] = {}
+    for row in rows:
+        found.setdefault(row.source, []).append(row)
+    made = [_run(own) for own in found.values()]
+    return sorted(made, key=lambda one: one.at, reverse=True)
+
+
+def _run(rows: Sequence[ResultRow]) -> RunOfProduct:
+    first = rows[0]
+    return RunOfProduct(
+        name=first.source_name,
+        number=first.run,
+        imported=first.imported,
+        title=first.plan_title or first.import_title,
+        at=max(row.measured_at for row in rows),
+        targets=tuple(sorted({row.target_name for row in rows})),
+        results=len(rows),
+    )
+
+
+def over_time(matched: Matched, product: Product, title: str, panel: Panel, workload: Workload) -> OverTime:
+    """The values of each run. Targets are not pooled; those with the most runs come first."""
+    by_target: dict[str, dict[int, list[ResultRow]]] = {}
+    for row in matched.rows(panel, product, workload.key):
+        by_target.setdefault(row.target_name, {}).setdefault(row.source, []).append(row)
+    ordered = sorted(by_target, key=lambda name: (-len(by_target[name]), name))[:MAX_TARGETS]
+    values = {name: tuple(_values(by_target[name], panel)) for name in ordered}
+    return OverTime(title, panel, workload, values)
+
+
+def _values(by_run: Mapping[int, list[ResultRow]], panel: Panel) -> Iterator[Value]:
+    for rows in sorted(by_run.values(), key=lambda rows: rows[0].measured_at):
+        key = ("", "", "")
+        cell = measured(Grouped({key: rows}, (), (), ()), panel.metric)[key]
+        yield Value(
+            rows[0].source_name, max(row.measured_at for row in rows), summarise(list(cell.values.values()), cell.step)
+        )
+
+
+def changes(rows: Sequence[ResultRow]) -> list[Change]:
+    """Newest first."""
+    targets: dict[str, list[ResultRow]] = {}
+    for row in sorted(rows, key=lambda row: (row.measured_at, row.id)):
+        targets.setdefault(row.target_name, []).append(row)
+    found = [change for own in targets.values() for change in _changes(own)]
+    return sorted(found, key=lambda change: change.at, reverse=True)[:MAX_CHANGES]
+
+
+def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
+    """Between the first results of consecutive runs: settings that a plan varies within a run are no change."""
+    firsts = list({row.run: row for row in reversed(rows) if row.run}.values())[::-1]
+    for before, after in pairwise(row for row in firsts if row.facts):
+        names = sorted((before.facts.keys() | after.facts.keys()) - VOLATILE)
+        for name in names:
+            old, new = before.facts.get(name, NOTHING), after.facts.get(name, NOTHING)
+            if old != new and not _is_planned(name, before, after):
+                yield Change(after.run, after.measured_at, after.target_name, label_of_fact(name), old, new)
+
+
+def _is_planned(fact: str, *rows: ResultRow) -> bool:
+    """The plan sets it, so its value is part of the workload."""
+    return any(fact.rpartition(".")[2] in row.point for row in rows)

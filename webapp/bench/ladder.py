@@ -1,0 +1,69 @@
+"""The latency ladder of one workload: percentiles and maximum, as means over the repeats."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.bench.matching import P99, Matched, Panel
+from webapp.bench.products import Product
+from webapp.bench.workloads import Workload
+from webapp.compare.blocks import measured
+from webapp.compare.grouping import Grouped
+from webapp.compare.statistics import Summary, summarise
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.reading.rows import ResultRow
+
+STEPS = ("latency_p50", "latency_p95", "latency_p99", "latency_p999", "latency_max")
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """`steps` has a summary for each product; None if there are too few I/Os for a percentile."""
+
+    key: str  # names the workload in addresses
+    title: str
+    steps: tuple[tuple[Metric, tuple[Summary | None, ...]], ...]
+
+
+def ladders(matched: Matched) -> dict[str, str]:
+    """Key -> text of every workload with latencies that at least two products have, or that any has."""
+    return {_key(panel, one): _title(matched, panel, one) for panel, one in _shared(matched)}
+
+
+def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
+    """The ladder of this workload, or else of the default one."""
+    known = {_key(panel, one): (panel, one) for panel, one in _shared(matched)}
+    chosen = known.get(key) or known.get(default) or next(iter(known.values()), None)
+    if chosen is None:
+        return None
+    panel, one = chosen
+    rows = {product: matched.rows(panel, product, one.key) for product in matched.products}
+    steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
+    return Ladder(_key(panel, one), _title(matched, panel, one), steps)
+
+
+def ladder_key(panel: Panel, one: Workload) -> str:
+    return _key(panel, one)
+
+
+def _key(panel: Panel, one: Workload) -> str:
+    return f"{one.key}.{panel.direction}"
+
+
+def _title(matched: Matched, panel: Panel, one: Workload) -> str:
+    return f"{panel.name} · {matched.texts[one.key]}"
+
+
+def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
+    """Those that most products have."""
+    all_ = [(panel, one) for panel in matched.panels_of(P99) for one in matched.in_panel(panel)]
+    counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
+    least = min(2, max(counts, default=0))
+    yield from (each for each, count in zip(all_, counts, strict=True) if count >= least)
+
+
+def _summaries(metric: Metric, rows: Mapping[Product, Sequence[ResultRow]]) -> Iterator[Summary | None]:
+    for product, own in rows.items():
+        valued = [row for row in own if metric.of(row) is not None]
+        key = ("", str(product), "")
+        cells = measured(Grouped({key: valued}, (), (), ()), metric) if valued else {}
+        yield summarise(list(cells[key].values.values()), cells[key].step) if cells else None

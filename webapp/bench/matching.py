@@ -1,0 +1,250 @@
+"""Results of products in cells of equal workloads, with the statistics of comparisons.
+
+A chart of `compare` is a panel here (a metric, a pattern, a direction), a level on x is a workload, a series is a
+product. All panels of a page are corrected together.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from webapp.bench.products import Product
+from webapp.bench.workloads import (
+    Stated,
+    Workload,
+    chart_order,
+    chart_words,
+    in_words,
+    is_random,
+    matched_workloads,
+    naming,
+)
+from webapp.compare import comparison as compared
+from webapp.compare.blocks import Measured, measured
+from webapp.compare.comparison import Cell, Level, Series
+from webapp.compare.conclusions import Conclusions, conclusions
+from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.mixes import totals
+from webapp.compare.query import MARGIN
+from webapp.compare.sentences import form_of
+from webapp.compare.table import Table
+from webapp.hosts.names import BESIDE
+from webapp.plans.varying import differing, in_order
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.reading.rows import ResultRow
+
+RATE = "rate"  # IOPS of random patterns, bandwidth of the others
+P99 = "latency_p99"
+CHOICES = {
+    RATE: "IOPS and bandwidth", "latency_mean": "Mean latency", "latency_p50": "Median latency", P99: "p99 latency",
+    "latency_p999": "p99.9 latency", "latency_max": "Maximum latency",
+}  # fmt: skip
+
+Rows = Mapping[Product, Sequence[ResultRow]]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One metric of the workloads of one pattern. `choice` is a key of CHOICES."""
+
+    choice: str
+    metric: Metric
+    chart: str
+    direction: str
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.choice}|{self.chart}|{self.direction}"
+
+    @property
+    def name(self) -> str:
+        """`Random read`, `Random mix, reads`."""
+        mixed = self.direction in ("read", "write") and self.direction not in self.chart
+        return f"{chart_words(self.chart)}{f', {self.direction}s' if mixed else ''}"
+
+    @property
+    def order(self) -> tuple[int, str, str]:
+        return chart_order(self.chart), self.chart, self.direction
+
+
+@dataclass(frozen=True)
+class Matched:
+    """All cells. `series` has the statistics of a product in a panel, `cells` those of a cell."""
+
+    products: tuple[Product, ...]
+    names: Mapping[Product, str]
+    baseline: Product
+    panels: tuple[Panel, ...]
+    workloads: Mapping[str, Workload]
+    texts: Mapping[str, str]  # of workloads
+    grouped: Grouped
+    series: Mapping[tuple[str, Product], Series]
+    cells: Mapping[CellKey, Cell]
+    ratio_as: str  # form of all ratios of the page
+    comparisons: int  # corrected together
+
+    def panels_of(self, choice: str) -> list[Panel]:
+        return [panel for panel in self.panels if panel.choice == choice]
+
+    def cell(self, panel: Panel, product: Product, key: str) -> Cell | None:
+        return self.cells.get((panel.key, str(product), key))
+
+    def rows(self, panel: Panel, product: Product, key: str) -> Sequence[ResultRow]:
+        return self.grouped.cells.get((panel.key, str(product), key), ())
+
+    def measured_by(self, panel: Panel, key: str) -> list[Product]:
+        return [product for product in self.products if (panel.key, str(product), key) in self.cells]
+
+    def in_panel(self, panel: Panel) -> list[Workload]:
+        """In the order of block size and concurrency."""
+        return self._by_panel.get(panel.key, [])
+
+    @cached_property
+    def _by_panel(self) -> dict[str, list[Workload]]:
+        keys: dict[str, set[str]] = {}
+        for panel, _, key in self.cells:
+            keys.setdefault(panel, set()).add(key)
+        return {
+            panel: sorted((self.workloads[key] for key in own), key=lambda one: one.order)
+            for panel, own in keys.items()
+        }
+
+
+def match(
+    found: Rows, names: Mapping[Product, str], baseline: Product, choices: Sequence[str], ignored: Collection[str] = ()
+) -> Matched:
+    """`choices` are keys of CHOICES. Factors in `ignored` are not part of a workload: their levels are pooled."""
+    found = {product: [_without_repeats(row) for row in rows] for product, rows in found.items()}
+    grid = _Grid(found, ignored)
+    for product, rows in found.items():
+        for choice in choices:
+            grid.add(product, rows, choice)
+    texts = dict(_texts(grid.workloads.values()))
+    products = [Level(str(product), names[product], None) for product in found]
+    grouped = Grouped(
+        grid.cells,
+        tuple(Level(panel.key, panel.name, None) for panel in grid.panels.values()),
+        tuple(products),
+        tuple(
+            Level(one.key, texts[one.key], None) for one in sorted(grid.workloads.values(), key=lambda one: one.order)
+        ),
+    )
+    return _concluded(grid, grouped, tuple(found), names, baseline, texts)
+
+
+def _without_repeats(row: ResultRow) -> ResultRow:
+    """The figures of a published table are one value: nothing is claimed from their spread."""
+    return replace(row, repeat=1) if row.reference else row
+
+
+class _Grid:
+    """Puts rows into cells."""
+
+    def __init__(self, found: Rows, ignored: Collection[str]) -> None:
+        self.cells: dict[CellKey, list[ResultRow]] = {}
+        self.panels: dict[str, Panel] = {}
+        self.workloads: dict[str, Workload] = {}
+        self._ignored = frozenset(ignored)
+        self._places = matched_workloads(
+            {self._stated(product, row): row for product, rows in found.items() for row in rows}.keys()
+        )
+
+    def _stated(self, product: Product, row: ResultRow) -> Stated:
+        """Thousands of rows share a few points."""
+        return Stated(product, row.point_key, row.point, product.factors | self._ignored, complete=not row.imported)
+
+    def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
+        for row in totals(rows) if choice == RATE else rows:
+            for one in self._places[self._stated(product, row)]:
+                panel = _panel(choice, one.chart, row.direction)
+                if panel.metric.of(row) is not None:
+                    self.panels.setdefault(panel.key, panel)
+                    self.workloads[one.key] = one
+                    self.cells.setdefault((panel.key, str(product), one.key), []).append(row)
+
+
+def _panel(choice: str, chart: str, direction: str) -> Panel:
+    if choice != RATE:
+        return Panel(choice, METRICS[choice], chart, direction)
+    metric = METRICS["iops" if is_random(chart) else "bytes_per_s"]
+    return Panel(choice, metric, chart, "mixed" if BESIDE in direction else direction)
+
+
+def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
+    """Workloads of one pattern are told apart by the factors that vary among them."""
+    charts: dict[str, list[Workload]] = {}
+    for one in workloads:
+        charts.setdefault(one.chart, []).append(one)
+    for alike in charts.values():
+        names = naming(alike)
+        same: dict[str, list[Workload]] = {}
+        for one in alike:
+            same.setdefault(in_words(one, names) or chart_words(one.chart), []).append(one)
+        for text, own in same.items():
+            yield from ((one.key, _told_apart(text, one, own)) for one in own)
+
+
+def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
+    """With all factors that only some of them state."""
+    names = in_order(differing([other.point for other in others])) if len(others) > 1 else []
+    return " · ".join(filter(None, (text, in_words(one, names))))
+
+
+def _concluded(
+    grid: _Grid,
+    grouped: Grouped,
+    products: tuple[Product, ...],
+    names: Mapping[Product, str],
+    baseline: Product,
+    texts: Mapping[str, str],
+) -> Matched:
+    cells = dict(_measured(grid, grouped))
+    found = conclusions(grouped, cells, str(baseline), MARGIN)
+    form = form_of([one.ratio.value for one in found.points.values()])
+    made = list(_made(grid, grouped, cells, found, Level(str(baseline), names[baseline], None), form))
+    by_name = {str(product): product for product in products}
+    keys = [level.key for level in grouped.x]
+    return Matched(
+        products=products,
+        names=names,
+        baseline=baseline,
+        panels=tuple(sorted(grid.panels.values(), key=lambda panel: panel.order)),
+        workloads=grid.workloads,
+        texts=texts,
+        grouped=grouped,
+        series={(panel.key, by_name[series.key]): series for panel in made for series in panel.series},
+        cells={
+            (panel.key, series.key, keys[cell.level]): cell
+            for panel in made
+            for series in panel.series
+            for cell in series.cells
+        },
+        ratio_as=form,
+        comparisons=found.sentences + found.tested_points,
+    )
+
+
+def _measured(grid: _Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]]:
+    """A metric has its own blocks, because its resolution differs."""
+    for metric in {panel.metric for panel in grid.panels.values()}:
+        own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}
+        yield from measured(Grouped(own, grouped.panels, grouped.series, grouped.x), metric).items()
+
+
+def _made(
+    grid: _Grid,
+    grouped: Grouped,
+    cells: dict[CellKey, Measured],
+    found: Conclusions,
+    baseline: Level,
+    form: str,
+) -> Iterator[compared.Panel]:
+    for panel in grouped.panels:
+        metric = grid.panels[panel.key].metric
+        table = Table(
+            metric=metric, x="pattern", baseline=baseline, grouped=grouped, cells=cells, found=found, form=form,
+            margin=MARGIN,
+        )  # fmt: skip
+        yield table.panel(panel, ())

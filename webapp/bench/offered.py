@@ -1,0 +1,180 @@
+"""Products that have results: to choose from, and pairs that have much in common."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from django.db.models import Exists, OuterRef
+
+from webapp.bench.products import LABELS, Kind, Product
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.hosts.models import Target
+from webapp.results.models import Configuration, Import, Origin, Result, StreamRun
+from webapp.runs.models import Run
+
+MAX_RUNS, MAX_CONFIGURATIONS, MAX_IMPORTS = 100, 50, 100
+PAIRS, MAX_PAIRED, MAX_OFFERS = 6, 2_000, 40
+_DIGEST_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Offer:
+    product: Product
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class OfferGroup:
+    label: str
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two products, and how much they have in common."""
+
+    offers: tuple[Offer, Offer]
+    common: int
+    words: str  # plan | workload
+
+
+def offered() -> tuple[OfferGroup, ...]:
+    """All products with results; the newest of runs, configurations and imports. Six queries."""
+    found: dict[Product, Offer] = {}
+    for offer in (*_of_targets(), *_of_imports(), *_layouts(), *_configurations(), *_runs()):
+        found.setdefault(offer.product, offer)
+    by_kind: dict[Kind, list[Offer]] = defaultdict(list)
+    for offer in found.values():
+        by_kind[offer.product.kind].append(offer)
+    return tuple(OfferGroup(LABELS[kind][1], tuple(_sorted(kind, by_kind[kind]))) for kind in Kind if by_kind[kind])
+
+
+def _sorted(kind: Kind, offers: list[Offer]) -> list[Offer]:
+    """Runs and configurations are newest first already."""
+    if kind in (Kind.RUN, Kind.CONFIGURATION):
+        return offers
+    return sorted(offers, key=lambda offer: offer.text.lower())
+
+
+def _of_targets() -> Iterator[Offer]:
+    measured = Exists(Result.objects.filter(target=OuterRef("pk"), invalid=False))
+    for target in Target.objects.filter(measured).select_related("host").order_by("model", "host__slug", "slug"):
+        host, name = target.host.slug, f"{target.host.slug}/{target.slug}"
+        if target.model:
+            yield Offer(Product(Kind.MODEL, target.model), target.model)
+        if target.serial:
+            yield Offer(Product(Kind.SERIAL, target.serial), f"{target.model} {target.serial}".strip(), f"in {host}")
+        yield Offer(Product(Kind.HOST, host), host)
+        yield Offer(Product(Kind.TARGET, name), name, target.model)
+
+
+def _of_imports() -> Iterator[Offer]:
+    """The labels of own imports, each import, and the products of an import that has several."""
+    found = Import.objects.filter(results_made__gt=0).order_by("-number")[:MAX_IMPORTS]
+    imports = {one.pk: one for one in found}
+    columns = ("imported", "host", "controller", "drive", "serial", "layout")
+    parts: dict[int, set[str]] = defaultdict(set)
+    labels = Origin.objects.filter(imported__in=imports).order_by().values_list(*columns).distinct()
+    for key, host, controller, drive, serial, layout in labels:
+        parts[key].add(drive or layout)
+        if imports[key].slug is None:
+            yield from _of_labels(host, controller, drive, serial, layout)
+    for key, one in imports.items():
+        note = "reference" if one.slug else "import"
+        yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, note)
+        for part in sorted(parts[key] - {""}) if len(parts[key]) > 1 else ():
+            yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", note)
+
+
+def _of_labels(host: str, controller: str, drive: str, serial: str, layout: str) -> Iterator[Offer]:
+    named = (
+        (Kind.HOST, host, host), (Kind.CONTROLLER, controller, controller), (Kind.MODEL, drive, drive),
+        (Kind.SERIAL, serial, f"{drive} {serial}".strip()), (Kind.LAYOUT, layout, layout),
+    )  # fmt: skip
+    for kind, value, text in named:
+        if value:
+            yield Offer(Product(kind, value), text, "imported")
+
+
+def _layouts() -> Iterator[Offer]:
+    lines = Result.objects.filter(target__kind="pool", invalid=False).order_by()
+    for line in lines.values_list("point__layout", flat=True).distinct():
+        if line:
+            yield Offer(Product(Kind.LAYOUT, line), line)
+
+
+def _runs() -> Iterator[Offer]:
+    measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
+    newest = Run.objects.filter(measured).order_by("-number")[:MAX_RUNS]
+    for number, title in newest.values_list("number", "version__plan__title"):
+        yield Offer(Product(Kind.RUN, str(number)), f"Run {number}", title)
+
+
+def _configurations() -> Iterator[Offer]:
+    """And their controllers."""
+    measured = Exists(StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False))
+    found = Configuration.objects.filter(measured).values_list("digest", "facts", "controller")
+    for digest, facts, controller in found[:MAX_CONFIGURATIONS]:
+        short = digest[:_DIGEST_SHOWN]
+        yield Offer(Product(Kind.CONFIGURATION, short), f"Configuration {short}", _about(facts))
+        if controller:
+            yield Offer(Product(Kind.CONTROLLER, controller), controller)
+
+
+def _about(facts: Mapping[str, str]) -> str:
+    named = [
+        text for name, text in facts.items() if name.endswith((".model", ".scheduler")) and "controller" not in name
+    ]
+    return " · ".join(text for text in (*dict.fromkeys(named), facts.get("kernel.release", "")) if text)
+
+
+def pairs() -> tuple[Pair, ...]:
+    """Products that ran the same plan versions: drive models, else targets, else runs; and imports that share
+    workloads. Two queries."""
+    own = next(filter(None, (_pairs(found, "plan") for found in _planned().values())), ())
+    return (*own, *_pairs(_imported(), "workload"))
+
+
+def _planned() -> dict[Kind, dict[Offer, set[object]]]:
+    """The plan versions of each product, by its kind."""
+    measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
+    columns = ("number", "version", "targets__model", "targets__host__slug", "targets__slug")
+    found: dict[Kind, dict[Offer, set[object]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
+    for number, version, model, host, slug in (
+        Run.objects.filter(measured).order_by("-number").values_list(*columns)[:MAX_PAIRED]
+    ):
+        target = f"{host}/{slug}"
+        named = ((Kind.MODEL, model, model), (Kind.TARGET, target, target), (Kind.RUN, str(number), f"Run {number}"))
+        for kind, value, text in named:
+            if value:
+                found[kind].setdefault(Offer(Product(kind, value), text), set()).add(version)
+    return found
+
+
+def _imported() -> dict[Offer, set[object]]:
+    """The main factors of the workloads of each reference, and of each drive of own imports; of the newest results."""
+    columns = (
+        "origin__imported__number",
+        "origin__imported__title",
+        "reference",
+        "origin__drive",
+        "point",
+        "direction",
+    )
+    rows = Result.objects.filter(origin__isnull=False, invalid=False).values_list(*columns)[:MAX_PAIRED]
+    found: dict[Offer, set[object]] = {}
+    for number, title, reference, drive, point, direction in rows:
+        product = Product(Kind.IMPORT, str(number)) if reference or not drive else Product(Kind.MODEL, drive)
+        text = title if product.kind is Kind.IMPORT else drive
+        main = tuple(str(point.get(name)) for name in (PATTERN, BLOCK, JOBS, DEPTH))
+        found.setdefault(Offer(product, text), set()).add((*main, direction))
+    return found
+
+
+def _pairs(common: Mapping[Offer, set[object]], words: str) -> tuple[Pair, ...]:
+    """Those with the most in common first."""
+    offers: Iterable[Offer] = [*common][:MAX_OFFERS]
+    found = [Pair((one, other), len(common[one] & common[other]), words) for one, other in combinations(offers, 2)]
+    return tuple(sorted((pair for pair in found if pair.common), key=lambda pair: -pair.common)[:PAIRS])

@@ -1,0 +1,37 @@
+"""What the results of one cell have several of: targets, kernels, schedulers. Their mean covers all of them."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+from webapp.results.reading.rows import ResultRow
+
+KERNEL, FIRMWARE, SCHEDULER = "kernel.release", "device.firmware", "device.scheduler"
+_OF: Mapping[str, Callable[[ResultRow], str]] = {
+    "drive models": lambda row: row.model,
+    "targets": lambda row: row.target_name,
+    "kernels": lambda row: row.facts.get(KERNEL, ""),
+    "firmware versions": lambda row: row.facts.get(FIRMWARE, ""),
+    "schedulers": lambda row: row.facts.get(SCHEDULER, ""),
+    "tools": lambda row: row.tool_and_version,
+}
+
+
+def pooled(rows: Sequence[ResultRow]) -> str:
+    """`2 targets, 3 kernels`; "" if there is one of each. Configurations only if nothing else explains them."""
+    found = list(_several(rows))
+    configurations = {identity(row) for row in rows}
+    if not found and len(configurations) > 1:
+        found = [f"{len(configurations)} configurations"]
+    return ", ".join(found)
+
+
+def identity(row: ResultRow) -> tuple[Hashable, ...]:
+    """Of the configuration. An import has labels instead."""
+    return (row.configuration,) if row.configuration else tuple(sorted(row.facts.items()))
+
+
+def _several(rows: Iterable[ResultRow]) -> Iterator[str]:
+    distinct = list({(*identity(row), row.target_name, row.tool_and_version): row for row in rows}.values())
+    for words, of in _OF.items():
+        count = len({of(row) for row in distinct})
+        if count > 1:
+            yield f"{count} {words}"

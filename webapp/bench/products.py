@@ -1,0 +1,108 @@
+"""What Bench puts side by side: a drive model, a drive, a host, a target and so on, and its form in an address.
+
+product=model:SAMSUNG MZQL21T9HCJR&product=host:storage1&baseline=host:storage1
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webapp.core.errors import Refusal
+from webapp.plans.factors import FACTORS, FactorKind
+
+MAX_PRODUCTS = 8
+MAX_VALUE = 300  # characters
+
+
+class Kind(StrEnum):
+    MODEL = "model"
+    SERIAL = "serial"
+    CONTROLLER = "controller"
+    HOST = "host"
+    TARGET = "target"
+    LAYOUT = "layout"
+    CONFIGURATION = "configuration"
+    IMPORT = "import"
+    RUN = "run"
+
+
+# Label of one, and of several.
+LABELS: dict[Kind, tuple[str, str]] = {
+    Kind.MODEL: ("Drive model", "Drive models"),
+    Kind.SERIAL: ("Drive", "Drives"),
+    Kind.CONTROLLER: ("Controller", "Controllers"),
+    Kind.HOST: ("Host", "Hosts"),
+    Kind.TARGET: ("Target", "Targets"),
+    Kind.LAYOUT: ("Layout", "Layouts"),
+    Kind.CONFIGURATION: ("Configuration", "Configurations"),
+    Kind.IMPORT: ("Import", "Imports and references"),
+    Kind.RUN: ("Run", "Runs"),
+}
+_OBSERVED = frozenset(
+    name for name, factor in FACTORS.items() if factor.kind in (FactorKind.SETTING, FactorKind.LAYOUT)
+)
+# An import may contain several products: import:3/INTEL D3-S4610 is one of them (ResultRow.target).
+_NUMBERED = {
+    Kind.RUN: re.compile(r"[0-9]{1,9}", re.ASCII),
+    Kind.IMPORT: re.compile(r"[0-9]{1,9}(/.+)?", re.ASCII | re.DOTALL),
+}
+# Factors that define a product of a kind. They are not part of its workloads.
+DEFINED_BY: dict[Kind, frozenset[str]] = {Kind.LAYOUT: frozenset({"layout"}), Kind.CONFIGURATION: _OBSERVED}
+
+
+class BenchRefused(Refusal):
+    """The address of the page cannot be answered."""
+
+
+@dataclass(frozen=True)
+class Product:
+    kind: Kind
+    value: str
+
+    def __str__(self) -> str:
+        """As in an address."""
+        return f"{self.kind}:{self.value}"
+
+    @property
+    def label(self) -> str:
+        return LABELS[self.kind][0]
+
+    @property
+    def number(self) -> int:
+        """Of a run or an import."""
+        return int(self.value.partition("/")[0])
+
+    @property
+    def part(self) -> str:
+        """Of an import: the one of its products; "" for all of them."""
+        return self.value.partition("/")[2]
+
+    @property
+    def factors(self) -> frozenset[str]:
+        """The factors that define it."""
+        return DEFINED_BY.get(self.kind, frozenset())
+
+
+def read_products(texts: Iterable[str]) -> tuple[Product, ...]:
+    """Each product once, in the order of the address. Raises BenchRefused."""
+    found = tuple(dict.fromkeys(_product(text) for text in texts if text.strip()))
+    if len(found) > MAX_PRODUCTS:
+        message = f"{len(found)} products are too many to read side by side. Choose at most {MAX_PRODUCTS}."
+        raise BenchRefused("bench_too_many", message)
+    return found
+
+
+def _product(text: str) -> Product:
+    kind, _, value = text.partition(":")
+    if kind not in set(Kind):
+        raise BenchRefused("bench_kind_unknown", f"product={text}: write kind:name with a kind of {', '.join(Kind)}.")
+    if not value.strip() or len(value) > MAX_VALUE or "\0" in value:
+        raise BenchRefused(
+            "bench_product_unknown", f"product={text}: there is no {LABELS[Kind(kind)][0].lower()} with this name."
+        )
+    if kind in _NUMBERED and not _NUMBERED[Kind(kind)].fullmatch(value):
+        example = f"{kind}:17"
+        message = f"product={text}: write the number of the {LABELS[Kind(kind)][0].lower()}, for example {example}."
+        raise BenchRefused("bench_product_unknown", message)
+    return Product(Kind(kind), value.strip())

@@ -1,0 +1,43 @@
+"""Products for results that somebody selected in a table."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from webapp.bench.products import MAX_PRODUCTS, Kind, Product
+from webapp.results.models import Result
+from webapp.results.reading.rows import ResultRow, read_rows
+
+# From the coarsest to the finest: the first kind in which all selected results differ is compared.
+_KINDS: Mapping[Kind, Callable[[ResultRow], str]] = {
+    Kind.MODEL: lambda row: row.model,
+    Kind.SERIAL: lambda row: row.serial,
+    Kind.CONTROLLER: lambda row: row.controller,
+    Kind.HOST: lambda row: row.host,
+    Kind.TARGET: lambda row: row.target_name,
+    Kind.LAYOUT: lambda row: row.layout,
+    Kind.RUN: lambda row: str(row.source),
+    Kind.CONFIGURATION: lambda row: row.configuration[:10],
+}
+
+
+def products_of_results(ids: Iterable[str]) -> tuple[Product, ...]:
+    """Results of two models become models, those of two runs of one drive become runs. Four queries."""
+    numbers = [int(id_) for id_ in ids if id_.isascii() and id_.isdecimal() and len(id_) < 19]
+    rows = read_rows(Result.objects.filter(pk__in=numbers[: 10 * MAX_PRODUCTS]).order_by("id"))
+    found = [(kind, _distinct(rows, of)) for kind, of in _KINDS.items()]
+    usable = [(kind, values) for kind, values in found if values and "" not in values]
+    if not usable:
+        return ()
+    all_apart = next((each for each in usable if len(each[1]) == len(rows)), None)
+    kind, values = all_apart or max(usable, key=lambda each: len(each[1]))
+    return tuple(_product(kind, value) for value in values[:MAX_PRODUCTS])
+
+
+def _product(kind: Kind, value: str) -> Product:
+    """An import has no run; its number has a minus sign."""
+    if kind is Kind.RUN and value.startswith("-"):
+        return Product(Kind.IMPORT, value[1:])
+    return Product(kind, value)
+
+
+def _distinct(rows: Sequence[ResultRow], of: Callable[[ResultRow], str]) -> list[str]:
+    return list(dict.fromkeys(of(row) for row in rows))

@@ -1,0 +1,110 @@
+"""What the products are, from the observed configurations of their results."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
+from webapp.bench.products import Product
+from webapp.compare.dimensions import label_of
+from webapp.compare.facts import VOLATILE, setting_of
+from webapp.core.formatting import bytes_binary, bytes_decimal
+from webapp.results.reading.rows import ResultRow
+
+MODEL, TOOL = "model", "tool"
+# label, word for several values, and the name of the fact
+HEADER = (
+    ("Model", "models", MODEL),
+    ("Firmware", "versions", FIRMWARE),
+    ("Link", "links", "device.transport"),
+    ("Controller", "controllers", "device.controller.model"),
+    ("Cache policy", "policies", "device.write_cache"),
+    ("Kernel", "kernels", KERNEL),
+    ("Scheduler", "schedulers", SCHEDULER),
+)
+# Names of devices and targets say nothing about the product.
+_NAMES = frozenset({"target", "folder", "device", "device.stable_id", "file_system.mount"}) | VOLATILE
+_LABELS = {
+    "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link", FIRMWARE: "Firmware",
+    "device.model": "Model", KERNEL: "Kernel", "kernel.command_line": "Kernel command line", "cpu.model": "CPU",
+    "cpu.cores": "CPU cores", "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets",
+    "cpu.governor": "CPU governor",
+    "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", TOOL: "Tool",
+    "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
+    "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",
+    "device.write_cache": "Cache policy", "file_system": "File system", "file_system.options": "Mount options",
+    "drive_state": "Drive state", "worker.version": "Worker", "target.kind": "Kind of target", "device.kind": "Kind",
+}  # fmt: skip
+
+# Labels of imports that are facts of our own runs.
+_OF_LABELS = {
+    "firmware": FIRMWARE, "kernel": KERNEL, "link": "device.transport", "interface": "device.transport",
+    "cache policy": "device.write_cache", "write cache": "device.write_cache", "file system": "file_system",
+    "mount options": "file_system.options", "operating system": "distribution", "processor": "cpu.model",
+}  # fmt: skip
+
+Values = tuple[str, ...]  # sorted; empty if unknown
+
+
+@dataclass(frozen=True)
+class Specification:
+    """One property, with its values for each product in order."""
+
+    label: str
+    several: str  # word for several values
+    values: tuple[Values, ...]
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.values)) > 1
+
+
+def header(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specification, ...]:
+    known = [_facts(each) for each in rows.values()]
+    return tuple(
+        Specification(label, several, tuple(facts.get(name, ()) for facts in known)) for label, several, name in HEADER
+    )
+
+
+def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specification, ...]:
+    """Only what differs between products, hardware first."""
+    known = [_facts(each) for each in rows.values()]
+    names = sorted({name for facts in known for name in facts} - _NAMES - {MODEL}, key=_order)
+    made = [
+        Specification(label_of_fact(name), "values", tuple(facts.get(name, ()) for facts in known)) for name in names
+    ]
+    return tuple(one for one in made if one.differs)
+
+
+def _facts(rows: Iterable[ResultRow]) -> dict[str, Values]:
+    """Name -> values over all configurations."""
+    found: dict[str, set[str]] = {}
+    for row in {(*identity(row), row.model, row.tool_and_version): row for row in rows}.values():
+        for name, text in (*_named(row), (MODEL, row.model), (TOOL, row.tool_and_version)):
+            if text:
+                found.setdefault(name, set()).add(_text(name, text))
+    return {name: tuple(sorted(texts)) for name, texts in found.items()}
+
+
+def _named(row: ResultRow) -> Iterator[tuple[str, str]]:
+    """Facts, or the labels of an import by the names of facts. A scheduler that an import states is a factor."""
+    scheduler = str(row.point.get("scheduler") or "")
+    if row.imported and scheduler:
+        yield SCHEDULER, scheduler
+    for name, text in row.facts.items():
+        yield _OF_LABELS.get(name.lower(), name) if row.imported else name, text
+
+
+def _text(name: str, text: str) -> str:
+    if not name.endswith("bytes") or not text.isdecimal():
+        return text
+    return bytes_binary(int(text)) if name.startswith("memory") else bytes_decimal(int(text))
+
+
+def _order(name: str) -> tuple[int, str]:
+    listed = list(_LABELS)
+    return (listed.index(name) if name in listed else len(listed), name)
+
+
+def label_of_fact(name: str) -> str:
+    setting = setting_of(name)
+    return _LABELS.get(name) or (label_of(setting) if setting else name)

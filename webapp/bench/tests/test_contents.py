@@ -1,0 +1,139 @@
+"""Headlines, curves, ladder, specifications, offers, and the plan of what is missing."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from webapp.bench.missing import Grid, merged, missing, plan_for
+from webapp.bench.offered import offered, pairs
+from webapp.bench.products import Kind, Product
+from webapp.bench.reading import read_results
+from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.bench.tests.test_matching import MODELS, shown
+from webapp.plans.grids import part_grid
+from webapp.plans.points import combinations, point_key
+from webapp.results.reading import content
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import FACTS, Lab
+
+
+def test_a_headline_is_the_fastest_shared_workload_of_4_kib(samsung: Lab, intel: Lab) -> None:
+    for lab, factor in ((samsung, 1.0), (intel, 2.0)):
+        lab.measure(100.0 * factor, iodepth=1)
+        lab.measure(900.0 * factor, iodepth=32)
+        lab.measure(1000.0 * factor, iodepth=32, block_size=512)
+    samsung.measure(5000.0, iodepth=256)  # Intel was not measured
+    first, latency = shown().headlines
+    assert (first.title, first.workload.point["iodepth"], first.workload.point["block_size"]) == (
+        "Random read",
+        32,
+        4096,
+    )
+    assert (latency.title, latency.workload.point["iodepth"]) == ("Random read, p99", 1)
+
+
+def test_a_headline_of_a_sequential_pattern_is_bandwidth_of_the_largest_block(samsung: Lab, intel: Lab) -> None:
+    for lab in (samsung, intel):
+        lab.measure(100.0, pattern="read", block_size=131072)
+        lab.measure(900.0, pattern="read", block_size=4096)
+    (only,) = shown().headlines
+    assert (only.title, only.panel.metric.key, only.workload.point["block_size"]) == (
+        "Sequential read",
+        "bytes_per_s",
+        131072,
+    )
+
+
+def test_a_curve_has_the_workloads_that_differ_in_one_factor(samsung: Lab, intel: Lab) -> None:
+    for lab in (samsung, intel):
+        for depth in (1, 2, 4):
+            lab.measure(100.0 * depth, iodepth=depth)
+        lab.measure(100.0, iodepth=1, numjobs=4)
+    (curve,) = shown().curves
+    assert (curve.factor, curve.levels, curve.words) == ("iodepth", (1, 2, 4), "4 KiB")
+    assert [len(points) for points in curve.points.values()] == [3, 3]
+
+
+def test_the_ladder_has_all_percentiles_of_one_workload(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, 110.0, iodepth=1)
+    intel.measure(100.0, iodepth=1)
+    page = shown()
+    assert page.ladder is not None
+    assert page.ladder.title == "Random read · 4 KiB · QD 1"
+    steps = {metric.short: [one and one.mean for one in summaries] for metric, summaries in page.ladder.steps}
+    assert steps["p99"] == [4000.0, 4000.0]
+    assert steps["p99.9"] == [None, None]  # too few I/Os
+    assert steps["Maximum"] == [9e9, 9e9]
+
+
+def test_the_header_says_unknown_and_lists_several_values(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1, facts=FACTS | {"device.firmware": "GDC5602Q"})
+    samsung.measure(100.0, iodepth=1, facts=FACTS | {"device.firmware": "GDC5902Q"})
+    intel.measure(50.0, iodepth=1, facts={})
+    page = shown()
+    header = {one.label: one.values for one in page.header}
+    assert header["Firmware"] == (("GDC5602Q", "GDC5902Q"), ())
+    assert header["Kernel"] == (("6.1.0",), ())
+    assert header["Model"] == ((SAMSUNG,), (INTEL,))
+
+
+def test_specifications_show_only_what_differs(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1, facts=FACTS | {"device.nvme0n1.size_bytes": "1920000000000"})
+    intel.measure(50.0, iodepth=1, facts=FACTS | {"device.nvme1n1.size_bytes": "3840000000000"})
+    differing = {one.label: one.values for one in shown().differing}
+    assert differing == {"Size": (("1.92 TB",), ("3.84 TB",))}
+
+
+def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: Lab) -> None:
+    for depth in (1, 8):
+        for block in (4096, 8192):
+            samsung.measure(100.0, iodepth=depth, block_size=block)
+    intel.measure(50.0, iodepth=1, block_size=4096)
+    page = shown()
+    lacking = missing(page.matched, MODELS[1])
+    document = plan_for(lacking, "What Intel lacks")
+    grids = [part_grid(document, part) for part in document.parts]
+    points = {point_key(point) for grid in grids for point in combinations(grid.levels)}
+    assert points == {point_key(one.point) for one in lacking}
+    assert len(points) == 3
+
+
+def test_grids_that_differ_in_one_factor_are_merged() -> None:
+    grids: list[Grid] = [
+        {"pattern": ("read",), "iodepth": (depth,), "block_size": (size,)} for depth in (1, 2) for size in (1, 2)
+    ]
+    assert merged(grids) == [{"pattern": ("read",), "iodepth": (1, 2), "block_size": (1, 2)}]
+
+
+def test_it_offers_what_has_results_by_kind(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1)
+    a_drive(a_host("storage9"), "unused", model="NEVER MEASURED")
+    groups = {group.label: [offer.text for offer in group.offers] for group in offered()}
+    assert groups["Drive models"] == [SAMSUNG]
+    assert groups["Drives"] == [f"{SAMSUNG} S1"]
+    assert groups["Hosts"] == ["storage1"]
+    assert groups["Targets"] == ["storage1/nvme0"]
+    assert groups["Runs"] == ["Run 1"]
+    assert len(groups["Configurations"]) == 1
+
+
+def test_it_proposes_models_that_ran_the_same_plan(samsung: Lab) -> None:
+    other = Lab(a_drive(a_host("storage2"), "nvme0", model=INTEL), version=samsung.run.version, number=2)
+    samsung.measure(100.0, iodepth=1)
+    other.measure(100.0, iodepth=1)
+    (pair,) = pairs()
+    assert {offer.product for offer in pair.offers} == set(MODELS)
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_the_number_of_queries_does_not_depend_on_the_number_of_products(samsung: Lab, count: int) -> None:
+    products = []
+    for number in range(count):
+        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=10 + number)
+        lab.measure(100.0, 101.0, iodepth=1)
+        products.append(Product(Kind.MODEL, f"M{number}"))
+    content.clear()
+    with CaptureQueriesContext(connection) as queries:
+        read = read_results(products)
+    assert [len(rows) for rows in read.rows.values()] == [2] * count
+    assert len(queries) == 7, [query["sql"][:90] for query in queries]

@@ -1,0 +1,126 @@
+"""Imports and references beside own results."""
+
+import pytest
+from django.db.models import F
+
+from webapp.bench.offered import offered, pairs
+from webapp.bench.products import Kind, Product
+from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.tests.conftest import SAMSUNG
+from webapp.results.models import Import, Result
+from webapp.tests.factories.imports import PLAIN, an_import
+from webapp.tests.factories.results import Lab
+
+MODEL = Product(Kind.MODEL, SAMSUNG)
+FASTER = PLAIN.replace("10200", "20400").replace("151000", "302000")
+
+
+def of_import(made: Import, part: str = "") -> Product:
+    return Product(Kind.IMPORT, f"{made.number}/{part}" if part else str(made.number))
+
+
+def shown(*products: Product) -> SideBySide:
+    return side_by_side(Asked(products, products[0]))
+
+
+def as_reference(made: Import) -> Import:
+    Import.objects.filter(pk=made.pk).update(slug=f"reference-{made.number}")
+    Result.objects.filter(origin__imported=made).update(reference=True)
+    return made
+
+
+def test_an_import_is_a_product(db: None) -> None:
+    first, second = an_import(), an_import(title="New tests", drive="PM1733", text=FASTER)
+    page = shown(of_import(first), of_import(second))
+    assert list(page.matched.names.values()) == ["Old tests", "New tests"]
+    group = page.groups[0]
+    assert [[cell.cell.summary.mean if cell else None for cell in row.cells] for row in group.rows] == [
+        [10200, 20400], [151000, 302000],
+    ]  # fmt: skip
+
+
+def test_imported_drives_are_products_like_own_ones(samsung: Lab) -> None:
+    an_import(drive=SAMSUNG)
+    samsung.measure(100.0, iodepth=2)
+    (rows,) = shown(MODEL).read.rows.values()
+    assert {row.source for row in rows} == {1, -1}
+
+
+def test_what_an_import_does_not_state_is_no_difference_but_counted(samsung: Lab) -> None:
+    samsung.measure(5100.0, iodepth=1)
+    page = shown(MODEL, of_import(an_import()))
+    (row,) = page.groups[0].rows
+    own, imported = row.cells
+    assert own
+    assert imported
+    assert (own.cell.summary.mean, imported.cell.summary.mean) == (5100.0, 10200.0)
+    assert own.unstated == 0
+    assert imported.unstated > 5
+    assert row.workload.point["ioengine"] == "io_uring"  # the complete workload
+
+
+def test_what_an_import_states_otherwise_is_a_difference(samsung: Lab) -> None:
+    samsung.measure(5100.0, iodepth=1, direct=False)
+    stated = PLAIN.replace("iops,", "direct,iops,").replace("k,1,", "k,1,on,").replace("k,32,", "k,32,on,")
+    assert shown(MODEL, of_import(an_import(text=stated))).shared == 0
+
+
+def test_own_results_without_a_setting_do_not_match_those_with_it(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1)
+    intel.measure(100.0, iodepth=1, scheduler="none")
+    assert shown(MODEL, Product(Kind.HOST, "storage2")).shared == 0
+
+
+def test_references_are_read_only_if_chosen_and_never_claimed(samsung: Lab) -> None:
+    repeated = "\n".join([PLAIN.strip(), *PLAIN.strip().splitlines()[1:], *PLAIN.strip().splitlines()[1:]])
+    reference = as_reference(an_import(drive=SAMSUNG, text=repeated))
+    samsung.measure(100.0, 101.0, 99.0, 100.0, iodepth=1)
+    page = shown(MODEL, of_import(reference))
+    own, published = page.groups[0].rows[0].cells
+    assert own
+    assert published
+    assert (own.cell.summary.n, published.cell.summary.n, published.reference) == (4, 1, True)
+    assert published.cell.against_baseline
+    assert published.cell.against_baseline.better is None
+    assert page.references == (of_import(reference),)
+    assert all("n = 1: may be chance" in one.sentence for one in page.findings)
+
+
+def test_one_drive_of_an_import_is_a_product_of_its_own(db: None) -> None:
+    made = an_import(drive="PM9A3")
+    page = shown(of_import(made, "PM9A3"), of_import(made, "nothing"))
+    assert page.matched.names[of_import(made, "PM9A3")] == "Old tests: PM9A3"
+    assert page.empty == (of_import(made, "nothing"),)
+
+
+def test_imports_and_their_labels_are_offered(db: None) -> None:
+    made, reference = an_import(), as_reference(an_import(title="A blog", drive="X25-M", text=FASTER))
+    texts = {group.label: [offer.text for offer in group.offers] for group in offered()}
+    assert texts["Drive models"] == ["PM9A3"]  # not that of the reference
+    assert texts["Hosts"] == ["lab1"]
+    assert texts["Imports and references"] == ["A blog", "Old tests"]
+    (pair,) = pairs()
+    assert {offer.product for offer in pair.offers} == {Product(Kind.MODEL, "PM9A3"), of_import(reference)}
+    assert (made.number, pair.common, pair.words) == (1, 3, "workload")
+
+
+@pytest.mark.parametrize("label", ["controller", "layout", "serial", "host"])
+def test_labels_of_imports_find_their_results(db: None, label: str) -> None:
+    made = an_import()
+    made.origins.update(**{label: "the label"})
+    page = shown(Product(Kind(label), "the label"))
+    assert [len(rows) for rows in page.read.rows.values()] == [3]
+
+
+def test_results_of_one_product_are_not_joined_because_one_of_them_states_less(db: None) -> None:
+    """Two tools, one of which does not state the size."""
+    with_size = PLAIN.replace("iops,", "size,iops,").replace("k,1,", "k,1,1g,").replace("k,32,", "k,32,1g,")
+    made = an_import()
+    second = an_import(title="Other tool", text=with_size)
+    second.origins.update(imported=made, number=F("number") + 10)
+    other = an_import(title="Another drive", drive="PM1733", text=with_size.replace("10200", "10300"))
+    page = shown(of_import(made), of_import(other))
+    group = page.groups[0]
+    assert [row.title for row in group.rows] == ["4 KiB · QD 1 · Size 1 GiB", "4 KiB · QD 32 · Size 1 GiB"]
+    assert group.alone == 2
+    assert [cell.cell.summary.n if cell else 0 for row in group.rows for cell in row.cells] == [1, 1, 1, 1]

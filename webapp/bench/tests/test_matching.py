@@ -1,0 +1,177 @@
+"""Which results are compared, and with which statistics."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from webapp.bench.matching import P99, RATE, Matched
+from webapp.bench.products import BenchRefused, Kind, Product, read_products
+from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.results.models import Result
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import FACTS, Lab
+
+MODELS = (Product(Kind.MODEL, SAMSUNG), Product(Kind.MODEL, INTEL))
+
+
+def shown(products: Sequence[Product] = MODELS, **asked: object) -> SideBySide:
+    return side_by_side(Asked(tuple(products), products[0], **asked))  # type: ignore[arg-type]
+
+
+def means(page: SideBySide, direction: str = "read") -> list[list[float | None]]:
+    """Rows of the first panel in this direction: the mean of each product."""
+    group = next(one for one in page.groups if one.panel.direction == direction)
+    return [[cell.cell.summary.mean if cell else None for cell in row.cells] for row in group.rows]
+
+
+def test_equal_workloads_are_one_row(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, 102.0, iodepth=1)
+    samsung.measure(1000.0, iodepth=32)
+    intel.measure(50.0, 52.0, iodepth=1)
+    intel.measure(400.0, iodepth=32)
+    page = shown()
+    assert means(page) == [[101.0, 51.0], [1000.0, 400.0]]
+    assert [row.title for row in page.groups[0].rows] == ["4 KiB · QD 1", "4 KiB · QD 32"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"iodepth": 2}, {"block_size": 8192}, {"pattern": "randwrite"}, {"size": 2**21}, {"scheduler": "kyber"}]
+)
+def test_workloads_that_differ_in_any_factor_are_not_matched(
+    samsung: Lab, intel: Lab, other: dict[str, str | int]
+) -> None:
+    samsung.measure(100.0, iodepth=1)
+    intel.measure(50.0, **({"iodepth": 1} | other))  # type: ignore[arg-type]
+    page = shown()
+    assert page.shared == 0
+    assert not page.findings
+    assert page.missing == dict.fromkeys(MODELS, 1)
+
+
+def test_it_says_which_factors_keep_products_apart_and_ignores_them_if_asked(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1, runtime=10)
+    intel.measure(50.0, iodepth=1, runtime=60)
+    page = shown()
+    assert [(one.factor, one.levels) for one in page.apart] == [("runtime", ("10 s", "1 min"))]
+    assert means(shown(ignored=frozenset({"runtime"}))) == [[100.0, 50.0]]
+
+
+def test_a_layout_is_no_part_of_the_workload_if_layouts_are_compared(samsung: Lab) -> None:
+    samsung.measure(100.0, iodepth=1, layout="raid0 x2")
+    samsung.measure(150.0, iodepth=1, layout="raid0 x4")
+    layouts = (Product(Kind.LAYOUT, "raid0 x2"), Product(Kind.LAYOUT, "raid0 x4"))
+    assert means(shown(layouts)) == [[100.0, 150.0]]
+
+
+def test_settings_are_no_part_of_the_workload_if_configurations_are_compared(samsung: Lab) -> None:
+    samsung.measure(100.0, iodepth=1, scheduler="none", facts=FACTS)
+    samsung.measure(150.0, iodepth=1, scheduler="kyber", facts=FACTS | {"device.scheduler": "kyber"})
+    digests = Result.objects.order_by("id").values_list("stream_run__configuration_id", flat=True)
+    assert means(shown([Product(Kind.CONFIGURATION, digest[:10]) for digest in digests])) == [[100.0, 150.0]]
+
+
+def test_the_ratio_is_to_the_chosen_baseline(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1)
+    intel.measure(50.0, iodepth=1)
+    assert ratios(shown()) == [None, pytest.approx(0.5)]
+    assert ratios(side_by_side(Asked(MODELS, MODELS[1]))) == [pytest.approx(2.0), None]
+
+
+def ratios(page: SideBySide) -> list[float | None]:
+    against = [cell.cell.against_baseline if cell else None for cell in page.groups[0].rows[0].cells]
+    return [one.ratio.value if one else None for one in against]
+
+
+def test_a_difference_is_claimed_only_with_repeats(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1)
+    intel.measure(50.0, iodepth=1)
+    page = shown()
+    cell = page.groups[0].rows[0].cells[1]
+    assert cell is not None
+    assert cell.cell.against_baseline is not None
+    assert cell.cell.against_baseline.better is None
+    assert "n = 1: may be chance" in page.findings[0].sentence
+    assert page.single == 4  # two cells of rates, two of p99
+
+
+def test_repeats_give_an_interval_and_a_finding(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(99.0, 100.0, 101.0, 100.0, iodepth=1)
+    intel.measure(49.0, 50.0, 51.0, 50.0, iodepth=1)
+    page = shown()
+    cell = page.groups[0].rows[0].cells[1]
+    assert cell is not None
+    assert (cell.cell.summary.n, cell.cell.summary.low is None) == (4, False)
+    assert f"{INTEL} ×0.50 the IOPS of {SAMSUNG}" in page.findings[0].sentence
+
+
+def test_all_claims_of_a_page_are_corrected_together(samsung: Lab, intel: Lab) -> None:
+    for lab in (samsung, intel):
+        lab.measure(100.0, 101.0, iodepth=1)
+        lab.measure(100.0, 101.0, iodepth=1, pattern="randwrite", direction="write")
+    matched = shown().matched
+    assert matched.comparisons == 4  # two patterns, rates and p99
+    assert {panel.choice for panel in matched.panels} == {RATE, P99}
+
+
+def test_a_cell_with_results_of_several_drives_and_kernels_says_so(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1)
+    second = a_drive(a_host("storage3"), "nvme7", model=SAMSUNG, serial="S2")
+    samsung.measure(120.0, iodepth=1, target=second, facts=FACTS | {"kernel.release": "6.5.0"})
+    intel.measure(50.0, iodepth=1)
+    cells = shown().groups[0].rows[0].cells
+    assert [cell and cell.pooled for cell in cells] == ["2 targets, 2 kernels", ""]
+
+
+def test_a_cell_of_equal_conditions_says_nothing(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, 101.0, 102.0, iodepth=1)
+    intel.measure(50.0, iodepth=1)
+    cell = shown().groups[0].rows[0].cells[0]
+    assert cell is not None
+    assert (cell.pooled, cell.runs) == ("", 1)
+
+
+def test_directions_of_a_mix_are_summed_for_rates_and_kept_apart_for_latencies(samsung: Lab, intel: Lab) -> None:
+    for lab in (samsung, intel):
+        (read,) = lab.measure(100.0, iodepth=1, pattern="randrw", read_percent=70)
+        Result.objects.create(**{
+            field.attname: getattr(read, field.attname) for field in Result._meta.concrete_fields if field.name != "id"
+        } | {"direction": "write", "iops": 40.0})  # fmt: skip
+    matched = shown().matched
+    assert [panel.direction for panel in matched.panels_of(RATE)] == ["mixed"]
+    assert [panel.name for panel in matched.panels_of(P99)] == ["Random mix, reads", "Random mix, writes"]
+    assert summed(matched) == [140.0, 140.0]
+
+
+def summed(matched: Matched) -> list[float]:
+    panel = matched.panels_of(RATE)[0]
+    (one,) = matched.in_panel(panel)
+    cells = [matched.cell(panel, product, one.key) for product in matched.products]
+    return [cell.summary.mean for cell in cells if cell]
+
+
+def test_results_of_several_drives_at_once_belong_to_no_single_drive(samsung: Lab, intel: Lab) -> None:
+    samsung.measure(100.0, iodepth=1)
+    samsung.measure(1.0, iodepth=1, invalid=True)
+    page = shown([Product(Kind.SERIAL, "S1"), Product(Kind.SERIAL, "nothing")])
+    assert means(page) == []
+    assert page.empty == (Product(Kind.SERIAL, "nothing"),)
+    assert [len(rows) for rows in page.read.rows.values()] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["drive:S1"], "write kind:name"),
+        (["model:"], "no drive model"),
+        (["run:one"], "number of the run"),
+        ([f"host:h{n}" for n in range(9)], "at most 8"),
+    ],
+)
+def test_products_that_cannot_be_read_are_refused(texts: list[str], words: str) -> None:
+    with pytest.raises(BenchRefused, match=words):
+        read_products(texts)
+
+
+def test_a_product_counts_once() -> None:
+    assert read_products(["host:a", "", "host:b", "host:a"]) == (Product(Kind.HOST, "a"), Product(Kind.HOST, "b"))

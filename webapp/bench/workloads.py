@@ -1,0 +1,135 @@
+"""Workloads: the points of results without the factors that define a product. Only equal workloads are compared."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from webapp.plans.engines import engine_of
+from webapp.plans.factors import FACTORS
+from webapp.plans.points import point_key
+from webapp.plans.values import Value
+from webapp.plans.varying import in_order, varying
+from worker.contract.workload import Pattern
+
+PATTERN, BLOCK, JOBS, DEPTH = "pattern", "block_size", "numjobs", "iodepth"
+MAIN = (BLOCK, DEPTH, JOBS)
+_PATTERNS = {
+    Pattern.READ: "Sequential read",
+    Pattern.WRITE: "Sequential write",
+    Pattern.RANDREAD: "Random read",
+    Pattern.RANDWRITE: "Random write",
+    Pattern.READWRITE: "Sequential mix",
+    Pattern.RANDRW: "Random mix",
+}
+_ORDER = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE, Pattern.RANDRW, Pattern.READWRITE)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`key` names it in addresses."""
+
+    key: str
+    point: Mapping[str, Value]
+
+    def number(self, factor: str) -> float:
+        """A level that is a number; 1 if the point does not state it."""
+        level = self.point.get(factor, 1)
+        return float(level) if isinstance(level, int | float) else 1.0
+
+    @property
+    def concurrency(self) -> float:
+        """Requests in flight: jobs times queue depth."""
+        return self.number(JOBS) * self.number(DEPTH)
+
+    @property
+    def chart(self) -> str:
+        """Workloads with different levels of this are in different groups: the pattern, for fio."""
+        return str(self.point.get(engine_of(self.point).CHART_BY, ""))
+
+    @cached_property
+    def order(self) -> tuple[object, ...]:
+        return (self.number(BLOCK), self.concurrency, self.number(JOBS), self.key)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What is known of the workload of a result. Of a run everything is known; an import states only some factors."""
+
+    product: Hashable
+    key: str  # of the whole point
+    point: Mapping[str, Value] = field(compare=False)
+    without: frozenset[str]  # factors that are not part of the workload
+    complete: bool
+
+    def workload(self) -> Workload:
+        rest = {name: level for name, level in self.point.items() if name not in self.without}
+        return Workload(point_key(rest)[:16], rest)
+
+
+def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, ...]]:
+    """The workloads of each.
+
+    An incomplete one belongs to every workload of other products that agrees in all factors that it states, unless its
+    own product states that workload more fully. If there is none, it is a workload itself.
+    """
+    given = {one: one.workload() for one in stated}
+    stated_by: dict[str, set[Hashable]] = {}
+    for one, own in given.items():
+        stated_by.setdefault(own.key, set()).add(one.product)
+    found: dict[Stated, tuple[Workload, ...]] = {}
+    by_main: dict[tuple[Value, Value], dict[str, Workload]] = {}
+    ordered = sorted(given.items(), key=lambda pair: (not pair[0].complete, -len(pair[1].point), pair[1].key))
+    for one, own in ordered:
+        others = by_main.setdefault(_main(own), {})
+        fits = () if one.complete else tuple(_fitting(one, own, others.values(), stated_by))
+        found[one] = fits or (own,)
+        if not fits:
+            others[own.key] = own
+    return found
+
+
+def _fitting(
+    one: Stated, own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]
+) -> Iterator[Workload]:
+    for other in others:
+        if own.key == other.key or (
+            own.point.items() <= other.point.items() and one.product not in stated_by[other.key]
+        ):
+            yield other
+
+
+def _main(one: Workload) -> tuple[Value, Value]:
+    return one.point.get(PATTERN), one.point.get(BLOCK)
+
+
+def in_words(one: Workload, names: Iterable[str]) -> str:
+    """`4 KiB · QD 32 · 4 jobs`. A count of 1 is left out; factors without a text of their engine have their label."""
+    texts = engine_of(one.point).NAMED_BY
+    named = [(name, one.point[name], texts.get(name, "")) for name in names if name in one.point]
+    return " · ".join(_part(*each) for each in named if not (each[2].endswith("s") and each[1] == 1))
+
+
+def _part(name: str, level: Value, text: str) -> str:
+    factor = FACTORS.get(name)
+    words = factor.format(level) if factor else str(level)
+    return text.format(words) if text else f"{factor.label if factor else name} {words}"
+
+
+def naming(workloads: Iterable[Workload]) -> tuple[str, ...]:
+    """The factors that tell workloads of one group apart: the main ones first, then all others that vary."""
+    points = [one.point for one in workloads]
+    others = [name for name in varying(points) if name not in (*MAIN, PATTERN)]
+    return (*MAIN, *in_order(others))
+
+
+def chart_words(chart: str) -> str:
+    """`Random read` for `randread`."""
+    return _PATTERNS[Pattern(chart)] if chart in set(Pattern) else chart or "No pattern stated"
+
+
+def chart_order(chart: str) -> int:
+    return _ORDER.index(Pattern(chart)) if chart in set(Pattern) else len(_ORDER)
+
+
+def is_random(chart: str) -> bool:
+    return chart in set(Pattern) and Pattern(chart).random

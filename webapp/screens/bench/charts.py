@@ -1,0 +1,154 @@
+"""Curves and the latency ladder: the payload of their charts and the tables behind them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from webapp.bench.curves import Curve
+from webapp.bench.history import OverTime
+from webapp.bench.ladder import Ladder
+from webapp.bench.products import Product
+from webapp.compare.statistics import Summary
+from webapp.core.formatting import significant
+from webapp.results.metrics import Metric
+from webapp.screens.bench.payloads import BenchChart, BenchLevel, BenchPoint, BenchSeries
+from webapp.screens.bench.rows import unit_of
+
+Names = Mapping[Product, str]
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One level; a text for each product, "" if it was not measured."""
+
+    level: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChartTable:
+    title: str
+    words: str
+    x_label: str
+    unit: str
+    rows: tuple[TableRow, ...]
+
+
+def curve_chart(curve: Curve, names: Names) -> BenchChart:
+    numeric = all(isinstance(level, int | float) for level in curve.levels)
+    levels = zip(curve.levels, curve.texts, strict=True)
+    return BenchChart(
+        x_label=curve.label,
+        y_label=curve.panel.metric.label,
+        shown_as=curve.panel.metric.shown_as,
+        logarithmic=False,
+        levels=tuple(BenchLevel(text=text, number=float(level or 0) if numeric else None) for level, text in levels),
+        series=tuple(_curve_series(curve, names)),
+    )
+
+
+def _curve_series(curve: Curve, names: Names) -> Iterator[BenchSeries]:
+    places = {level: index for index, level in enumerate(curve.levels)}
+    for index, (product, name) in enumerate(names.items()):
+        cells = curve.points.get(product, {})
+        points = [_point(places[level], cell.summary, curve.panel.metric) for level, cell in cells.items()]
+        if points:
+            yield BenchSeries(product=index, name=name, points=tuple(points))
+
+
+def _point(level: int, summary: Summary, metric: Metric) -> BenchPoint:
+    spread = (
+        f"95 % CI {metric.format(summary.low)} to {metric.format(summary.high)}, " if summary.low is not None else ""
+    )
+    return BenchPoint(
+        level=level,
+        mean=summary.mean,
+        low=summary.low,
+        high=summary.high,
+        text=metric.format(summary.mean),
+        spread_text=f"{spread}n = {summary.n}",
+    )
+
+
+def curve_table(curve: Curve, names: Names) -> ChartTable:
+    known = [[curve.points.get(product, {}).get(level) for product in names] for level in curve.levels]
+    factor, unit = unit_of(curve.panel.metric, [cell.summary.mean for row in known for cell in row if cell])
+    rows = [
+        TableRow(text, tuple(significant(cell.summary.mean / factor) if cell else "" for cell in row))
+        for text, row in zip(curve.texts, known, strict=True)
+    ]
+    return ChartTable(f"{curve.panel.name} over {curve.label.lower()}", curve.words, curve.label, unit, tuple(rows))
+
+
+def ladder_chart(ladder: Ladder, names: Names) -> BenchChart:
+    metrics = [metric for metric, _ in ladder.steps]
+    return BenchChart(
+        x_label="Percentile",
+        y_label="Latency",
+        shown_as="latency",
+        logarithmic=True,
+        levels=tuple(BenchLevel(text=metric.short, number=None) for metric in metrics),
+        series=tuple(
+            BenchSeries(product=index, name=name, points=tuple(_steps(ladder, index)))
+            for index, name in enumerate(names.values())
+        ),
+    )
+
+
+def _steps(ladder: Ladder, product: int) -> Iterator[BenchPoint]:
+    for level, (metric, summaries) in enumerate(ladder.steps):
+        summary = summaries[product]
+        if summary and summary.mean > 0:
+            yield _point(level, summary, metric)
+
+
+def ladder_table(ladder: Ladder) -> ChartTable:
+    values = [one.mean for _, summaries in ladder.steps for one in summaries if one]
+    factor, unit = unit_of(ladder.steps[0][0], [min(values, default=0.0)])
+    rows = [
+        TableRow(metric.short, tuple(significant(one.mean / factor) if one else "" for one in summaries))
+        for metric, summaries in ladder.steps
+    ]
+    return ChartTable("Latency ladder", ladder.title, "Percentile", unit, tuple(rows))
+
+
+def time_chart(found: OverTime) -> BenchChart:
+    """One series for each target; a level is a run."""
+    metric, known = found.panel.metric, _runs(found)
+    places = {run: index for index, run in enumerate(known)}
+    return BenchChart(
+        x_label="Run",
+        y_label=metric.label,
+        shown_as=metric.shown_as,
+        logarithmic=False,
+        levels=tuple(BenchLevel(text=f"{run} · {at:%Y-%m-%d}", number=None) for run, at in known.items()),
+        series=tuple(
+            BenchSeries(
+                product=index,
+                name=target,
+                points=tuple(_point(places[value.run], value.summary, metric) for value in values),
+            )
+            for index, (target, values) in enumerate(found.values.items())
+        ),
+    )
+
+
+def _runs(found: OverTime) -> dict[str, datetime]:
+    """Oldest first."""
+    at = {value.run: value.at for values in found.values.values() for value in values}
+    return dict(sorted(at.items(), key=lambda item: item[1]))
+
+
+def time_table(found: OverTime, words: str) -> ChartTable:
+    known = {(target, value.run): value.summary.mean for target, values in found.values.items() for value in values}
+    factor, unit = unit_of(found.panel.metric, list(known.values()))
+    rows = [
+        TableRow(
+            f"{run[:1].upper() + run[1:] if run.startswith('i') else f'Run {run}'}, {at:%Y-%m-%d}",
+            tuple(
+                significant(known[target, run] / factor) if (target, run) in known else "" for target in found.values
+            ),
+        )
+        for run, at in _runs(found).items()
+    ]
+    return ChartTable(f"{found.title} over time", words, "Run", unit, tuple(rows))

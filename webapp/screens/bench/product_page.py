@@ -1,0 +1,36 @@
+"""The page of a drive or a drive model: its results over time, curves, changes and runs."""
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from webapp.bench.products import BenchRefused, Kind, Product, read_products
+from webapp.hosts.models import Target
+from webapp.screens.access import page
+from webapp.screens.bench.product_parts import product_parts
+
+KINDS = (Kind.MODEL, Kind.SERIAL, Kind.CONTROLLER)
+
+
+@page
+def product_page(request: HttpRequest, kind: str, value: str) -> HttpResponse:
+    product = _product(kind, value)
+    targets = [] if product.kind is Kind.CONTROLLER else list(_targets(product))
+    parts = product_parts(product)
+    if parts is None and not targets:
+        raise Http404(f"There is no {product.label.lower()} {product.value}.")
+    return render(request, "screens/product.html", {"product": product, "targets": targets, "parts": parts})
+
+
+def _targets(product: Product) -> QuerySet[Target]:
+    return Target.objects.filter(**{product.kind.value: product.value}).select_related("host")
+
+
+def _product(kind: str, value: str) -> Product:
+    if kind not in KINDS:
+        raise Http404(f"There is no page of this kind. Use {' or '.join(KINDS)}.")
+    try:
+        (product,) = read_products([f"{kind}:{value}"])
+    except BenchRefused as refusal:
+        raise Http404(refusal.message) from refusal
+    return product

@@ -1,0 +1,78 @@
+"""What pages of drives, drive models and targets show of their results."""
+
+from dataclasses import dataclass
+
+from webapp.bench.history import Change, OverTime, RunOfProduct, changes, over_time, runs
+from webapp.bench.matching import RATE
+from webapp.bench.products import Kind, Product
+from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.specifications import Specification
+from webapp.screens.bench.address import bench_address
+from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, time_chart, time_table
+from webapp.screens.bench.payloads import BenchCharts
+from webapp.screens.bench.rows import ShownRow, shown_row
+
+MIN_RUNS = 2  # for values over time
+_FILTERS = {
+    Kind.MODEL: "model",
+    Kind.SERIAL: "serial",
+    Kind.TARGET: "target",
+    Kind.HOST: "host",
+    Kind.CONTROLLER: "controller",
+}
+
+
+@dataclass(frozen=True)
+class ShownChart:
+    table: ChartTable
+    names: tuple[str, ...]  # of the columns
+
+
+@dataclass(frozen=True)
+class ProductParts:
+    product: Product
+    name: str
+    results: int
+    compare: str  # address of Bench with this product
+    filter: str  # key of the filters of Results and Compare
+    header: tuple[Specification, ...]
+    headlines: tuple[ShownRow, ...]
+    charts: tuple[ShownChart, ...]
+    payload: BenchCharts
+    runs: tuple[RunOfProduct, ...]
+    changes: tuple[Change, ...]
+    cut: int  # results shown if there are more, else 0
+
+
+def product_parts(product: Product) -> ProductParts | None:
+    """None without results. At most eight queries."""
+    found = side_by_side(Asked((product,), product))
+    rows = found.read.rows[product]
+    if not rows:
+        return None
+    times = [one for one in _over_time(found, product) if any(len(own) >= MIN_RUNS for own in one.values.values())]
+    names = found.matched.names
+    return ProductParts(
+        product=product,
+        name=names[product],
+        results=len(rows),
+        compare=bench_address([product]),
+        filter=_FILTERS[product.kind],
+        header=found.header,
+        headlines=tuple(shown_row(row, found.matched.texts[row.workload.key]) for row in found.headlines),
+        charts=(
+            *(ShownChart(time_table(one, found.matched.texts[one.workload.key]), tuple(one.values)) for one in times),
+            *(ShownChart(curve_table(curve, names), tuple(names.values())) for curve in found.curves),
+        ),
+        payload=BenchCharts(
+            charts=(*(time_chart(one) for one in times), *(curve_chart(curve, names) for curve in found.curves))
+        ),
+        runs=tuple(runs(rows)),
+        changes=tuple(changes(rows)),
+        cut=found.read.limit if found.read.cut else 0,
+    )
+
+
+def _over_time(found: SideBySide, product: Product) -> list[OverTime]:
+    rates = [row for row in found.headlines if row.panel.choice == RATE]
+    return [over_time(found.matched, product, row.title, row.panel, row.workload) for row in rates]

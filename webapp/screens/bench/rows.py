@@ -1,0 +1,111 @@
+"""Rows of bars: one workload, one cell for each product. All numbers of a row have one unit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webapp.bench.side_by_side import Row, Shown
+from webapp.compare.comparison import Cell
+from webapp.compare.sentences import unclear
+from webapp.core.formatting import significant
+from webapp.results.metrics import Metric
+
+_SCALES = {
+    "iops": ((1e6, "M IOPS"), (1e4, "k IOPS"), (0.0, "IOPS")),
+    "bytes_per_s": ((1e6, "MB/s"), (1e3, "kB/s"), (0.0, "B/s")),
+    "latency": ((1e7, "ms"), (1e4, "µs"), (0.0, "ns")),
+}
+_FACTORS = {"M IOPS": 1e6, "k IOPS": 1e3, "MB/s": 1e6, "kB/s": 1e3, "ms": 1e6, "µs": 1e3}
+_N_IS_1 = "n = 1"  # shown as n
+
+
+@dataclass(frozen=True)
+class Bar:
+    """In percent of the row's largest value."""
+
+    width: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    value: str
+    interval: str  # "" without repeats
+    n: int
+    runs: int
+    ratio: str  # "" for the baseline, and without one
+    ratio_interval: str
+    mark: str  # better | worse | muted
+    why: str  # why the ratio is neither better nor worse
+    doubts: tuple[str, ...]
+    pooled: str
+    unstated: int  # factors that an import does not state
+    reference: bool
+    bar: Bar
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    title: str
+    words: str  # the workload
+    key: str
+    unit: str
+    lower_is_better: bool
+    cells: tuple[ShownCell | None, ...]
+
+
+def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
+    """The factor and the name of the unit in which all values of a row are shown."""
+    most = max(values, default=0.0)
+    unit = next((unit for least, unit in _SCALES.get(metric.shown_as, ()) if most >= least), metric.unit)
+    return _FACTORS.get(unit, 1.0), unit
+
+
+def shown_row(row: Row, words: str) -> ShownRow:
+    cells = [each.cell for each in row.cells if each]
+    factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
+    most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)
+    return ShownRow(
+        title=row.title,
+        words=words,
+        key=f"{row.workload.key}.{row.panel.direction}",
+        unit=unit,
+        lower_is_better=row.panel.metric.lower_is_better,
+        cells=tuple(_cell(each, factor, most) if each else None for each in row.cells),
+    )
+
+
+def _cell(shown: Shown, factor: float, most: float) -> ShownCell:
+    summary, against = shown.cell.summary, shown.cell.against_baseline
+    known = summary.low is not None and summary.high is not None
+    return ShownCell(
+        value=significant(summary.mean / factor),
+        interval=f"{significant((summary.low or 0) / factor)} to {significant((summary.high or 0) / factor)}"
+        if known
+        else "",
+        n=summary.n,
+        runs=shown.runs,
+        ratio=against.text if against else "",
+        ratio_interval=against.interval_text if against else "",
+        mark=_mark(shown.cell),
+        why=unclear(against) if against and against.better is None else "",
+        doubts=tuple(doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1)),
+        pooled=shown.pooled,
+        unstated=shown.unstated,
+        reference=shown.reference,
+        bar=_bar(shown.cell, most),
+    )
+
+
+def _mark(cell: Cell) -> str:
+    against = cell.against_baseline
+    return "muted" if against is None or against.better is None else "better" if against.better else "worse"
+
+
+def _bar(cell: Cell, most: float) -> Bar:
+    """Rounded, because the page has thousands of them."""
+
+    def share(value: float | None) -> float | None:
+        return None if value is None or most <= 0 else round(100 * value / most, 1)
+
+    return Bar(share(cell.summary.mean) or 0.0, share(cell.summary.low), share(cell.summary.high))

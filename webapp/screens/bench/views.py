@@ -1,0 +1,174 @@
+"""The page Bench: two to eight products side by side. Its address contains everything."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+
+from webapp.bench.matching import CHOICES
+from webapp.bench.missing import can_be_planned
+from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
+from webapp.bench.products import MAX_PRODUCTS, BenchRefused, Product
+from webapp.bench.selected import products_of_results
+from webapp.bench.side_by_side import Group, SideBySide, side_by_side
+from webapp.plans.factors import FACTORS
+from webapp.screens.access import page
+from webapp.screens.bench.address import bench_address, read_address, with_value, without
+from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, ladder_table
+from webapp.screens.bench.payloads import BenchCharts
+from webapp.screens.bench.product_addresses import product_address
+from webapp.screens.bench.rows import ShownRow, shown_row
+from webapp.screens.choices import Option, options_of
+
+ROWS_SHOWN = 12  # of each group, unless all are asked for
+
+
+@dataclass(frozen=True)
+class Column:
+    """One product in the header."""
+
+    product: Product
+    kind: str
+    name: str
+    address: str  # of its own page, "" without one
+    is_baseline: bool
+    as_baseline: str  # queries of the page
+    removed: str
+    missing: int
+    can_be_planned: bool  # what it lacks
+    results: int
+
+
+@dataclass(frozen=True)
+class ShownGroup:
+    name: str
+    rows: tuple[ShownRow, ...]
+    more: int  # rows that are not shown
+    alone: int
+
+
+@page
+def bench_page(request: HttpRequest) -> HttpResponse:
+    if request.GET.getlist("result"):
+        return redirect(bench_address(products_of_results(request.GET.getlist("result"))))
+    try:
+        asked = read_address(request.GET)
+    except BenchRefused as refusal:
+        context = {"refusal": refusal.message, "picker": _picker(request.GET, ())}
+        return render(request, "screens/bench.html", context, status=400)
+    if asked is None:
+        return render(request, "screens/bench.html", {"picker": _picker(request.GET, ()), "pairs": _pairs()})
+    found = side_by_side(asked)
+    return render(request, "screens/bench.html", _context(request.GET, found))
+
+
+def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
+    names = found.matched.names
+    charts = [curve_chart(curve, names) for curve in found.curves]
+    charts += [ladder_chart(found.ladder, names)] if found.ladder else []
+    return {
+        "found": found,
+        "columns": _columns(data, found),
+        "picker": _picker(data, found.products),
+        "headlines": [shown_row(row, found.matched.texts[row.workload.key]) for row in found.headlines],
+        "groups": [_group(data, group) for group in found.groups if group.rows],
+        "alone": sum(group.alone for group in found.groups),
+        "curves": [curve_table(curve, names) for curve in found.curves],
+        "ladder": ladder_table(found.ladder) if found.ladder else None,
+        "ladders": _ladders(found),
+        "charts": BenchCharts(charts=tuple(charts)),
+        "metrics": [(text, with_value(data, metric=key), key == found.asked.choice) for key, text in CHOICES.items()],
+        "metric": CHOICES[found.asked.choice],
+        "kept": [(key, text) for key in data for text in data.getlist(key) if key != "at"],
+        "query": data.urlencode(),
+        "all": with_value(data, all="1"),
+        "notes": list(_notes(found)),
+        "ignore": _ignore(data, found),
+        "ignored": [(FACTORS[name].label, _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
+    }
+
+
+def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
+    return [
+        Column(
+            product=product,
+            kind="Reference" if product in found.references else product.label,
+            name=found.matched.names[product],
+            address=product_address(product),
+            is_baseline=product == found.asked.baseline,
+            as_baseline=with_value(data, baseline=str(product)),
+            removed=without(data, product),
+            missing=found.missing[product],
+            can_be_planned=bool(found.missing[product]) and can_be_planned(product, found.read.rows[product]),
+            results=len(found.read.rows[product]),
+        )
+        for product in found.products
+    ]
+
+
+def _group(data: QueryDict, group: Group) -> ShownGroup:
+    shown = group.rows if data.get("all") else group.rows[:ROWS_SHOWN]
+    rows = tuple(shown_row(row, row.title) for row in shown)
+    return ShownGroup(group.panel.name, rows, len(group.rows) - len(rows), group.alone)
+
+
+def _ladders(found: SideBySide) -> tuple[Option, ...]:
+    return options_of(found.ladders.items(), found.ladder.key if found.ladder else "")
+
+
+def _notes(found: SideBySide) -> Iterator[str]:
+    names = found.matched.names
+    for product in found.empty:
+        yield f"{names[product]} has no valid results."
+    for product in found.read.cut:
+        yield f"{names[product]} has more results; the newest {found.read.limit:,} are shown."
+    for product in found.references:
+        yield f"{names[product]} is a published table: a ratio to it is no claim of a difference."
+    if found.single:
+        yield (
+            f"{found.single} of {len(found.matched.cells)} values were measured once. They have no interval, and a "
+            "ratio to them is no claim of a difference."
+        )
+    pooled = sum(bool(cell and cell.pooled) for group in found.groups for row in group.rows for cell in row.cells)
+    if pooled:
+        yield f"{pooled} values are means over several targets, kernels or settings. Each of them says which."
+    if found.matched.comparisons:
+        yield (
+            f"Findings and colours are corrected for {found.matched.comparisons} comparisons (Holm, 5 % for any false "
+            "claim on the page); intervals are not."
+        )
+
+
+def _ignore(data: QueryDict, found: SideBySide) -> str:
+    """The query that matches workloads despite the factors that keep them apart."""
+    names = [*found.asked.ignored, *(one.factor for one in found.apart)]
+    return with_value(data, ignore=names) if found.apart else ""
+
+
+def _without_ignored(data: QueryDict, name: str) -> str:
+    return with_value(data, ignore=[text for text in data.getlist("ignore") if text != name])
+
+
+@dataclass(frozen=True)
+class Picker:
+    chosen: tuple[Offer, ...]
+    groups: tuple[OfferGroup, ...]
+    kept: tuple[tuple[str, str], ...]  # other keys of the address
+    most: int = MAX_PRODUCTS
+
+
+def _picker(data: QueryDict, chosen: tuple[Product, ...]) -> Picker:
+    """The chosen products first, in their order."""
+    groups = offered()
+    known = {offer.product: offer for group in groups for offer in group.offers}
+    rest = [OfferGroup(g.label, tuple(o for o in g.offers if o.product not in chosen)) for g in groups]
+    return Picker(
+        tuple(known.get(product) or Offer(product, product.value) for product in chosen),
+        tuple(group for group in rest if group.offers),
+        tuple((key, text) for key in data for text in data.getlist(key) if key in ("baseline", "metric", "ignore")),
+    )
+
+
+def _pairs() -> list[tuple[str, Pair]]:
+    return [(bench_address([offer.product for offer in pair.offers]), pair) for pair in pairs()]

@@ -1,0 +1,49 @@
+"""What to do next: suggestions that depend on what the product already has."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from django.urls import reverse
+
+from webapp.runs.models import Run
+from webapp.screens.hosts.views import HostRow
+
+MAX_ADVICE = 3
+
+
+@dataclass(frozen=True)
+class Advice:
+    """`link` is the text of the link, `why` one sentence after it."""
+
+    link: str
+    address: str
+    why: str
+
+
+def advice(hosts: Iterable[HostRow], latest: Sequence[Run], *, has_schedules: bool) -> list[Advice]:
+    return list(islice(_all(list(hosts), latest, has_schedules), MAX_ADVICE))
+
+
+def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> Iterator[Advice]:
+    for row in hosts:
+        if not row.usable:
+            address = reverse("host", args=[row.host.slug])
+            yield Advice(f"Allow a target on {row.host.slug}", address, "Its policy file allows no usable target.")
+    if not latest:
+        yield Advice("Start a plan", reverse("plans"), "The plan First look takes about three minutes.")
+        return
+    for run in latest:
+        if run.failed_count and not run.invalid_reason:
+            address, failed = reverse("run", args=[run.number]), run.failed_count
+            trials = "trial" if failed == 1 else "trials"
+            yield Advice(f"Repeat the {failed} failed {trials} of run {run.number}", address, "Press Run again there.")
+            break
+    yield Advice(
+        "Compare the latest results", f"{reverse('compare')}?run={latest[0].number}", "Choose series and axes."
+    )
+    if not has_schedules:
+        yield Advice("Schedule a plan", reverse("plans"), "Repeated runs show changes over time.")
+    yield Advice("Compare with references or other tools", reverse("imports"), "Import files, or open the references.")
+    if len(hosts) == 1:
+        yield Advice("Add a second host", reverse("hosts"), "Then runs of one plan compare two servers.")

@@ -1,0 +1,105 @@
+"""Actions on the runs that are selected in a list. The form sends their numbers as `run`, once for each."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.results.retention import delete_run
+from webapp.results.validity import mark_run, trust_run
+from webapp.runs.actions.tags import tag_run, untag_run
+from webapp.runs.models import Run
+from webapp.runs.services import cancel_run
+from webapp.runs.states import ENDED_RUN_STATES
+from webapp.screens.access import operator_action, person
+
+MAX_RUNS = 200
+REFUSALS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class BulkAction:
+    """`act` gets the run, the text of the form and the person. `undo` is the name of the opposite action."""
+
+    act: Callable[[Run, str, User], None]
+    said: str  # after the number of runs
+    undo: str = ""
+
+
+def _cancel(run: Run, _: str, by: User) -> None:
+    if run.state in ENDED_RUN_STATES or run.cancel_requested_at:
+        raise Refusal("run_ended", "It has already ended or is being cancelled.")
+    cancel_run(run=run, by=by)
+
+
+def _delete(run: Run, _: str, by: User) -> None:
+    """Only for admins, because it cannot be undone."""
+    if not by.is_administrator:
+        raise Refusal("role_needed", "Only admins delete runs. Mark the run as invalid instead.")
+    delete_run(run=run, by=by)
+
+
+ACTIONS: Mapping[str, BulkAction] = {
+    "cancel": BulkAction(_cancel, "being cancelled"),
+    "invalid": BulkAction(lambda run, text, by: mark_run(run=run, reason=text, by=by), "marked as invalid", "valid"),
+    "valid": BulkAction(lambda run, _, by: trust_run(run=run, by=by), "valid again"),
+    "tag": BulkAction(lambda run, text, by: tag_run(run=run, text=text, by=by), "tagged", "untag"),
+    "untag": BulkAction(lambda run, text, by: untag_run(run=run, text=text, by=by), "without the tags"),
+    "delete": BulkAction(_delete, "deleted"),
+}
+
+
+@operator_action
+def bulk(request: HttpRequest, action: str) -> HttpResponse:
+    """Runs that refuse the action are left out, with the reason in the message."""
+    if action not in ACTIONS:
+        raise Http404
+    numbers = [int(text) for text in request.POST.getlist("run") if text.isdecimal() and len(text) < 10]
+    text = request.POST.get("text", "")
+    done, refused = _on_each(ACTIONS[action], Run.objects.filter(number__in=numbers[:MAX_RUNS]), text, person(request))
+    if done:
+        messages.success(request, _said(request, ACTIONS[action], done, text))
+    if refused:
+        messages.error(request, _refusals(refused))
+    if not done and not refused:
+        messages.warning(request, "No run is selected. Select runs in the first column.")
+    return redirect(_back(request))
+
+
+def _on_each(action: BulkAction, runs: Iterable[Run], text: str, by: User) -> tuple[list[int], dict[int, str]]:
+    """The numbers of the changed runs, and the reasons of the others."""
+    done, refused = list[int](), dict[int, str]()
+    for run in runs:
+        try:
+            action.act(run, text, by)
+            done.append(run.number)
+        except Refusal as refusal:
+            refused[run.number] = str(refusal)
+    return done, refused
+
+
+def _said(request: HttpRequest, action: BulkAction, done: Sequence[int], text: str) -> str:
+    """With a form that undoes the action, if there is one."""
+    named = f"Run {done[0]} is" if len(done) == 1 else f"{len(done)} runs are"
+    undo = reverse("bulk_runs", args=[action.undo]) if action.undo else ""
+    context = {"words": f"{named} {action.said}.", "undo": undo, "runs": done, "text": text, "back": _back(request)}
+    return render_to_string("screens/messages/runs_changed.html", context, request)
+
+
+def _refusals(refused: Mapping[int, str]) -> str:
+    shown = [f"Run {number}: {why}" for number, why in list(refused.items())[:REFUSALS_SHOWN]]
+    more = len(refused) - len(shown)
+    return " ".join(["Left out.", *shown, *([f"And {more} more."] if more else [])])
+
+
+def _back(request: HttpRequest) -> str:
+    """The page of the form; the list of runs without a valid address."""
+    back = request.POST.get("back", "")
+    return back if url_has_allowed_host_and_scheme(back, allowed_hosts=None) else reverse("runs")

@@ -1,0 +1,183 @@
+"""The page Bench: products in columns."""
+
+import json
+import re
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import FACTS, Lab
+
+ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
+
+
+@pytest.fixture
+def labs(db: None) -> tuple[Lab, Lab]:
+    """The same grid on two drives; the second one lacks a queue depth."""
+    samsung = Lab(a_drive(a_host("storage1"), "nvme0", model=SAMSUNG, serial="S1", present=True))
+    drive = a_drive(a_host("storage2"), "nvme0", model=INTEL, serial="I1", present=True)
+    intel = Lab(drive, version=samsung.run.version, number=2)
+    for lab, speed in ((samsung, 1.0), (intel, 2.0)):
+        for depth in (1, 2, 4):
+            lab.measure(*(speed * 100 * depth * noise for noise in (0.99, 1.0, 1.01, 1.0)), iodepth=depth)
+    samsung.measure(800.0, 801.0, iodepth=8)
+    return samsung, intel
+
+
+def shown(client: Client, address: str = ADDRESS) -> str:
+    response = client.get(address)
+    assert response.status_code == 200
+    return unescape(response.content.decode())
+
+
+def test_without_products_it_proposes_pairs_and_lists_what_has_results(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = operator.get("/bench/").content.decode()
+    assert "Comparable pairs" in page
+    assert page.count("1 plan in common") == 1
+    assert 'value="serial:S1"' in page
+    assert 'value="run:2"' in page
+
+
+def test_without_results_it_says_what_to_do(operator: Client) -> None:
+    assert "No results yet" in operator.get("/bench/").content.decode()
+
+
+def test_products_are_columns_with_one_colour_each(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator)
+    assert page.index(SAMSUNG) < page.index(INTEL)
+    assert 'scope="col" class="product-0"' in page
+    assert "product-1" in page
+    assert "product-2" not in page
+    charts = json.loads(re.findall(r'id="bench-data"[^>]*>(.*?)</script>', page)[0])["charts"]
+    assert {(series["product"], series["name"]) for chart in charts for series in chart["series"]} == {
+        (0, SAMSUNG), (1, INTEL),
+    }  # fmt: skip
+
+
+def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator)
+    assert "Random read" in page
+    assert "k IOPS" not in page
+    assert page.count("<canvas") == 2  # queue depths, and the ladder
+    assert "×2.00" in page
+    assert f"{INTEL} ×2.00 the IOPS of {SAMSUNG}" in page
+    assert "3 of 4 workloads shared" in page
+
+
+def test_the_baseline_is_in_the_address(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator, f"{ADDRESS}&baseline=model:{INTEL}")
+    assert f"{SAMSUNG} ×0.50 the IOPS of {INTEL}" in page
+
+
+def test_a_baseline_that_is_no_longer_chosen_is_the_first_product(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    assert "×2.00" in shown(operator, f"{ADDRESS}&baseline=host:gone")
+
+
+def test_the_metric_of_bars_and_curves_can_be_chosen(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator, f"{ADDRESS}&metric=latency_mean")
+    assert "lower is better" in page
+    assert 'aria-current="page">Mean latency' in page
+
+
+def test_what_a_product_lacks_is_not_measured_and_can_be_planned(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator)
+    assert "lacks 1 workload" in page
+    answer = operator.post(ADDRESS.replace("?", "plan/?"), {"lacking": f"model:{INTEL}"}, follow=True)
+    assert answer.redirect_chain == [("/plans/new/", 302)]
+    editor = unescape(answer.content.decode())
+    assert f"Missing on {INTEL}" in editor
+    assert f"The plan has 1 workload that {INTEL} lacks." in editor
+    assert re.search(r'name="p0.levels"[^>]*value="8"|name="common.levels"[^>]*value="8"', editor)
+    assert re.search(rf'value="{labs[1].target.pk}" data-preview checked', editor)
+
+
+def test_a_cell_that_nobody_measured_says_so(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third.measure(5.0, iodepth=1)
+    assert "not measured" in shown(operator, f"{ADDRESS}&product=model:THIRD")
+
+
+@pytest.mark.parametrize("lacking", [f"model:{SAMSUNG}", "run:1", ""])
+def test_nothing_is_planned_if_nothing_is_missing(operator: Client, labs: tuple[Lab, Lab], lacking: str) -> None:
+    answer = operator.post(ADDRESS.replace("?", "plan/?"), {"lacking": lacking})
+    assert (answer.status_code, answer["Location"]) == (302, "/bench/")
+
+
+def test_no_claim_without_repeats(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third.measure(5.0, iodepth=1)
+    page = shown(operator, f"/bench/?product=model:{SAMSUNG}&product=model:THIRD")
+    assert "were measured once" in page
+    assert "n = 1: may be chance" in page
+    assert not re.search(r'class="bench-ratio (better|worse)"', page)
+
+
+def test_several_kernels_unfold_in_the_header_and_are_named_at_the_cell(
+    operator: Client, labs: tuple[Lab, Lab]
+) -> None:
+    labs[0].measure(100.0, iodepth=1, facts=FACTS | {"kernel.release": "6.5.0"})
+    page = shown(operator)
+    assert "<summary>2 kernels</summary>" in page
+    assert "mean over 2 kernels" in page
+    assert "unknown" in page
+
+
+def test_products_without_a_common_workload_can_be_matched_without_what_differs(operator: Client, db: None) -> None:
+    for number, runtime in ((1, 10), (2, 60)):
+        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=number)
+        lab.measure(100.0 * number**2, iodepth=1, runtime=runtime)
+    page = shown(operator, "/bench/?product=model:M1&product=model:M2")
+    assert "No workload in common" in page
+    (query,) = re.findall(r'href="(\?[^"]*ignore=runtime[^"]*)"', page)
+    assert "×4.00" in shown(operator, f"/bench/{query}")
+
+
+@pytest.mark.parametrize("query", ["product=drive:x", "product=model:a&metric=speed", "product=model:a&ignore=colour"])
+def test_an_address_that_cannot_be_read_is_refused_with_the_picker(
+    operator: Client, labs: tuple[Lab, Lab], query: str
+) -> None:
+    answer = operator.get(f"/bench/?{query}")
+    assert answer.status_code == 400
+    assert "bench-picker" in answer.content.decode()
+
+
+def test_products_without_results_are_named(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    assert "GONE has no valid results" in shown(operator, f"{ADDRESS}&product=model:GONE")
+
+
+@pytest.mark.parametrize("more", ["", "&product=host:storage1&product=target:storage2/nvme0&product=serial:S1"])
+def test_the_number_of_queries_does_not_depend_on_products(
+    queries_of: Callable[[str], int], labs: tuple[Lab, Lab], more: str
+) -> None:
+    assert queries_of(ADDRESS + more) <= 14
+
+
+def test_selected_results_become_products(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    answer = operator.get("/bench/", {"result": [lab.run.results.earliest("id").pk for lab in labs]})
+    assert answer["Location"] == "/bench/?product=model%3ASAMSUNG+MZQL21T9HCJR&product=model%3AINTEL+SSDPF2KX038TZ"
+
+
+def test_selected_results_of_one_drive_become_runs(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    again = Lab(labs[0].target, number=9)
+    (second,) = again.measure(100.0, iodepth=1)
+    answer = operator.get("/bench/", {"result": [labs[0].run.results.earliest("id").pk, second.pk]})
+    assert answer["Location"] == "/bench/?product=run%3A1&product=run%3A9"
+
+
+@pytest.mark.parametrize(
+    ("address", "box"),
+    [("/runs/", 'name="product" value="run:2"'), ("/hosts/", 'name="product" value="host:storage1"')],
+)
+def test_rows_of_lists_can_be_selected(operator: Client, labs: tuple[Lab, Lab], address: str, box: str) -> None:
+    page = operator.get(address).content.decode()
+    assert f'type="checkbox" form="compare-selected" {box}' in page
+    assert "Compare selected" in page
+
+
+def test_results_can_be_selected(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    newest = labs[0].run.results.latest("measured_at", "id")
+    assert f'form="compare-selected" name="result" value="{newest.pk}"' in operator.get("/results/").content.decode()

@@ -1,0 +1,94 @@
+"""Bench in a browser: choosing products with the keyboard, charts, widths and themes."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.core.models import Role
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.results import Lab
+from webapp.tests.visits import WATCH, log_in, script_bytes, sideways, visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}&product=host:storage3"
+MAX_SCRIPT_BYTES = 120_000
+
+
+@pytest.fixture
+def labs(live_server: LiveServer) -> None:
+    """Three drives; the third one lacks most workloads."""
+    models = (SAMSUNG, INTEL, "MICRON 7450")
+    for number, model in enumerate(models, start=1):
+        lab = Lab(a_drive(a_host(f"storage{number}"), "nvme0", model=model, serial=f"S{number}"), number=number)
+        for pattern, direction in (("randread", "read"), ("write", "write")):
+            for depth in (1, 4, 16) if number < 3 else (1,):
+                speed = 1000.0 * number * depth
+                lab.measure(speed, speed * 1.01, speed * 0.99, pattern=pattern, iodepth=depth, direction=direction)
+
+
+def test_products_are_chosen_with_the_keyboard(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto("/bench/")
+    page.get_by_label("Search products").fill("models intel")
+    for _ in range(3):  # the button, the list, its first product
+        page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.get_by_label("Search products").fill("models samsung")
+    page.locator(f"input[value='model:{SAMSUNG}']").press("Space")
+    expect(page.locator("#bench-count")).to_have_text("2 of 8")
+    page.get_by_label("Search products").press("Enter")
+    expect(page.locator(".bench-names th")).to_have_count(2)
+    assert "product=model%3AINTEL" in page.url
+    page.get_by_role("link", name="make baseline").click()
+    expect(page.locator(".bench-names .product-1")).to_contain_text("baseline")
+    assert problems == []
+
+
+def test_the_first_bars_are_visible_without_scrolling(page: Page, labs: None) -> None:
+    page.goto(ADDRESS)
+    boxes = [bar.bounding_box() for bar in page.locator(".bench-bar").all()[:6]]
+    assert all(box and box["y"] + box["height"] < 900 and box["width"] > 100 for box in boxes)
+    columns = page.locator(".bench-names th.product-1").bounding_box()
+    bar = page.locator("td.product-1 .bench-bar").first.bounding_box()
+    assert columns
+    assert bar
+    assert columns["x"] <= bar["x"] <= columns["x"] + columns["width"]  # bars are under the name of their product
+
+
+def test_the_header_stays_and_charts_are_drawn(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto(ADDRESS)
+    page.evaluate("window.scrollTo(0, 1200)")
+    names = page.locator(".bench-names").bounding_box()
+    assert names
+    assert 0 <= names["y"] < 10
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('canvas[data-bench-chart]')].map((each) => each.width > 0 && each.height > 0)"
+    )
+    assert len(drawn) >= 2
+    assert all(drawn)
+    assert problems == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_it_is_accessible_narrow_and_small(chromium: Browser, live_server: LiveServer, labs: None, width: int) -> None:
+    context = chromium.new_context(
+        base_url=live_server.url, viewport={"width": width, "height": 844}, reduced_motion="reduce"
+    )
+    context.add_init_script(WATCH)
+    log_in(context, live_server.url, a_user("olga", Role.OPERATOR))
+    page = context.new_page()
+    for path in (ADDRESS, f"/products/model/{SAMSUNG}/", "/hosts/storage1/targets/nvme0/", "/results/", "/runs/"):
+        assert (visit(page, path).problems, sideways(page)) == ((), 0), path
+    assert script_bytes(page, ADDRESS) < MAX_SCRIPT_BYTES
+    context.close()
+
+
+def test_rows_are_selected_and_compared(page: Page, labs: None) -> None:
+    page.goto("/runs/")
+    button = page.get_by_role("button", name="Compare selected")
+    expect(button).to_be_disabled()
+    page.get_by_label("Select run 1").check()
+    page.get_by_label("Select run 2").check()
+    button.click()
+    expect(page.locator(".bench-names th")).to_have_count(2)

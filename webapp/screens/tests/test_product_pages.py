@@ -1,0 +1,87 @@
+"""The pages of drives, drive models and targets."""
+
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from webapp.bench.history import changes, over_time, runs
+from webapp.bench.products import Kind, Product
+from webapp.bench.reading import read_results
+from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.tests.conftest import SAMSUNG
+from webapp.results.models import Result
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import FACTS, START, Lab
+
+MODEL = Product(Kind.MODEL, SAMSUNG)
+
+
+@pytest.fixture
+def labs(db: None) -> tuple[Lab, Lab, Lab]:
+    """Two runs on one drive, with a new firmware in between, and one on another drive of this model."""
+    first = Lab(a_drive(a_host("storage1"), "nvme0", model=SAMSUNG, serial="S1"))
+    second = Lab(first.target, version=first.run.version, number=2)
+    other = Lab(a_drive(a_host("storage2"), "nvme0", model=SAMSUNG, serial="S2"), number=3)
+    for lab, firmware in ((first, "A"), (second, "B"), (other, "A")):
+        for depth in (1, 2, 4):
+            speed = 100.0 * depth * lab.number
+            lab.measure(speed, speed * 1.01, iodepth=depth, facts=FACTS | {"device.firmware": firmware})
+        at = START + timedelta(days=lab.number)
+        Result.objects.filter(run=lab.run).update(measured_at=at)
+    return first, second, other
+
+
+def test_a_model_shows_headlines_values_over_time_curves_and_runs(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    page = unescape(operator.get(f"/products/model/{SAMSUNG}/").content.decode())
+    assert "18 in 3 runs" in page
+    assert "Random read over time" in page
+    assert "Random read over queue depth" in page
+    assert page.index("Run 3</a>") < page.index("Run 1</a>")
+    assert f'href="/bench/?product=model%3A{SAMSUNG.replace(" ", "+")}"' in page
+
+
+def test_a_drive_and_a_target_show_their_own_results_only(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    assert "12 in 2 runs" in operator.get("/products/serial/S1/").content.decode()
+    page = operator.get("/hosts/storage2/targets/nvme0/").content.decode()
+    assert "6 in 1 run" in page
+    assert "Run 1</a>" not in page
+
+
+def test_targets_are_not_pooled_over_time(labs: tuple[Lab, Lab, Lab]) -> None:
+    found = side_by_side(Asked((MODEL,), MODEL))
+    row = found.headlines[0]
+    values = over_time(found.matched, MODEL, row.title, row.panel, row.workload).values
+    assert {name: [value.run for value in own] for name, own in values.items()} == {
+        "storage1/nvme0": ["1", "2"], "storage2/nvme0": ["3"],
+    }  # fmt: skip
+
+
+def test_changes_are_between_runs_of_one_target(labs: tuple[Lab, Lab, Lab]) -> None:
+    rows = read_results([MODEL]).rows[MODEL]
+    (change,) = changes(rows)
+    assert (change.run, change.target, change.label, change.before, change.after) == (
+        2, "storage1/nvme0", "Firmware", "A", "B",
+    )  # fmt: skip
+    assert [run.number for run in runs(rows)] == [3, 2, 1]
+
+
+def test_what_a_plan_sets_is_no_change(labs: tuple[Lab, Lab, Lab]) -> None:
+    again = Lab(labs[2].target, number=4)
+    facts = FACTS | {"device.firmware": "A", "device.scheduler": "kyber"}
+    again.measure(1.0, iodepth=1, scheduler="kyber", facts=facts)
+    Result.objects.filter(run=again.run).update(measured_at=START + timedelta(days=9))
+    assert len(changes(read_results([MODEL]).rows[MODEL])) == 1
+
+
+def test_a_drive_without_results_shows_where_it_is(operator: Client, db: None) -> None:
+    a_drive(a_host("storage1"), "nvme0", model="NEW", serial="N1")
+    page = operator.get("/products/serial/N1/").content.decode()
+    assert "storage1/nvme0" in page
+    assert "No results yet" in page
+
+
+@pytest.mark.parametrize("path", ["serial/nothing", "plan/first-look", f"model/{'x' * 301}"])
+def test_what_does_not_exist_is_not_found(operator: Client, path: str) -> None:
+    assert operator.get(f"/products/{path}/").status_code == 404

@@ -1,0 +1,59 @@
+"""The page of a trial: large figures first, the chart, and the rest folded."""
+
+from django.test import Client
+
+from webapp.results.models import KernelLine, Result
+from webapp.runs.models import Run
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_trial
+from webapp.tests.factories.runs import first_look_run
+
+
+def finished() -> Run:
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
+    finish_trial(run.trials.get(index=0))
+    return run
+
+
+def page_of(client: Client) -> str:
+    return client.get("/runs/1/trials/1/").content.decode()
+
+
+def test_it_leads_with_the_figures_and_the_chart(viewer: Client) -> None:
+    finished()
+    Result.objects.update(iops=12_345, latency_mean_ns=80_000, p99_ns=250_000)
+    page = page_of(viewer)
+    tiles = page[page.index('class="tiles"') : page.index("</dl>")]
+    assert [label in tiles for label in ("IOPS", "Bandwidth", "Mean latency", "p99 latency")] == [True] * 4
+    assert "12.3k" in tiles
+    assert "80.0 µs" in tiles
+    assert page.index('class="tiles"') < page.index('id="seconds"') < page.index("All figures")
+
+
+def test_it_names_the_direction_only_if_there_are_several(viewer: Client) -> None:
+    run = finished()
+    assert 'class="tile-direction"' not in page_of(viewer)
+    result = run.results.get()
+    result.pk, result.direction = None, "write"
+    result.save()
+    assert '<span class="tile-direction">write</span>' in page_of(viewer)
+
+
+def test_it_folds_what_is_not_needed_at_first_sight(viewer: Client) -> None:
+    finished()
+    page = page_of(viewer)
+    assert page.count('<details class="card"') == 5
+    assert '<details class="card" id="kernel-log" open>' not in page
+
+
+def test_storage_errors_are_open(viewer: Client) -> None:
+    run = finished()
+    attempt = run.attempts.get()
+    KernelLine.objects.create(attempt=attempt, sequence=1, at=attempt.created_at, level=3, text="nvme0: timeout")
+    assert '<details class="card" id="kernel-log" open>' in page_of(viewer)
+
+
+def test_a_trial_that_has_not_started_says_so(viewer: Client) -> None:
+    first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
+    assert "This trial has not started." in page_of(viewer)
