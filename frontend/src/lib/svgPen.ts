@@ -157,8 +157,9 @@ export class SvgPen {
 
   // ---- drawing
 
-  fill(): void {
-    this.shape(paint("fill", this.state.fillStyle, this.state.globalAlpha));
+  fill(rule?: CanvasFillRule): void {
+    const holes = rule === "evenodd" ? ' fill-rule="evenodd"' : "";
+    this.shape(`${paint("fill", this.state.fillStyle, this.state.globalAlpha)}${holes}`);
   }
   stroke(): void {
     const { strokeStyle, lineWidth, lineCap, lineJoin, dash, lineDashOffset, globalAlpha } = this.state;
@@ -191,7 +192,8 @@ export class SvgPen {
     const place = `x="${round(x)}" y="${round(y)}" dy="${SHIFTS[textBaseline] ?? "0"}" text-anchor="${anchor}"`;
     const style = `style="font:${escaped(font)}" ${paint("fill", fillStyle, globalAlpha)}`;
     const moved = `transform="matrix(${matrix.map(round).join(" ")})"`;
-    this.parts.push(`<text ${place} ${moved} ${style}${this.clipping()}>${escaped(text)}</text>`);
+    // the clip path must not move with the text
+    this.parts.push(`<g${this.clipping()}><text ${place} ${moved} ${style}>${escaped(text)}</text></g>`);
   }
   strokeText(): void {
     // outlines of text are not used
