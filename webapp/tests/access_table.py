@@ -171,6 +171,7 @@ PAGES: dict[str, Rule] = {
     # explore
     "explore": look(Who.VIEWER),
     "explore_csv": look(Who.VIEWER),
+    "explore_json": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),
     "saved_comparison": look(Who.VIEWER),
     "save_comparison": act(Who.OPERATOR),
