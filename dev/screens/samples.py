@@ -21,7 +21,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     The values belong to the newest run that is done, or else to the newest run.
     """
     from webapp.compare.models import SavedComparison
-    from webapp.compare.services import save_comparison
+    from webapp.compare.services import create_link, save_comparison
     from webapp.core.models import Role, User
     from webapp.core.people import invite_user, password_link
     from webapp.hosts.models import EnrolmentToken
@@ -69,6 +69,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
             )  # fmt: skip
             schedule = create_schedule(spec=yearly, by=admin)
             samples |= {"runs/number": run.number, "comparisons/pk": saved.pk, "schedules/pk": schedule.pk}
+            samples["shared/token"] = create_link(saved=saved, name=COMPARISON, by=admin)
             samples |= {"plans/slug": run.version.plan.slug, "plans/number": run.version.number}
             samples |= {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
             samples |= {"products/kind": "model", "products/value": target.model} if target and target.model else {}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { benchCharts } from "../src/payloads/bench";
-import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
+import { latencyCharts, meansCharts, scatterCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
@@ -17,6 +17,7 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import scatterExample from "./vectors/scatter.json";
 import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
 
@@ -42,6 +43,7 @@ describe.each([
   ["bench", benchCharts, benchExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
+  ["scatter", scatterCharts, scatterExample as Json],
   ["latency", latencyCharts, latencyExample as Json],
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],

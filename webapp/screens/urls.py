@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
 from webapp.screens.bench.urls import urlpatterns as bench
-from webapp.screens.compare.urls import urlpatterns as compare
+from webapp.screens.explore.urls import urlpatterns as explore
 from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.imports.urls import urlpatterns as imports
 from webapp.screens.notices.urls import urlpatterns as notices
@@ -29,7 +29,7 @@ urlpatterns: list[URLPattern] = [
     *schedules,
     *runs,
     *results,
-    *compare,
+    *explore,
     *imports,
     *people,
     *notices,

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from webapp.screens.bench.payloads import BenchCharts
-from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
@@ -18,6 +18,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
     ("bench.json", BenchCharts),
     ("compare.json", MeansCharts),
+    ("scatter.json", ScatterCharts),
     ("latency.json", LatencyCharts),
     ("timeline.json", TimeCharts),
     ("enrolment.json", Enrolment),
