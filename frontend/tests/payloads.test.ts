@@ -4,6 +4,7 @@ import { enrolment, logTail } from "../src/payloads/hosts";
 import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
+import { trendChart } from "../src/payloads/trend";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
@@ -15,6 +16,7 @@ import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
 import timeExample from "./vectors/timeline.json";
+import trendExample from "./vectors/trend.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type Path = readonly (string | number)[];
@@ -44,6 +46,7 @@ describe.each([
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],
+  ["trend", trendChart, trendExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {

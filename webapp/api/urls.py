@@ -11,6 +11,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from webapp.api import (
+    baselines,
     compare,
     endurance,
     enrolments,
@@ -58,6 +59,7 @@ _SUBJECTS = (
     occurrences,
     compare,
     saved_comparisons,
+    baselines,
     notices,
 )
 

@@ -171,6 +171,11 @@ PAGES: dict[str, Rule] = {
     "copy_comparison": act(Who.OPERATOR),
     "delete_comparison": act(Who.OPERATOR),
     "restore_comparison": act(Who.OPERATOR),
+    # trends
+    "trend": look(Who.VIEWER),
+    "baseline": look(Who.VIEWER),
+    "set_baseline": act(Who.OPERATOR),
+    "remove_baseline": act(Who.OPERATOR),
     # notices: one's own; somebody else's are not found
     "notices": look(Who.VIEWER),
     "add_notice": act(Who.VIEWER),
@@ -308,6 +313,11 @@ API: dict[str, Who] = {
     "DELETE comparisons/{pk}": Who.OPERATOR,
     "POST comparisons/{pk}/copy": Who.OPERATOR,
     "POST comparisons/{pk}/undelete": Who.OPERATOR,
+    # baseline runs
+    "GET baselines": Who.VIEWER,
+    "POST baselines": Who.OPERATOR,
+    "DELETE baselines/{pk}": Who.OPERATOR,
+    "GET runs/{number}/verdict": Who.VIEWER,
     # notices: one's own; somebody else's are not found
     "GET notices/subscriptions": Who.VIEWER,
     "POST notices/subscriptions": Who.VIEWER,
