@@ -7,6 +7,7 @@ import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import { searchHits } from "../src/payloads/search";
 import benchExample from "./vectors/bench.json";
+import { trendChart } from "../src/payloads/trend";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
@@ -20,6 +21,7 @@ import marksExample from "./vectors/marks.json";
 import scatterExample from "./vectors/scatter.json";
 import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
+import trendExample from "./vectors/trend.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type Path = readonly (string | number)[];
@@ -52,6 +54,7 @@ describe.each([
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],
+  ["trend", trendChart, trendExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
