@@ -1,4 +1,4 @@
-"""`python -m dev.bench.pages`: response times of Results, Compare and other pages with 100,000 results.
+"""`python -m dev.bench.pages`: response times of Results, Explore and other pages with 100,000 results.
 
 Fills a private PostgreSQL and requests each kind of page 200 times with random parameters. Requests run in this
 process but pass through all of Django: middleware, session, database, templates. Wanted: p95 below 100 ms.
@@ -170,7 +170,7 @@ def _comparison(chance: random.Random, runs: int, *, detail: bool = False) -> st
         given["view"] = chance.choice(("latency", "timeline"))
     else:
         given["chart"] = chance.choice(("", "", "bar", "heat"))
-    return f"/compare/?{urlencode({key: value for key, value in given.items() if value})}"
+    return f"/explore/?{urlencode({key: value for key, value in given.items() if value})}"
 
 
 def _show(measured: Sequence[Measured]) -> int:

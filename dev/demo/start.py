@@ -60,7 +60,7 @@ def _start_server(state: State) -> None:
     lifecycle.start_stores(state)
     listener = services.reserve_address(state)
     _prepare_django(state)
-    with step("database tables and built-in plans"):
+    with step("database tables, built-in plans and references"):
         _prepare_database(state)
     lifecycle.start_server(state, listener)
 
@@ -75,6 +75,7 @@ def _prepare_database(state: State) -> None:
     refuse_other_tables(state)
     call_command("migrate", verbosity=0)
     call_command("setup", stdout=io.StringIO())
+    call_command("load_references", stdout=io.StringIO())
     if not state.read("login"):
         state.write("login", _output("create_admin", ADMIN, reset=True))
 

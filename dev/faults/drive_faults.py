@@ -12,12 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dev.console import ToolError
+from dev.faults import disks
 from dev.faults.fault_schedule import ScheduledFault
-from dev.faults.host import StorageHost
+from dev.faults.host import SETTINGS, StorageHost
 from dev.faults.installation import Installation
 from dev.faults.process_faults import kill, terminate
 from dev.stack import loop_device, processes
+from dev.stack.network import await_condition
 
+DETACHED_WITHIN_S = 90.0  # it may be mounted
 PASSWORD = "left behind"  # noqa: S105 - of a drive without security
 
 
@@ -55,6 +58,21 @@ def add_second_path(installation: Installation, fault: ScheduledFault) -> None:
         installation.pause(fault.duration_s)
     finally:
         processes.run(["losetup", "--detach", other])
+
+
+def remove_drive(installation: Installation, fault: ScheduledFault) -> None:
+    """The drive is absent when the worker starts, and comes back later. The worker is then started again."""
+    host = installation.host(fault)
+    queue, before = Path("/sys/block") / Path(host.device).name / "queue", disks.queue_settings(host.device)
+    with installation.supervisor.paused(host.worker):
+        kill(installation, host.worker)
+        processes.run(["losetup", "--detach", host.device])
+        await_condition(lambda: host.device not in processes.run(["losetup", "--list"]), limit_s=DETACHED_WITHIN_S)
+    installation.pause(fault.duration_s)
+    processes.run(["losetup", host.device, str(host.image)])
+    for name in SETTINGS:  # a loop device does not keep them
+        (queue / name).write_text(before[name])
+    terminate(installation, host.worker)
 
 
 # ---- quarantine
@@ -117,6 +135,7 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "hold drive": _opener(os.O_EXCL),  # as LVM does
     "mount drive": mount_drive,
     "second path": add_second_path,
+    "remove drive": remove_drive,
     "quarantine drive": quarantine_drive,
     "password left": leave_password,
 }

@@ -41,7 +41,7 @@ class Server:
             lifecycle.remove(self._state)
             self._state.prepare()
             self._tls.mkdir(mode=0o755, exist_ok=True)
-            certificates.ensure(self._tls, [NAME, LOOPBACK])
+            certificates.ensure(self._tls, self._tls, [NAME, LOOPBACK])
             postgres.start(self._state, durable=False)
             redis_server.start(self._state, certificates=self._tls)
             self._start_processes()

@@ -1,7 +1,7 @@
 """Measured runs without a real difference: server, worker, fio and an unlimited loop device.
 
 The compared factor is fio's I/O priority: `be/4` is what the kernel gives to a process without one. So the two series
-are the same job, and whatever Compare claims about them is false. All noise is that of this machine.
+are the same job, and whatever Explore claims about them is false. All noise is that of this machine.
 """
 
 from dev.bench.figures import Figure, figure

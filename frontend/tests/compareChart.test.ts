@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boundsOf, panelData, spreads, tooltipText, xAxisOf } from "../src/features/compareChart";
+import { boundsOf, panelData, roundedUp, spreads, tooltipText, xAxisOf } from "../src/features/compareChart";
 import { meansCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
@@ -20,6 +20,15 @@ test("numbers far apart stand on a log2 axis, names and single levels beside eac
   const linear = [1, 2, 3].map((number) => ({ key: String(number), text: String(number), number }));
   expect(xAxisOf({ kind: "auto", levels: linear })).toBe("linear");
   expect(xAxisOf({ ...panelData(data, panel), kind: "bar" })).toBe("names");
+});
+
+test("zero and wide numbers are evenly spaced lines, not a log axis that cannot show the zero", () => {
+  const ahead = [0, 128, 4096].map((number) => ({ key: String(number), text: String(number), number }));
+  expect(xAxisOf({ kind: "auto", levels: ahead })).toBe("even");
+  const part = panelData(data, panel);
+  const series = part.series[0];
+  expect(series ? spreads(series, part, "even").map((each) => each.x) : []).toEqual([0, 1]);
+  expect(roundedUp(1234)).toBe(1300);
 });
 
 test("points carry their confidence interval; a single measurement carries none", () => {
@@ -49,7 +58,7 @@ test("the tooltip has the texts of the table", () => {
 
 test("charts that share an axis reach to the end of the largest interval", () => {
   const part = panelData(data, panel);
-  const other = {
+  const other = (n: number) => ({
     ...part,
     series: [
       {
@@ -64,7 +73,7 @@ test("charts that share an axis reach to the end of the largest interval", () =>
         cells: [
           {
             level: 0,
-            summary: { values: [8, 10], n: 2, mean: 9, sd: 1, low: 8, high: 2e5 },
+            summary: { values: [8, 10], n, mean: 9, sd: 1, low: 8, high: 2e5 },
             text: "9.00",
             spread_text: "8.00 to 200k",
             doubts: [],
@@ -73,9 +82,11 @@ test("charts that share an axis reach to the end of the largest interval", () =>
         ],
       },
     ],
-  };
-  expect(boundsOf([part, other], false)).toEqual({ min: 0, max: 2e5 * 1.05 });
-  expect(boundsOf([part, other], true)?.min).toBeCloseTo(6.4);
+  });
+  expect(boundsOf([part, other(3)], false)).toEqual({ min: 0, max: 2e5 * 1.05 });
+  expect(boundsOf([part, other(3)], true)?.min).toBeCloseTo(6.4);
+  // two repeats that differ by chance have a wide interval: it does not set the axis
+  expect(boundsOf([other(2)], false)).toEqual({ min: 0, max: 10 * 1.05 });
   expect(boundsOf([], false)).toBeNull();
   const ceiling = { text: "storage1/raid", value: 3e9, low: null, high: null };
   expect(boundsOf([{ ...part, ceilings: [ceiling] }], false)?.max).toBe(3e9 * 1.05);

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { benchCharts } from "../src/payloads/bench";
-import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
+import { latencyCharts, meansCharts, scatterCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import { searchHits } from "../src/payloads/search";
 import benchExample from "./vectors/bench.json";
+import { trendChart } from "../src/payloads/trend";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
@@ -17,8 +18,10 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import scatterExample from "./vectors/scatter.json";
 import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
+import trendExample from "./vectors/trend.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type Path = readonly (string | number)[];
@@ -42,6 +45,7 @@ describe.each([
   ["bench", benchCharts, benchExample as Json],
   ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
+  ["scatter", scatterCharts, scatterExample as Json],
   ["latency", latencyCharts, latencyExample as Json],
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],
@@ -50,6 +54,7 @@ describe.each([
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],
+  ["trend", trendChart, trendExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {

@@ -20,7 +20,11 @@ _PARAMETERS: list[dict[str, object]] = [
         ),
         ("series", "up to three of the same, comma-separated: each combination is a series"),
         ("panel", "one of the same: a chart for each of its levels"),
-        ("metric", "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …"),
+        (
+            "metric",
+            "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …; "
+            "also cpu_per_io, iops_per_watt, ceiling_share and temperature, where known",
+        ),
         ("ratios", "format of ratios: ratio or percent; default: chosen by their size"),
         ("margin", "differences below it count as none, in percent; default: 5"),
         ("baseline", "key of the series that the others are compared with; default: the first"),

@@ -1,6 +1,6 @@
 """Curves over queue depth, jobs and block size: workloads that differ in this factor alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.matching import Matched, Panel
@@ -35,46 +35,47 @@ class Curve:
     def texts(self) -> list[str]:
         return [FACTORS[self.factor].format(level) for level in self.levels]
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Products with at least two levels, and cells."""
-        return sum(len(one) > 1 for one in self.points.values()), sum(map(len, self.points.values()))
-
 
 def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
     """For each panel and factor, the curve that most products have."""
-    found = (_fullest(matched, panel, factor) for factor in AXES for panel in matched.panels_of(choice))
+    panels = [(panel, naming(matched.in_panel(panel))) for panel in matched.panels_of(choice)]
+    found = (_fullest(matched, panel, factor, names) for factor in AXES for panel, names in panels)
     return tuple(curve for curve in found if curve and len(curve.levels) >= MIN_LEVELS)
 
 
-def _fullest(matched: Matched, panel: Panel, factor: str) -> Curve | None:
-    known = [_curve(matched, panel, factor, alike) for alike in _alike(matched, panel, factor)]
-    usual = sorted(known, key=lambda one: one.words)
-    return max(usual, key=lambda one: (one.size, _is_usual(one)), default=None)
+def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:
+    """Of curves with as many cells, one of 4 KiB; of those, the first by its words."""
+    rest = [name for name in names if name != factor]
+    known = [
+        (_size(matched, panel, alike), in_words(alike[0], rest), alike) for alike in _alike(matched, panel, factor)
+    ]
+    usual = sorted(known, key=lambda one: one[1])
+    chosen = max(usual, key=lambda one: (one[0], one[2][0].point.get(BLOCK) == _USUAL_BLOCK), default=None)
+    return _curve(matched, panel, factor, chosen[1], chosen[2]) if chosen else None
 
 
-def _is_usual(curve: Curve) -> bool:
-    """Of curves of equal size, the one of 4 KiB."""
-    return curve.factor != BLOCK and FACTORS[BLOCK].format(_USUAL_BLOCK) in curve.words
+def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
+    """Products with at least two levels, and cells."""
+    counts = [sum(matched.cell(panel, product, one.key) is not None for one in alike) for product in matched.products]
+    return sum(count > 1 for count in counts), sum(counts)
 
 
-def _alike(matched: Matched, panel: Panel, factor: str) -> Iterator[list[Workload]]:
+def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
     """Workloads with equal points without the factor."""
     groups: dict[frozenset[tuple[str, Value]], list[Workload]] = {}
-    for one in matched.in_panel(panel):
-        if factor in one.point and known_dimension(factor).numeric:
-            rest = frozenset((name, level) for name, level in one.point.items() if name != factor)
-            groups.setdefault(rest, []).append(one)
-    yield from groups.values()
+    if known_dimension(factor).numeric:
+        for one in matched.in_panel(panel):
+            if factor in one.point:
+                rest = frozenset((name, level) for name, level in one.point.items() if name != factor)
+                groups.setdefault(rest, []).append(one)
+    return groups.values()
 
 
-def _curve(matched: Matched, panel: Panel, factor: str, alike: list[Workload]) -> Curve:
-    names = [name for name in naming(matched.in_panel(panel)) if name != factor]
+def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
     ordered = sorted(alike, key=lambda one: one.number(factor))
     points: dict[Product, dict[Value, Cell]] = {}
     for one in ordered:
         for product in matched.products:
             if cell := matched.cell(panel, product, one.key):
                 points.setdefault(product, {})[one.point[factor]] = cell
-    levels = tuple(one.point[factor] for one in ordered)
-    return Curve(panel, factor, in_words(alike[0], names), levels, points)
+    return Curve(panel, factor, words, tuple(one.point[factor] for one in ordered), points)

@@ -6,6 +6,7 @@ product. All panels of a page are corrected together.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -53,7 +54,7 @@ class Panel:
     chart: str
     direction: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.choice}|{self.chart}|{self.direction}"
 
@@ -98,8 +99,17 @@ class Matched:
 
     def in_panel(self, panel: Panel) -> list[Workload]:
         """In the order of block size and concurrency."""
-        keys = {key for panel_key, _, key in self.cells if panel_key == panel.key}
-        return sorted((self.workloads[key] for key in keys), key=lambda one: one.order)
+        return self._by_panel.get(panel.key, [])
+
+    @cached_property
+    def _by_panel(self) -> dict[str, list[Workload]]:
+        keys: dict[str, set[str]] = {}
+        for panel, _, key in self.cells:
+            keys.setdefault(panel, set()).add(key)
+        return {
+            panel: sorted((self.workloads[key] for key in own), key=lambda one: one.order)
+            for panel, own in keys.items()
+        }
 
 
 def match(

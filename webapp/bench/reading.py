@@ -12,7 +12,7 @@ from webapp.results.models import Origin, Result
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 
-MAX_RESULTS = 6_000  # of all products together, so that the page stays fast
+MAX_RESULTS = 3_000  # of all products together, so that the page stays fast
 _TARGETS = {Kind.MODEL: "model", Kind.SERIAL: "serial", Kind.HOST: "host__slug", Kind.TARGET: "slug"}
 _ORIGINS = {
     Kind.MODEL: "drive", Kind.SERIAL: "serial", Kind.HOST: "host", Kind.CONTROLLER: "controller", Kind.LAYOUT: "layout",

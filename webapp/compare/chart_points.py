@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from webapp.compare.baseline import baseline_of
 from webapp.compare.comparison import Level
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import Grouped
 from webapp.compare.query import CompareQuery, CompareRefused
-from webapp.compare.selectors import Selected, baseline_of
+from webapp.compare.selectors import Selected
 from webapp.results.reading.rows import ResultRow
 
 

@@ -87,7 +87,7 @@ class Panel(Struct, frozen=True, kw_only=True):
 class Comparison(Struct, frozen=True, kw_only=True):
     metric: str
     metric_label: str
-    shown_as: str  # formatter of the values: iops, bytes_per_s or latency (ns)
+    shown_as: str  # formatter of the values, as in `results.metrics`
     unit: str
     lower_is_better: bool
     x: str

@@ -18,6 +18,7 @@ from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
+from webapp.plans.engines import engine_of
 from webapp.plans.factors import AT_ONCE, FACTORS
 from webapp.plans.varying import differing
 from webapp.results.reading.rows import ResultRow
@@ -80,7 +81,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
     found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
-    found = of_labels([_of_patterns(one, query, holdings.grouped) for one in found], query, holdings.grouped)
+    found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
@@ -125,19 +126,24 @@ def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Hold
     return list(dict.fromkeys(groups if one.name == "target" else one for one in found))
 
 
-def _of_patterns(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
-    """If patterns are compared, their directions are no second cause, as long as each pattern has the same directions
-    in every cell."""
-    if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED or "pattern" not in query.series:
+def _of_directions(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
+    """If the factor that decides the directions is compared, they are no second cause, as long as each of its levels
+    has the same directions in every cell."""
+    if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED:
+        return one
+    rows = [row for in_cell in grouped.cells.values() for row in in_cell]
+    cause = {engine_of(row.point).DIRECTIONS_BY for row in rows}
+    name = cause.pop() if len(cause) == 1 else ""
+    if name not in query.series:
         return one
     directions: dict[object, set[frozenset[str]]] = {}
     for in_cell in grouped.cells.values():
-        for pattern in {row.point.get("pattern") for row in in_cell}:
-            own = frozenset(row.direction for row in in_cell if row.point.get("pattern") == pattern)
-            directions.setdefault(pattern, set()).add(own)
+        for level in {row.point.get(name) for row in in_cell}:
+            own = frozenset(row.direction for row in in_cell if row.point.get(name) == level)
+            directions.setdefault(level, set()).add(own)
     if any(len(sets) > 1 for sets in directions.values()):
         return one
-    return _follows(one, f": it follows from {label_of('pattern')}.")
+    return _follows(one, f": it follows from {label_of(name)}.")
 
 
 def _follows(one: Difference, why: str) -> Difference:

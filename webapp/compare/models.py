@@ -1,4 +1,4 @@
-"""Comparisons that people keep: a title, a note, and the address of what was compared."""
+"""Comparisons that people keep: title, note and query, frozen numbers, and links for people without an account."""
 
 from django.conf import settings
 from django.db import models
@@ -7,20 +7,46 @@ QUERY_VERSION = 1  # of how an address is read; a later reader can tell older on
 
 
 class SavedComparison(models.Model):
-    """What is stored is the question, not the answer: it is asked anew whenever it is opened."""
+    """Stores the query, which is answered anew when it is opened, unless the numbers are frozen."""
 
     title = models.CharField(max_length=200)
-    note = models.TextField(blank=True)
+    note = models.TextField(blank=True)  # Markdown
     query = models.TextField()  # of the address, urlencoded: what is compared and how it is shown
     query_version = models.PositiveSmallIntegerField(default=QUERY_VERSION)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
-    deleted_at = models.DateTimeField(null=True)  # can be brought back
+    deleted_at = models.DateTimeField(null=True)  # can be restored
+    frozen = models.BinaryField(null=True)  # zlib of the JSON of a compare.answer.Answer
+    frozen_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["-changed_at", "-id"]
-        constraints = [models.CheckConstraint(condition=~models.Q(title=""), name="savedcomparison_has_title")]
+        constraints = [
+            models.CheckConstraint(condition=~models.Q(title=""), name="savedcomparison_has_title"),
+            models.CheckConstraint(
+                condition=models.Q(frozen__isnull=True, frozen_at__isnull=True)
+                | models.Q(frozen__isnull=False, frozen_at__isnull=False),
+                name="savedcomparison_frozen_has_date",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title
+
+
+class ComparisonLink(models.Model):
+    """An address with a token that shows one comparison to anybody who has it. Only the token's SHA-256 is stored."""
+
+    comparison = models.ForeignKey(SavedComparison, on_delete=models.CASCADE, related_name="links")
+    name = models.CharField(max_length=100)  # who or what it is for
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.comparison}: {self.name}"

@@ -1,15 +1,19 @@
 """Display options of a comparison, and their form in an address.
 
-view=latency&chart=heat&cells=ratio&scale=log&axis=shared&ceilings=on&chart_point=32
+view=latency&chart=heat&against=latency_p99&cells=ratio&scale=log&axis=shared&ceilings=on&chart_point=32
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from webapp.compare.observed import COMPARED
 from webapp.core.errors import Refusal
 
 VIEWS = {"means": "Means", "latency": "Latency distribution", "timeline": "Time line"}
-CHARTS = {"": "automatic", "line": "lines", "bar": "bars", "heat": "heat map"}
+CHARTS = {
+    "": "automatic", "line": "lines", "bar": "bars", "box": "box of repeats", "scatter": "scatter", "heat": "heat map",
+}  # fmt: skip
+AGAINST = {"": "automatic", **{metric.key: metric.label for metric in COMPARED.values()}}
 SCALES = {"": "linear, from zero", "log": "logarithmic"}
 AXES = {"": "one per chart", "shared": "shared by all charts"}
 CELLS = {"": "values", "ratio": "ratios to the baseline"}
@@ -26,6 +30,7 @@ class ViewOptions:
 
     view: str = "means"
     chart: str = ""
+    against: str = ""  # the second metric of a scatter chart
     scale: str = ""
     axis: str = ""
     cells: str = ""
@@ -36,7 +41,7 @@ class ViewOptions:
 
 
 _KNOWN = {
-    "view": VIEWS, "chart": CHARTS, "scale": SCALES, "axis": AXES, "cells": CELLS, "shares": SHARES,
+    "view": VIEWS, "chart": CHARTS, "against": AGAINST, "scale": SCALES, "axis": AXES, "cells": CELLS, "shares": SHARES,
     "ceilings": CEILINGS,
 }  # fmt: skip
 OPTION_KEYS = (*_KNOWN, "chart_point", "saved")

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from webapp.compare.dimensions import dimension, label_of
+from webapp.compare.observed import COMPARED
 from webapp.core.errors import Refusal
 from webapp.plans.factors import closest
-from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter, read_filter
 
 MAX_SERIES_FACTORS = 3
@@ -98,8 +98,8 @@ def checked(query: CompareQuery) -> CompareQuery:
     if len(query.series) > MAX_SERIES_FACTORS:
         raise CompareRefused("compare_too_many", f"Choose at most {MAX_SERIES_FACTORS} factors for series.")
     _check_twice(query)
-    if query.metric not in METRICS:
-        known = ", ".join(METRICS)
+    if query.metric not in COMPARED:
+        known = ", ".join(COMPARED)
         raise CompareRefused("compare_metric_unknown", f"There is no metric `{query.metric}`. Use {known}.")
     if query.ratios and query.ratios not in RATIO_FORMS:
         raise CompareRefused(

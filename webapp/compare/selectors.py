@@ -4,17 +4,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.compare.baseline import baseline_of
 from webapp.compare.blocks import PERCENTILES, Measured, measured
-from webapp.compare.comparison import Comparison, Level
+from webapp.compare.comparison import Comparison
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
 from webapp.compare.mixes import totals
+from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import short_doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -46,14 +48,23 @@ def compare(query: CompareQuery) -> Comparison:
 
 
 def select(query: CompareQuery) -> Selected:
-    """At most ten database queries. Raises CompareRefused."""
+    """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
-    metric, found = METRICS[query.metric], ResultQuery.of(query.results)
-    read = _read(found)
+    metric, found = COMPARED[query.metric], ResultQuery.of(query.results)
+    read = with_observed(_read(found), metric)
     rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
-    return Selected(query, metric, found, rows, len(read) - len(rows), invalid, grouped)
+    return Selected(query, metric, found, rows, _missing(read, metric), invalid, grouped)
+
+
+def _missing(read: Sequence[ResultRow], metric: Metric) -> int:
+    """Results without a value. An engine's own metric is in one direction of a trial and counts for all of them."""
+    without = [row for row in read if metric.of(row) is None]
+    if metric.column:
+        return len(without)
+    known = {row.trial_id for row in read if metric.of(row) is not None}
+    return sum(row.trial_id not in known for row in without)
 
 
 def _read(found: ResultQuery) -> list[ResultRow]:
@@ -190,14 +201,3 @@ def grouped_for(query: CompareQuery, rows: Sequence[ResultRow]) -> Grouped:
             f"{' or '.join(label_of(name) for name in query.series)}.",
         )
     return grouped
-
-
-def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
-    """The series that the query names, else the first."""
-    known = {series.key: series for series in grouped.series}
-    if not known:
-        return Level("", "", None)
-    if query.baseline and query.baseline not in known:
-        names = ", ".join(known)
-        raise CompareRefused("compare_baseline_unknown", f"There is no series `{query.baseline}`. Use {names}.")
-    return known[query.baseline] if query.baseline else grouped.series[0]

@@ -11,6 +11,7 @@ from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
+MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 % is not
 
 
 def form_of(values: Sequence[float]) -> str:
@@ -20,9 +21,9 @@ def form_of(values: Sequence[float]) -> str:
 
 def shown(value: float, form: str) -> str:
     """×2.60, or −38 %."""
-    if form == RATIO:
-        return as_ratio(value)
     percent = (value - 1) * 100
+    if form == RATIO or percent > MAX_PERCENT:
+        return as_ratio(value)
     sign = "" if _amount(percent) in ("0.0", "0") else "+" if percent > 0 else "−"
     return f"{sign}{_amount(percent)} %"
 
@@ -117,7 +118,7 @@ class Statement:
     def _difference(self) -> str:
         """`psync 38 % slower than io_uring`, `psync ×2.60 the p99 latency of io_uring`."""
         value = self.ratio.value if self.ratio else 1.0
-        if self.form == RATIO:
+        if self.form == RATIO or (value - 1) * 100 > MAX_PERCENT:
             return f"{self.name} {as_ratio(value)} the {self._what} of {self.baseline}"
         amount = f"{_amount((value - 1) * 100)} %"
         if self.metric.lower_is_better:

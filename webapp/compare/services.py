@@ -1,20 +1,23 @@
-"""Writes of saved comparisons. Operators keep them; one's own may be changed, and by admins everybody's."""
+"""Writes of saved comparisons and their links. Operators change their own, admins everybody's."""
 
 from urllib.parse import parse_qsl, urlencode
 
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.compare.models import QUERY_VERSION, SavedComparison
+from webapp.compare.answer import answer_of, packed
+from webapp.compare.models import QUERY_VERSION, ComparisonLink, SavedComparison
 from webapp.compare.options import Pairs, read_options, split
 from webapp.compare.query import read_query
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
+from webapp.core.tokens import hash_token, new_token
 
 MAX_QUERY = 8_000
 MAX_TITLE = 200
 MAX_NOTE = 20_000
+MAX_LINK_NAME = 100
 
 
 def may_change(saved: SavedComparison, user: User) -> bool:
@@ -33,9 +36,11 @@ def save_comparison(*, title: str, note: str, query: str, by: User) -> SavedComp
 def change_comparison(*, saved: SavedComparison, title: str, note: str, query: str, by: User) -> SavedComparison:
     """Raises Refusal for somebody else's, one that is deleted, a bad title or a bad query."""
     _require(saved, by)
-    if saved.deleted_at is not None:
-        raise Refusal("comparison_deleted", f"{saved.title} is deleted. Restore it first.")
-    for name, value in _checked(title, note, query).items():
+    _require_there(saved)
+    checked = _checked(title, note, query)
+    if saved.frozen_at is not None and checked["query"] != saved.query:
+        raise Refusal("comparison_frozen", f"The numbers of {saved.title} are frozen. Unfreeze it or save a new one.")
+    for name, value in checked.items():
         setattr(saved, name, value)
     saved.query_version = QUERY_VERSION
     saved.save(update_fields=["title", "note", "query", "query_version", "changed_at"])
@@ -75,6 +80,67 @@ def restore_comparison(*, saved: SavedComparison, by: User) -> bool:
     if found:
         audit(by=by, action="comparison.restore", on=saved)
     return bool(found)
+
+
+@transaction.atomic
+def freeze_comparison(*, saved: SavedComparison, by: User) -> None:
+    """Keep today's numbers. Raises Refusal, also for a query that has no results any more."""
+    _require(saved, by)
+    _require_there(saved)
+    answer = answer_of(saved.query)
+    if not answer.comparison.results:
+        raise Refusal("comparison_empty", f"{saved.title} has no results to freeze.")
+    saved.frozen, saved.frozen_at = packed(answer), timezone.now()
+    saved.save(update_fields=["frozen", "frozen_at", "changed_at"])
+    audit(by=by, action="comparison.freeze", on=saved)
+
+
+@transaction.atomic
+def unfreeze_comparison(*, saved: SavedComparison, by: User) -> bool:
+    """Whether it was frozen. The frozen numbers are deleted. Raises Refusal."""
+    _require(saved, by)
+    found = SavedComparison.objects.filter(pk=saved.pk, frozen_at__isnull=False).update(frozen=None, frozen_at=None)
+    if found:
+        audit(by=by, action="comparison.unfreeze", on=saved)
+    return bool(found)
+
+
+@transaction.atomic
+def create_link(*, saved: SavedComparison, name: str, by: User) -> str:
+    """The token of a new link, which cannot be read again. Raises Refusal."""
+    _require(saved, by)
+    _require_there(saved)
+    name = name.strip()
+    if not 0 < len(name) <= MAX_LINK_NAME:
+        raise Refusal("link_name", f"Give the link a name of 1 to {MAX_LINK_NAME} characters, for example its reader.")
+    plain, token_hash = new_token()
+    ComparisonLink.objects.create(comparison=saved, name=name, token_hash=token_hash, created_by=by)
+    audit(by=by, action="comparison.link", on=saved, detail={"name": name})
+    return plain
+
+
+@transaction.atomic
+def revoke_link(*, link: ComparisonLink, by: User) -> bool:
+    """Whether it was valid. Raises Refusal."""
+    _require(link.comparison, by)
+    found = ComparisonLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
+    if found:
+        audit(by=by, action="comparison.link_revoke", on=link.comparison, detail={"name": link.name})
+    return bool(found)
+
+
+def linked_comparison(token: str) -> SavedComparison | None:
+    """The comparison that a valid token shows; None if the link is revoked or the comparison is deleted."""
+    links = ComparisonLink.objects.filter(
+        token_hash=hash_token(token), revoked_at=None, comparison__deleted_at=None
+    ).select_related("comparison")
+    link = links.first()
+    return link.comparison if link else None
+
+
+def _require_there(saved: SavedComparison) -> None:
+    if saved.deleted_at is not None:
+        raise Refusal("comparison_deleted", f"{saved.title} is deleted. Restore it first.")
 
 
 def _require(saved: SavedComparison, by: User) -> None:

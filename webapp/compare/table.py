@@ -10,7 +10,7 @@ from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
-from webapp.compare.sentences import RangeStatement, Statement, form_of, interval, shown
+from webapp.compare.sentences import MAX_PERCENT, RangeStatement, Statement, form_of, interval, shown
 from webapp.compare.statistics import Ratio, Summary, summarise
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.varying import differing
@@ -187,7 +187,13 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> 
     if summary.n == 1:
         yield "n = 1: its spread is unknown"
     elif summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
-        yield f"noisy (±{100 * (summary.high / summary.mean - 1):,.0f} %)"
+        yield f"noisy ({_noise(summary.high / summary.mean)})"
+
+
+def _noise(reach: float) -> str:
+    """±80 %, or a factor if the interval reaches far above the mean."""
+    percent = 100 * (reach - 1)
+    return f"up to {as_ratio(reach)} the mean" if percent > MAX_PERCENT else f"±{percent:,.0f} %"
 
 
 def _mixed(rows: Sequence[ResultRow]) -> str:

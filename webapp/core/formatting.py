@@ -1,7 +1,9 @@
 """Formats numbers for people. `frontend/src/lib/format.ts` does the same; one file of examples tests both."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
+from statistics import median_low
 
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 
@@ -39,6 +41,29 @@ def _with_unit(value: float | None, steps: Sequence[tuple[int, str]]) -> str:
 def _reaches(magnitude: float, factor: int) -> bool:
     """Whether the value is at least 1 after rounding. 0.9995 is the smallest number that rounds to 1."""
     return magnitude >= factor or (magnitude >= 0.99 * factor and _rounded(magnitude / factor) >= 1)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One unit for a whole column of a table."""
+
+    factor: int
+    unit: str
+
+    def text(self, value: float) -> str:
+        return significant(value / self.factor)
+
+
+_STEPS = {"iops": _COUNTS, "bytes_per_s": _BYTES, "latency": _NANOSECONDS}
+_OWN_UNITS = {"seconds": "s", "percent": "%", "celsius": "°C"}
+
+
+def common_scale(values: Iterable[float], shown_as: str) -> Scale:
+    """The unit that fits the median of the values; their own unit for seconds and numbers."""
+    known = sorted(abs(value) for value in values if value)
+    steps = _STEPS.get(shown_as) or ((1, _OWN_UNITS.get(shown_as, "")),)
+    middle = median_low(known) if known else 0.0
+    return Scale(*next((step for step in reversed(steps) if _reaches(middle, step[0])), steps[0]))
 
 
 def iops(value: float | None) -> str:
@@ -108,6 +133,10 @@ def ratio(value: float | None) -> str:
     if value == 0 or 0.005 <= value < 9.995:
         return f"×{Decimal(value).quantize(Decimal('0.01'), rounding=ROUND_HALF_UP)}"
     return f"×{significant(value)}"
+
+
+def celsius(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} °C"
 
 
 def percent(value: float | None) -> str:

@@ -13,7 +13,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from webapp.core import heartbeats, tally
+from webapp.core import certificates, heartbeats, tally
 from webapp.core.models import Counter
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,13 @@ def exposition() -> str:
 def periodic_tasks() -> Iterable[Metric]:
     description = "Seconds since the periodic task last ran"
     yield gauge("sweetspot_task_silent_seconds", description, "task", heartbeats.ages_s().items())
+
+
+@collector
+def certificate_ends() -> Iterable[Metric]:
+    name = "sweetspot_certificate_expires_timestamp_seconds"
+    ends = ((path, end.timestamp()) for path, end in certificates.ends())
+    yield gauge(name, "Unix time at which the certificate expires", "file", ends)
 
 
 @collector

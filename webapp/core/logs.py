@@ -35,6 +35,17 @@ class AboutFilter(logging.Filter):
         return True
 
 
+# A line of a host or of an unknown client must not look like several lines, nor control a terminal.
+_CONTROL = {code: repr(chr(code))[1:-1] for code in (*range(32), 127) if chr(code) != "\t"}
+
+
+class PlainFormatter(logging.Formatter):
+    """One line for people, without control characters; the traceback follows, if any."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return super().formatMessage(record).translate(_CONTROL)
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: at (RFC 3339, UTC), level, logger, message, context, and the traceback if any."""
 

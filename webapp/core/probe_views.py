@@ -8,6 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
+from webapp.core import certificates
 from webapp.core.gauges import exposition
 from webapp.core.health import readiness
 from webapp.settings.environment import is_loopback
@@ -25,10 +26,14 @@ def live(_request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Readiness: 200, or 503 with the names of the failed parts. `?without=tasks` checks only what requests need."""
+    """Readiness: 200, or 503 with the names of the failed parts. `?without=tasks` checks only what requests need.
+
+    Warnings do not change the status.
+    """
     parts = readiness(without=request.GET.getlist("without"))
     good = all(parts.values())
-    return JsonResponse({"status": "ok" if good else "unavailable", "parts": parts}, status=200 if good else 503)
+    answer = {"status": "ok" if good else "unavailable", "parts": parts, "warnings": certificates.warnings()}
+    return JsonResponse(answer, status=200 if good else 503)
 
 
 @never_cache

@@ -16,6 +16,7 @@ from webapp.core.models import PERSON, SYSTEM, ApiToken, AuditEntry, Counter, Ro
 from webapp.core.tokens import new_token
 
 MAX_EMAIL_LENGTH = 254
+MAX_API_TOKENS = 50  # of one person
 
 
 def audit(
@@ -66,7 +67,10 @@ def counted(name: str, label: str) -> int:
 
 @transaction.atomic
 def create_api_token(*, user: User, name: str) -> str:
-    """Create an API token; return its plain text, which cannot be read again."""
+    """Create an API token; return its plain text, which cannot be read again. Raises Refusal too_many_tokens."""
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # keeps the limit while several are created at once
+    if ApiToken.objects.filter(user=user, revoked_at=None).count() >= MAX_API_TOKENS:
+        raise Refusal("too_many_tokens", f"You have {MAX_API_TOKENS} tokens, the most allowed. Revoke one first.")
     plain, token_hash = new_token()
     ApiToken.objects.create(user=user, name=name[:100], token_hash=token_hash)
     audit(by=user, action="token.create", on=user, detail={"name": name[:100]})

@@ -25,7 +25,8 @@ from webapp.core.models import LoginTries
 WINDOW = timedelta(minutes=5)
 MAX_FOR_ACCOUNT = 5
 MAX_FOR_ADDRESS = 50  # an office may share one address
-MAX_AT_ONCE = 4  # checks of passwords in one process, which has sixteen threads
+MAX_DRAFTS = 10  # forms of an address that are kept without a log-in
+MAX_AT_ONCE = 4  # checks of passwords in one process, in which sixteen threads run Django
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
 
 _COUNT = """
@@ -38,11 +39,22 @@ RETURNING tries, since
 
 
 def count_try(*, name: str, address: str) -> timedelta | None:
-    """Count a try. Return how long to wait if there were too many, else None."""
+    """Count a try. Return how long to wait if there were too many, else None.
+
+    An address with too many tries adds no more rows.
+    """
+    forget_old_tries()
+    wait = _counted(_address_key(address), MAX_FOR_ADDRESS)
+    return wait or _counted(_account_key(name, address), MAX_FOR_ACCOUNT)
+
+
+def forget_old_tries() -> None:
     LoginTries.objects.filter(since__lte=timezone.now() - WINDOW).delete()
-    limits = ((_account_key(name, address), MAX_FOR_ACCOUNT), (_address_key(address), MAX_FOR_ADDRESS))
-    waits = [_counted(key, most) for key, most in limits]
-    return max((wait for wait in waits if wait), default=None)
+
+
+def may_keep_draft(*, address: str) -> bool:
+    """Count a form that somebody without a log-in wants to be kept; False if the address has sent too many."""
+    return _counted(_hashed(f"draft {address}"), MAX_DRAFTS) is None
 
 
 def count_own_try(*, name: str) -> timedelta | None:

@@ -1,12 +1,14 @@
 """A private certificate authority, for servers that no public authority can reach.
 
-`python -m webapp.deploy.certificates FOLDER NAME…` writes ca.crt, ca.key, and server.crt and server.key for the
-names and IP addresses. Files that are valid for another month are kept.
+`python -m webapp.deploy.certificates AUTHORITY FOLDER NAME…` writes ca.key and ca.crt into the folder AUTHORITY, which
+only this command needs, and ca.crt, server.crt and server.key for the names and IP addresses into FOLDER. Files that
+are valid for another month are kept. With `--daily` it does not end, and checks every day.
 """
 
 import ipaddress
 import os
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 AUTHORITY_DAYS = 3650
 SERVER_DAYS = 397  # browsers accept no longer validity
 RENEW_DAYS = 30
+DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,13 @@ class Authority:
     key: ec.EllipticCurvePrivateKey
 
 
-def ensure(folder: Path, names: list[str]) -> bool:
+def ensure(authority_folder: Path, folder: Path, names: list[str]) -> bool:
     """Write files that are missing, have other names or expire soon; True if the server has a new certificate.
 
     The folder's group can read the server's key; only the owner can read the authority's key.
     """
-    authority = _authority(folder)
+    authority = _authority(authority_folder)
+    _write(folder / "ca.crt", authority.certificate.public_bytes(Encoding.PEM), 0o644)
     if _good(folder / "server.crt", names, authority):
         return False
     key = ec.generate_private_key(ec.SECP256R1())
@@ -124,8 +128,18 @@ def _write(path: Path, content: bytes, mode: int) -> None:
     new.replace(path)
 
 
+def main(arguments: list[str]) -> None:
+    daily = "--daily" in arguments
+    authority, folder, *names = (word for word in arguments if word != "--daily")
+    while True:
+        is_new = ensure(Path(authority), Path(folder), names)
+        print("new server certificate" if is_new else "the server's certificate is still valid", flush=True)
+        if not daily:
+            return
+        time.sleep(DAY_S)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    is_new = ensure(Path(sys.argv[1]), sys.argv[2:])
-    print("new server certificate" if is_new else "the server's certificate is still valid")
+    main(sys.argv[1:])

@@ -29,7 +29,7 @@ HOST = "compose-example"
 PLAN = """\
 title: Compose check
 repeats: 2
-common: {size: 16M, runtime: 2s, engine: io_uring}
+common: {size: 16M, runtime: 2s, ioengine: io_uring}
 parts:
   - name: read
     factors: {pattern: randread, block_size: 4k, iodepth: 4}

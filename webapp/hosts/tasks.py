@@ -6,6 +6,7 @@ import redis
 
 from webapp.celery import app
 from webapp.hosts.broker import reconcile
+from webapp.hosts.inventory.retention import thin_inventories
 from webapp.hosts.keys import retire_superseded
 
 log = logging.getLogger(__name__)
@@ -21,3 +22,9 @@ def keep_broker() -> None:
         reconcile()
     except (redis.RedisError, OSError) as error:
         log.warning("The broker's users could not be checked: %s", error)
+
+
+@app.task(name="webapp.hosts.tasks.tidy")
+def tidy() -> None:
+    """Thin old inventories, once a day."""
+    thin_inventories()

@@ -1,7 +1,7 @@
 """Writes of imports: begin, add files, end, undo."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -144,3 +144,14 @@ def store_reference(published: Published, files: Iterable[FileRead]) -> Import |
     _count(made, stored, Stored(), 0.0)
     audit(by=None, action="import.reference", on=made, detail={"title": made.title, "results": stored.results})
     return made
+
+
+@transaction.atomic
+def remove_references(*, keep: Collection[str]) -> tuple[str, ...]:
+    """Delete the references with other slugs, whose data files are gone; their slugs."""
+    removed = []
+    for old in Import.objects.exclude(slug=None).exclude(slug__in=keep):
+        audit(by=None, action="import.reference_removed", on=old, detail={"title": old.title})
+        removed.append(str(old.slug))
+        old.delete()
+    return tuple(sorted(removed))

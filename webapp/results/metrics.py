@@ -21,6 +21,8 @@ _FORMATTERS = {
     "latency": formatting.latency,
     "seconds": formatting.seconds,
     "number": formatting.number,
+    "percent": formatting.percent,
+    "celsius": formatting.celsius,
 }
 _SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
 
@@ -39,7 +41,7 @@ class Metric:
     short: str  # label in a table of latencies
     unit: str  # of the stored value
     column: str  # of results.Result; "" for a metric of one engine, which is in Result.metrics
-    shown_as: str  # iops | bytes_per_s | latency | seconds | number
+    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius
     lower_is_better: bool = False
 
     @property
@@ -51,6 +53,16 @@ class Metric:
         """The value of a result; None if it has none."""
         value: float | None = getattr(result, self.column) if self.column else result.metrics.get(self.key)
         return value
+
+    def scale(self, values: Iterable[float]) -> formatting.Scale:
+        """One unit for a column of values."""
+        return formatting.common_scale(values, self.shown_as)
+
+    def unit_text(self, scale: formatting.Scale) -> str:
+        """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number."""
+        if self.shown_as == "iops":
+            return f"{scale.unit}IOPS" if self.key == "iops" else f"{scale.unit}/s".lstrip()
+        return f"{scale.unit}/s" if self.shown_as == "bytes_per_s" else scale.unit
 
     def format(self, value: float | None) -> str:
         """Three significant digits, with the unit that fits."""

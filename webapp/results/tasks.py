@@ -1,7 +1,6 @@
 """What is done once a day. It may be done twice."""
 
 from webapp.celery import app
-from webapp.hosts.inventory.retention import thin_inventories
 from webapp.results.partitions import create_partitions
 from webapp.results.retention import delete_orphans, thin_samples
 
@@ -11,4 +10,3 @@ def tidy() -> None:
     create_partitions()
     thin_samples()
     delete_orphans()
-    thin_inventories()

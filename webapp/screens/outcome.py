@@ -14,7 +14,7 @@ from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
-from webapp.screens.compare.defaults import choose_for
+from webapp.screens.explore.defaults import choose_for
 
 KEPT_SECONDS = 24 * 3600
 
@@ -71,5 +71,5 @@ def _compared(run: Run) -> tuple[str, str, str]:
     return (
         headline(made),
         "" if made.single_factor or not chosen.series else made.verdict,
-        f"{reverse('compare')}?{urlencode(given)}",
+        f"{reverse('explore')}?{urlencode(given)}",
     )

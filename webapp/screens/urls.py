@@ -4,7 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
 from webapp.screens.bench.urls import urlpatterns as bench
-from webapp.screens.compare.urls import urlpatterns as compare
+from webapp.screens.explore.urls import urlpatterns as explore
 from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.imports.urls import urlpatterns as imports
 from webapp.screens.notices.urls import urlpatterns as notices
@@ -17,6 +17,7 @@ from webapp.screens.results.urls import urlpatterns as results
 from webapp.screens.runs.urls import urlpatterns as runs
 from webapp.screens.schedules.urls import urlpatterns as schedules
 from webapp.screens.search.urls import urlpatterns as search
+from webapp.screens.trend.urls import urlpatterns as trend
 
 urlpatterns: list[URLPattern] = [
     path("login/", Login.as_view(), name="login"),
@@ -29,7 +30,8 @@ urlpatterns: list[URLPattern] = [
     *schedules,
     *runs,
     *results,
-    *compare,
+    *explore,
+    *trend,
     *imports,
     *people,
     *notices,

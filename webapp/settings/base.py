@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "webapp.results",
     "webapp.imports",
     "webapp.compare",
+    "webapp.trends",
     "webapp.notices",
     "webapp.schedules",
     "webapp.screens",
@@ -153,6 +154,9 @@ ARMING_SECONDS = 3600
 # What Prometheus sends; without it, /metrics is for loopback alone.
 METRICS_TOKEN = env.text("SWEETSPOT_METRICS_TOKEN", "")
 
+# Files of certificates whose end /metrics and /healthz show.
+CERTIFICATES = env.words("SWEETSPOT_CERTIFICATES")
+
 # Notices: e-mail needs both settings; webhooks reach internal addresses only in the networks listed.
 _MAIL_SERVER = env.mail_server("SWEETSPOT_SMTP_URL")
 EMAIL_HOST = _MAIL_SERVER.host
@@ -170,7 +174,10 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {"about": {"()": "webapp.core.logs.AboutFilter"}},
     "formatters": {
-        "plain": {"format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s"},
+        "plain": {
+            "class": "webapp.core.logs.PlainFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s",
+        },
         "json": {"()": "webapp.core.logs.JsonFormatter"},
     },
     "handlers": {

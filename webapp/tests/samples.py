@@ -3,7 +3,7 @@
 import zlib
 from datetime import time
 
-from webapp.compare.services import save_comparison
+from webapp.compare.services import create_link, save_comparison
 from webapp.core import heartbeats
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link
@@ -28,6 +28,7 @@ from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run, finish_trial
 from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 from webapp.tests.factories.schedules import a_schedule
+from webapp.trends.services import set_baseline
 
 ADMIN, OPERATOR, VIEWER = "anna", "olga", "vera"
 ROLES = {ADMIN: Role.ADMIN, OPERATOR: Role.OPERATOR, VIEWER: Role.VIEWER}
@@ -67,7 +68,12 @@ def make_samples() -> dict[str, object]:
     window = add_weekly_window(
         host=host, days=[6], opens=time(2), closes=time(4), zone="UTC", note="Backups", by=people[OPERATOR]
     )
+    saved = save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR])
+    shared = create_link(saved=saved, name="a customer", by=people[OPERATOR])
+    baseline = set_baseline(run=done, target=target, tolerances={"iops": 5.0}, by=people[OPERATOR])
     return {
+        "baselines/pk": baseline.pk,
+        "trend/pk": baseline.pk,
         "people/pk": people[VIEWER].pk,
         "people/token": token.pk,
         "account/token": token.pk,
@@ -95,7 +101,9 @@ def make_samples() -> dict[str, object]:
         "runs/attachment": attachment.pk,
         "queue/number": done.number,
         "imports/number": an_import(by=people[OPERATOR]).number,
-        "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
+        "comparisons/pk": saved.pk,
+        "comparisons/link": saved.links.get().pk,
+        "shared/token": shared,
         "schedules/key": schedule.pk,
         "schedules/pk": schedule.pk,
         "schedules/occurrence": Occurrence.objects.get().pk,

@@ -36,7 +36,7 @@ def test_it_leads_from_log_in_to_a_comparison(system: System, storage: StorageHo
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
     assert Run.objects.get().state == RunState.DONE
 
-    page.get_by_role("link", name="Compare").last.click()
+    page.get_by_role("link", name="Explore").last.click()
     expect(page.locator("#compare-chart")).to_be_visible()
     table = page.locator("#compare-table")
     expect(table).to_contain_text("io_uring")

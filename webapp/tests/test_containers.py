@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from webapp.deploy import compose
+from webapp.plans.problems import document_problems
+from webapp.plans.yaml_io import import_plan
 from webapp.tests.system import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -35,6 +38,28 @@ def test_it_gives_a_container_nothing_it_does_not_need(name: str) -> None:
 def test_it_runs_our_images_as_nobody_special(path: str) -> None:
     (user,) = re.findall(r"^USER (\S+)", (ROOT / path).read_text(), re.M)
     assert int(user.split(":")[0]) >= 10000
+
+
+def test_only_what_signs_certificates_reaches_the_authoritys_key() -> None:
+    reach = {name for name, service in SERVICES.items() for each in service["volumes"] if each.startswith("authority:")}
+    assert reach == {"certificates", "renewal"}
+    for name in reach:
+        assert "ports" not in SERVICES[name]
+
+
+def test_only_what_listens_reaches_the_key_of_the_certificate() -> None:
+    reach = {name for name, service in SERVICES.items() for each in service["volumes"] if each.startswith("tls:")}
+    assert reach == {"certificates", "renewal", "web", "redis"}
+    assert "tls:/tls:ro" in SERVICES["web"]["volumes"]
+    assert "tls:/tls:ro" in SERVICES["redis"]["volumes"]
+
+
+def test_certificates_renew_by_themselves() -> None:
+    argv = SERVICES["renewal"]["command"]
+    assert "--daily" in argv
+    first = " ".join(argv[argv.index("/authority") :])
+    assert first in SERVICES["certificates"]["command"][2]  # the same names, or each would replace the other's
+    assert "kill -TERM $$" in (ROOT / "webapp/deploy/redis/start.sh").read_text()
 
 
 def test_it_has_no_default_for_a_secret() -> None:
@@ -77,6 +102,15 @@ def test_it_writes_secrets_once_and_for_the_owner_alone(tmp_path: Path) -> None:
     assert all(len(value) == 64 for value in values)
     assert subprocess.run(argv, cwd=ROOT, capture_output=True, check=False).returncode != 0
     assert (tmp_path / ".env").read_text() == first
+
+
+def test_the_plan_of_its_check_is_a_valid_plan() -> None:
+    assert document_problems(import_plan(compose.PLAN)) == ()
+
+
+def test_the_worker_trusts_the_policy_of_its_image_whatever_the_clones_umask() -> None:
+    text = (ROOT / "worker" / "deploy" / "Dockerfile").read_text()
+    assert text.index("COPY deploy/policy.container.toml") < text.index("chmod 644 /etc/sweetspot-worker/policy.toml")
 
 
 def test_its_check_says_so_and_fails_where_there_is_no_engine(tmp_path: Path) -> None:

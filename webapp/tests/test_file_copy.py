@@ -38,7 +38,7 @@ def test_it_measures_copies_in_a_directory(system: System, storage: StorageHost)
     assert "<dt>Copy time</dt>" in page
     assert "Copy method" in page
     assert "File copy" in page
-    compared = client.get(f"/compare/?run={run.number}&x=copy_method&metric=copy_s").content.decode()
+    compared = client.get(f"/explore/?run={run.number}&x=copy_method&metric=copy_s").content.decode()
     assert "Copy time" in compared
     assert all(f"{result.metrics['copy_s']:.3g}" in compared for result in results if result.direction == "write")
     exported = client.get(f"/results.csv?run={run.number}").getvalue().decode()

@@ -160,7 +160,7 @@ def test_pages_of_a_run_open_whatever_its_host_reports(admin: Client, item: Item
     run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1)
     worker = Client(headers={"authorization": f"Bearer {token}"})
     paths = addresses("runs", {"runs/number": run.number, "runs/trial": 1})
-    paths += ["/results/", "/api/v1/results", f"/api/v1/runs/{run.number}", "/compare/"]
+    paths += ["/results/", "/api/v1/results", f"/api/v1/runs/{run.number}", "/explore/"]
     assert len(paths) > 8
     for trial, extreme in zip(run.trials.order_by("index"), rounds(type(item), item), strict=False):
         attempt = start_trial(trial)

@@ -87,6 +87,7 @@ IN_PLANS: Any = SimpleNamespace(
     SILENT_BY="",
     CHART_BY="",
     SERIES_BY="nap",
+    DIRECTIONS_BY="",
     NAMED_BY={"nap": "nap of {}"},
     PHRASES={"nap": "for {}"},
     silent=lambda point: (),
@@ -145,7 +146,7 @@ def test_it_is_ordered_measured_and_shown(target: Target) -> None:
     table = client.get(f"/results/?run={run.number}").content.decode()
     assert "Nap time" in table
     assert table.index("sort=-latency_p99") < table.index("sort=-iops")
-    assert "metric=latency_p99" in client.get(f"/compare/?run={run.number}")["Location"]
+    assert "metric=latency_p99" in client.get(f"/explore/?run={run.number}")["Location"]
     hosts = client.get("/hosts/").content.decode()
     assert "Nap 9.1" in hosts
     assert "fio is not installed on this host" in hosts

@@ -22,3 +22,14 @@ def test_every_line_of_the_threat_model_names_a_test() -> None:
     table = text.partition("| stolen |")[2].partition("\n\n")[0].splitlines()[2:]
     assert len(table) > 10
     assert [line for line in table if "`test_" not in line and "the first four lines" not in line] == []
+
+
+def test_every_claim_names_a_test() -> None:
+    """Every section, and every entry of a list that has a heading of its own."""
+    text = (ROOT / "docs" / "security.md").read_text()
+    claims, _, rest = text.partition("## Tests of the claims above")
+    table = rest.partition("\n\n## ")[0]
+    headings = {heading.rstrip(".") for heading in re.findall(r"^- \*\*(.+?)\*\*", claims, re.M)}
+    sections = set(re.findall(r"^##+ (.+)$", claims, re.M)) - {"Who trusts whom", "The browser"}
+    named = set(re.findall(r"^\| (.+?) \| `test_", table, re.M))
+    assert headings | sections <= named, sorted((headings | sections) - named)

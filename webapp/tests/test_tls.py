@@ -87,7 +87,7 @@ class TlsHost(StorageHost):
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tls")
-    assert certificates.ensure(folder, ["localhost"])
+    assert certificates.ensure(folder, folder, ["localhost"])
     return folder
 
 
@@ -138,7 +138,7 @@ def test_it_measures_with_everything_encrypted(encrypted: System, storage: Stora
 def test_it_keeps_its_token_from_a_server_whose_certificate_it_does_not_trust(
     encrypted: System, storage: StorageHost, tmp_path: Path, tls: Path
 ) -> None:
-    certificates.ensure(tmp_path, ["localhost"])  # somebody else's authority
+    certificates.ensure(tmp_path, tmp_path, ["localhost"])  # somebody else's authority
     for url, ca in (
         (encrypted.web.url, tmp_path / "ca.crt"),
         (encrypted.web.url, None),
@@ -157,7 +157,7 @@ def test_it_keeps_its_token_from_a_server_whose_certificate_it_does_not_trust(
 def test_it_keeps_its_password_from_a_broker_whose_certificate_it_does_not_trust(
     storage: StorageHost, tmp_path: Path
 ) -> None:
-    certificates.ensure(tmp_path, ["localhost"])
+    certificates.ensure(tmp_path, tmp_path, ["localhost"])
     paths = Paths(state=tmp_path / "state", policy=tmp_path / "policy.toml")
     save_enrolment(paths, Enrolment(**{**storage.enrolment, "ca_file": str(tmp_path / "ca.crt")}))
     argv = [sys.executable, "-m", "worker", "--state", str(paths.state), "doctor", "--json"]
@@ -195,10 +195,19 @@ def test_it_refuses_to_start_with_words(name: str, url: str, words: str) -> None
     assert words in done.stderr
 
 
-def test_it_leaves_a_good_certificate_and_renews_for_other_names(tmp_path: Path) -> None:
-    assert certificates.ensure(tmp_path, ["a.example", "10.0.0.1"])
-    authority = (tmp_path / "ca.crt").read_bytes()
-    assert not certificates.ensure(tmp_path, ["a.example", "10.0.0.1"])
-    assert certificates.ensure(tmp_path, ["b.example"])
-    assert (tmp_path / "ca.crt").read_bytes() == authority
-    assert (tmp_path / "ca.key").stat().st_mode & 0o777 == 0o600
+def test_the_web_tier_uses_a_renewed_certificate_without_a_restart(encrypted: System, tls: Path) -> None:
+    before = _serial(encrypted)
+    (tls / "server.crt").unlink()
+    assert certificates.ensure(tls, tls, ["localhost"])
+    assert _serial(encrypted) != before
+
+
+def _serial(system: System) -> object:
+    port = int(system.web.url.rsplit(":", 1)[1])
+    with (
+        socket.create_connection(("localhost", port), timeout=20) as plain,
+        (system.web.trust or ssl.create_default_context()).wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        certificate = client.getpeercert()
+        assert certificate
+        return certificate["serialNumber"]

@@ -1,5 +1,7 @@
 """HTTP for workers: body limits, the host's token, the contract's messages, and Problem bodies."""
 
+import threading
+from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
@@ -31,11 +33,21 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 
+# Of one host in one process, in which sixteen threads run Django. A worker sends one request after the other.
+MAX_AT_ONCE = 3
+_lock = threading.Lock()
+_at_once: Counter[object] = Counter()  # host -> number of its requests that are processed
+
+
+class TooManyAtOnce(Exception):
+    """The host has MAX_AT_ONCE other requests here: a stolen token must not occupy all threads."""
+
+
 class NotAuthenticated(Exception):
     """No token, an unknown one, or one that was revoked: not told apart."""
 
 
-REFUSALS = (NotAuthenticated, ContractError, Refusal, DataError, IntegrityError)
+REFUSALS = (NotAuthenticated, TooManyAtOnce, ContractError, Refusal, DataError, IntegrityError)
 
 
 def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
@@ -46,7 +58,10 @@ def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
     @wraps(answer)
     def view(request: HttpRequest) -> HttpResponse:
         with about():  # ends what `host_of` binds
-            return _answered(request, answer)
+            try:
+                return _answered(request, answer)
+            finally:
+                _leave(request)
 
     return view
 
@@ -63,6 +78,9 @@ def refusal_of(error: Exception) -> tuple[int, Problem]:
     if isinstance(error, NotAuthenticated):
         message = "This host token is unknown or was revoked. Enrol the host again."
         return 401, Problem(code="not_authenticated", message=message)
+    if isinstance(error, TooManyAtOnce):
+        message = "This host has too many requests at the same time. Send one after the other."
+        return 429, Problem(code="too_many_at_once", message=message)
     if isinstance(error, ContractError | Refusal):
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         return status, Problem(code=error.code, message=str(error)[:2000])
@@ -103,12 +121,34 @@ def _bearer_token(request: HttpRequest) -> str:
 
 
 def host_of(request: HttpRequest) -> Host:
-    """The host whose token the request carries. One query, whatever the token is. Raises NotAuthenticated."""
+    """The host whose token the request carries. One query, whatever the token is.
+
+    Raises NotAuthenticated or TooManyAtOnce.
+    """
     host = authenticate_host(_bearer_token(request))
     if host is None:
         raise NotAuthenticated
     bind(host=host.slug)
+    _enter(request, host)
     return host
+
+
+def _enter(request: HttpRequest, host: Host) -> None:
+    with _lock:
+        if _at_once[host.pk] >= MAX_AT_ONCE:
+            raise TooManyAtOnce
+        _at_once[host.pk] += 1
+    request.host_at_work = host.pk  # type: ignore[attr-defined]
+
+
+def _leave(request: HttpRequest) -> None:
+    """The end of a request, also of one without a host."""
+    host = getattr(request, "host_at_work", None)
+    with _lock:
+        if host is not None:
+            _at_once[host] -= 1
+            if not _at_once[host]:
+                del _at_once[host]
 
 
 def _in_its_version(request: HttpRequest, reply: Message) -> Message:

@@ -1,7 +1,8 @@
 """How often hosts are to report: every second, and less often while this process is busy with reports.
 
 The load is the mean number of reports that the process works on at the same time, over a few seconds. It is near 1
-while reports are taken as fast as they come, and near the number of threads (`webapp.serving`) when they pile up.
+while reports are taken as fast as they come, and near the number of threads that run Django (`webapp.serving.worker`)
+when they pile up.
 
     load > HIGH_LOAD    interval × 1.5, up to MAX_INTERVAL_S
     load < LOW_LOAD     interval ÷ 1.25, down to MIN_INTERVAL_S

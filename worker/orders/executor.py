@@ -205,7 +205,7 @@ class Executor:
     def _carry_out(self, order: AnyOrder) -> Finished:
         control = self._control(order.attempt)
         untimely = self._time_problem(order)
-        if isinstance(order, TrialOrder):
+        if isinstance(order, TrialOrder) and not untimely:
             self._await_space(control)
         if control.reason is not None and not isinstance(order, CloseRunOrder):  # closing a run is never skipped
             return finished(control.reason.outcome, control.reason.code, control.reason.message)

@@ -270,10 +270,7 @@ class Trial:
 
     @contextmanager
     def _scope(self, name: str, open_target: OpenTarget) -> Iterator[process.Scope]:
-        """Refuse a drive that was replaced before or meanwhile.
-
-        If the processes cannot be killed, the trial fails and the drives are quarantined.
-        """
+        """Refuse a replaced drive. If processes cannot be killed, the trial fails and the drives are quarantined."""
         guard.refuse_replaced(open_target)
         scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}", drives=_drives(open_target))
         try:

@@ -17,7 +17,7 @@ from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.guard.tests import rig
 from worker.recipes.fio import workload_of
 from worker.tests.service import Bench, until
-from worker.tests.test_service import of
+from worker.tests.service_orders import of
 
 pytestmark = [
     pytest.mark.root,

@@ -3,7 +3,8 @@
 const KEPT = "sweetspot-choice";
 
 function nameOf(element: Element | null): string {
-  return element?.closest<HTMLElement>("[data-pick]")?.querySelector("input")?.name ?? element?.id ?? "";
+  const pick = element?.closest<HTMLElement>("[data-pick]");
+  return pick?.id || (pick?.querySelector("input")?.name ?? element?.id ?? "");
 }
 
 /** Sends the form; the next page restores the focus. */
@@ -26,7 +27,9 @@ function takeBackFocus(form: HTMLFormElement): void {
   }
   if (kept.path !== location.pathname || !kept.name) return;
   const input = form.querySelector(`[data-pick] input[name="${CSS.escape(kept.name)}"]`);
-  const target = input?.closest("details")?.querySelector("summary") ?? document.getElementById(kept.name);
+  const own = document.getElementById(kept.name);
+  const pick = input?.closest("[data-pick]") ?? own?.closest("[data-pick]");
+  const target = pick?.querySelector("summary") ?? own;
   target?.focus({ preventScroll: true });
   window.scrollTo(0, kept.top ?? 0);
 }
@@ -57,8 +60,8 @@ function listenToPick(form: HTMLFormElement, pick: HTMLDetailsElement): void {
   pick.addEventListener("change", () => {
     changed = true;
   });
-  pick.addEventListener("toggle", () => {
-    if (!pick.open && changed) send(form, pick);
+  pick.addEventListener("toggle", (event) => {
+    if (event.target === pick && !pick.open && changed) send(form, pick);
   });
   pick.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !pick.open) return;

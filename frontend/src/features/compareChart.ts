@@ -7,7 +7,7 @@ import {
   LineWithErrorBarsController,
   PointWithErrorBar,
 } from "chartjs-chart-error-bars";
-import { log2Bounds, powersOfTwo, tickText, wantsLog2 } from "../lib/axis";
+import { log2Bounds, powersOfTwo, tickText, wantsEven, wantsLog2 } from "../lib/axis";
 import { Chart } from "../lib/charts";
 import { type Look, lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
@@ -23,6 +23,7 @@ import {
 import { ceilingLines, highest } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
+import { boxes, placesScale, repeatsDataset, repeatsTooltip } from "./repeatsChart";
 
 Chart.register(
   BarController,
@@ -39,16 +40,20 @@ export const SHOW: Readonly<Record<Comparison["shown_as"], (value: number) => st
   latency,
   seconds: (value) => `${significant(value)} s`,
   number: significant,
+  percent: (value) => `${significant(value)} %`,
+  celsius: (value) => `${significant(value)} °C`,
 };
 
-type XAxis = "log2" | "linear" | "names";
+type XAxis = "log2" | "linear" | "even" | "names";
 
-/** Numbers on a linear axis, or on a log2 axis if their range is wide; names and bars side by side. */
+/** Numbers on a linear axis, or on a log2 axis if their range is wide, or evenly spaced if it also has a zero; names
+ * and bars side by side. */
 export function xAxisOf(data: Pick<PanelData, "levels" | "kind">): XAxis {
   if (data.kind === "bar") return "names";
-  const values = data.levels.map((level) => level.number);
-  if (values.length < 2 || values.some((value) => value === null)) return "names";
-  return wantsLog2(values.filter((value) => value !== null)) ? "log2" : "linear";
+  const values = data.levels.flatMap((level) => (level.number === null ? [] : [level.number]));
+  if (values.length < 2 || values.length < data.levels.length) return "names";
+  if (wantsEven(values)) return "even";
+  return wantsLog2(values) ? "log2" : "linear";
 }
 
 /** One panel with the levels that it has. */
@@ -71,6 +76,9 @@ interface Spread {
   readonly doubts: readonly string[];
 }
 
+/** Whether x is the place of a level, not its number. */
+const isPlaced = (axis: XAxis): boolean => axis === "names" || axis === "even";
+
 /** Bars for names, unless the query asks for lines. */
 function isBars(data: Pick<PanelData, "kind">, axis: XAxis): boolean {
   return axis === "names" && data.kind !== "line";
@@ -78,7 +86,7 @@ function isBars(data: Pick<PanelData, "kind">, axis: XAxis): boolean {
 
 export function spreads(series: Series, data: Pick<PanelData, "levels">, axis: XAxis): Spread[] {
   return series.cells.map(({ level, summary, text, spread_text, doubts }) => ({
-    x: axis === "names" ? level : (data.levels[level]?.number ?? 0),
+    x: isPlaced(axis) ? level : (data.levels[level]?.number ?? 0),
     y: summary.mean,
     yMin: summary.low ?? summary.mean,
     yMax: summary.high ?? summary.mean,
@@ -115,7 +123,7 @@ function xScale(data: PanelData, axis: XAxis): object {
   const title = { display: true, text: data.x_label };
   const textOf = (value: number): string =>
     data.levels.find((level) => level.number === value)?.text ?? (axis === "log2" ? "" : significant(value));
-  if (axis === "names") return { type: "category", labels: data.levels.map((level) => level.text), title };
+  if (isPlaced(axis)) return { type: "category", labels: data.levels.map((level) => level.text), title };
   const values = data.levels.flatMap((level) => (level.number === null ? [] : [level.number]));
   const levelTicks = (scale: { ticks: unknown }): void => {
     scale.ticks = values.length <= 16 ? values.map((value) => ({ value })) : ticksFor(values, axis);
@@ -161,16 +169,59 @@ interface Bounds {
   readonly max: number;
 }
 
-/** The lowest and the highest interval bound on the page, with a margin above (and below, on a log axis). */
+/** Intervals of fewer repeats can be thousands of times wider than the differences between values. */
+const MIN_REPEATS_OF_AXIS = 3;
+
+function reach(summary: Series["cells"][number]["summary"]): { low: number; high: number } {
+  const wide = summary.n >= MIN_REPEATS_OF_AXIS;
+  const low = Math.min(summary.mean, ...summary.values);
+  const high = Math.max(summary.mean, ...summary.values);
+  return wide ? { low: summary.low ?? low, high: summary.high ?? high } : { low, high };
+}
+
+/** Whether an interval reaches beyond the axis, so that the axis must not grow with it. */
+function isCut(panels: readonly PanelData[], bounds: Bounds): boolean {
+  if (panels.some((panel) => panel.kind === "box")) return false;
+  const cells = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells));
+  return cells.some(({ summary }) => (summary.high ?? 0) > bounds.max || (summary.low ?? bounds.min) < bounds.min);
+}
+
+/** The lowest and the highest value or interval bound, with a margin above (and below, on a log axis). Intervals of two
+ * repeats do not count. */
 export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bounds | null {
-  const found = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells.map((cell) => cell.summary)));
+  const cells = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells));
+  const found = cells.map((cell) => reach(cell.summary));
   const ceilings = highest(panels.flatMap((panel) => panel.ceilings));
-  const highs = [ceilings, ...found.map((each) => each.high ?? each.mean)];
-  const lows = found.map((each) => each.low ?? each.mean);
+  const highs = [ceilings, ...found.map((each) => each.high)];
+  const lows = found.map((each) => each.low);
   if (found.length === 0) return null;
   if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
   const above = lows.filter((low) => low > 0);
   return above.length > 0 ? { min: Math.min(...above) * 0.8, max: Math.max(...highs) * 1.25 } : null;
+}
+
+/** All repeats instead of their means. */
+function ofRepeats(data: PanelData, looks: Looks): ChartConfiguration {
+  const texts = data.levels.map((level) => level.text);
+  const count = data.series.length;
+  const values = data.series.flatMap((series) => series.cells.flatMap((cell) => cell.summary.values));
+  const top = Math.max(highest(data.ceilings), ...values);
+  const made = {
+    type: "line",
+    data: {
+      datasets: data.series.map((each, index) => repeatsDataset(each, index, count, looks.get(each.name) ?? lookAt(0))),
+    },
+    options: {
+      interaction: { mode: "nearest", intersect: false },
+      scales: {
+        x: placesScale(texts, { display: true, text: data.x_label }),
+        y: yScale(data, data.logarithmic ? null : { min: 0, max: top }),
+      },
+      plugins: { tooltip: { callbacks: repeatsTooltip } },
+    },
+    plugins: [boxes],
+  };
+  return made as unknown as ChartConfiguration;
 }
 
 function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bounds | null): ChartConfiguration {
@@ -178,7 +229,7 @@ function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bound
   const made = {
     type: bars ? "barWithErrorBars" : "lineWithErrorBars",
     data: {
-      ...(axis === "names" ? { labels: data.levels.map((level) => level.text) } : {}),
+      ...(isPlaced(axis) ? { labels: data.levels.map((level) => level.text) } : {}),
       datasets: data.series.map((series) => dataset(series, data, axis, looks.get(series.name) ?? lookAt(0))),
     },
     options: {
@@ -187,7 +238,7 @@ function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bound
       plugins: {
         tooltip: {
           callbacks: {
-            title: titleOf(data),
+            title: titleOf(data, axis),
             label: (item: TooltipItem<"line">) => tooltipText(item.dataset.label ?? "", item.raw as Spread),
           },
         },
@@ -197,10 +248,17 @@ function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bound
   return made as unknown as ChartConfiguration;
 }
 
-/** A suggestion on a linear axis, so that the axis ends at a round number. */
+/** A suggestion on a linear axis, so that the axis ends at a round number, unless an interval would move the end. */
 function boundary(data: PanelData, bounds: Bounds | null): object {
   if (!bounds) return {};
-  return data.logarithmic ? bounds : { min: 0, suggestedMax: bounds.max };
+  if (data.logarithmic) return bounds;
+  return isCut([data], bounds) ? { min: 0, max: roundedUp(bounds.max) } : { min: 0, suggestedMax: bounds.max };
+}
+
+/** The next number with two digits: 1,234 becomes 1,300. */
+export function roundedUp(value: number): number {
+  const step = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return value > 0 ? Math.ceil(value / step) * step : 1;
 }
 
 function yScale(data: PanelData, bounds: Bounds | null): object {
@@ -216,10 +274,10 @@ function yScale(data: PanelData, bounds: Bounds | null): object {
   };
 }
 
-function titleOf(data: PanelData): (items: TooltipItem<"line">[]) => string {
+function titleOf(data: PanelData, axis: XAxis): (items: TooltipItem<"line">[]) => string {
   return (items) => {
     const x = (items[0]?.raw as Spread | undefined)?.x;
-    const level = data.levels.find((each, index) => each.number === x || index === x);
+    const level = data.levels.find((each, index) => (isPlaced(axis) ? index : each.number) === x);
     return `${data.x_label} ${level?.text ?? ""}`;
   };
 }
@@ -236,8 +294,10 @@ export function initCompareCharts(): void {
     const part = parts[Number(canvas.dataset.panel)];
     if (!part) return [];
     const bounds = together ?? boundsOf([part], data.logarithmic);
-    const made = configuration(part, xAxisOf(part), looks, bounds);
-    return [new Chart(canvas, { ...made, plugins: [ceilingLines(data.ceilings)] })];
+    const made = part.kind === "box" ? ofRepeats(part, looks) : configuration(part, xAxisOf(part), looks, bounds);
+    return [new Chart(canvas, { ...made, plugins: [...(made.plugins ?? []), ceilingLines(data.ceilings)] })];
   });
-  page.finish(charts, `Mean of the repeats; whiskers: 95 % confidence interval. ${data.comparison.metric_label}`);
+  const shown =
+    data.kind === "box" ? "Each point is one repeat" : "Mean of the repeats; whiskers: 95 % confidence interval";
+  page.finish(charts, `${shown}. ${data.comparison.metric_label}`);
 }

@@ -17,6 +17,11 @@ export function wantsLog2(levels: readonly number[]): boolean {
   return Math.max(...levels) / Math.min(...levels) >= 4;
 }
 
+/** Levels with a zero whose others need a log2 axis (read-ahead 0, 128, 4096): evenly spaced, as names are. */
+export function wantsEven(levels: readonly number[]): boolean {
+  return levels.some((level) => level === 0) && wantsLog2([...levels].filter((level) => level !== 0));
+}
+
 /** Bounds of a log2 axis with a quarter of a power of room at both ends. */
 export function log2Bounds(levels: readonly number[]): { min: number; max: number } {
   const room = 2 ** 0.25;

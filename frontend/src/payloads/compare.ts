@@ -1,9 +1,9 @@
-/** `webapp/compare/comparison.py` and `webapp/screens/compare/payloads.py`; tests/vectors test both sides. */
+/** `webapp/compare/comparison.py` and `webapp/screens/explore/payloads.py`; tests/vectors test both sides. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 import { chartCeiling } from "./ceiling";
 
-const shownAs = oneOf("iops", "bytes_per_s", "latency", "seconds", "number");
+const shownAs = oneOf("iops", "bytes_per_s", "latency", "seconds", "number", "percent", "celsius");
 
 const level = struct({ key: string, text: string, number: nullable(number) });
 
@@ -71,10 +71,30 @@ export const comparison = struct({
 
 export const meansCharts = struct({
   comparison,
-  kind: oneOf("auto", "line", "bar"),
+  kind: oneOf("auto", "line", "bar", "box"),
   logarithmic: boolean,
   shared: boolean,
   ceilings: list(chartCeiling),
+});
+
+export const scatterCharts = struct({
+  x_label: string,
+  x_shown_as: shownAs,
+  y_label: string,
+  y_shown_as: shownAs,
+  logarithmic: boolean,
+  panels: list(
+    struct({
+      name: string,
+      series: list(
+        struct({
+          name: string,
+          is_baseline: boolean,
+          points: list(struct({ level: string, x: number, y: number, x_text: string, y_text: string })),
+        }),
+      ),
+    }),
+  ),
 });
 
 export const latencyCharts = struct({
@@ -120,5 +140,6 @@ export type Level = Comparison["levels"][number];
 export type Panel = Comparison["panels"][number];
 export type Series = Panel["series"][number];
 export type MeansCharts = Checked<typeof meansCharts>;
+export type ScatterCharts = Checked<typeof scatterCharts>;
 export type LatencyCharts = Checked<typeof latencyCharts>;
 export type TimeCharts = Checked<typeof timeCharts>;

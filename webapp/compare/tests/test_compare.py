@@ -158,7 +158,7 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     assert doubts == [
         (),
         ("n = 1: its spread is unknown",),
-        ("noisy (±57,327 %)",),
+        ("noisy (up to ×574 the mean)",),
         ("includes invalid results: marked as invalid",),
     ]
 

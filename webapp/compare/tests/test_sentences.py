@@ -2,6 +2,7 @@ import pytest
 
 from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare
+from webapp.compare.sentences import shown
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
 from webapp.results.models import Result, known
@@ -186,3 +187,14 @@ def test_the_form_of_ratios_can_be_chosen(lab: Lab) -> None:
         "×0.62",
         "×0.80",
     ]
+
+
+def test_percentages_above_1000_are_shown_as_factors(lab: Lab) -> None:
+    lab.measure(1.0, 1.0, 1.0)
+    lab.measure(6175.0, 6176.0, 6175.0, ioengine="psync")
+    alternate(lab.run)
+    made = compare(CompareQuery(x="iodepth", series=("ioengine",), baseline="io_uring", ratios="percent"))
+    assert sentence(made).startswith("psync ×6,180 the IOPS of io_uring")
+    assert shown(11.0, "percent") == "+1,000 %"
+    assert shown(11.02, "percent") == "×11.0"
+    assert shown(0.38, "percent") == "−62 %"

@@ -3,7 +3,7 @@
 import json
 import logging
 
-from webapp.core.logs import AboutFilter, JsonFormatter, about, bind
+from webapp.core.logs import AboutFilter, JsonFormatter, PlainFormatter, about, bind
 
 
 def line(message: str, *arguments: object, formatter: logging.Formatter, failed: bool = False) -> str:
@@ -41,3 +41,15 @@ def test_it_writes_the_same_for_people() -> None:
     with about(attempt="a-1"):
         text = line("x", formatter=logging.Formatter("%(levelname)s %(name)s%(about)s: %(message)s"))
     assert text == "WARNING webapp.x attempt=a-1: x"
+
+
+def test_text_of_others_forges_no_line_and_controls_no_terminal() -> None:
+    with about(host="a\nb"):
+        formatter = PlainFormatter("%(message)s%(about)s")
+        text = line("refused: %s", "x\r\n2026-01-01 WARNING all is well\x1b[2J", formatter=formatter)
+    assert text == "refused: x\\r\\n2026-01-01 WARNING all is well\\x1b[2J host=a\\nb"
+
+
+def test_a_trace_for_people_keeps_its_lines() -> None:
+    text = line("broke", formatter=PlainFormatter("%(message)s"), failed=True)
+    assert text.startswith("broke\nTraceback")

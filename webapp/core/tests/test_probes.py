@@ -50,7 +50,7 @@ def test_it_is_ready_when_everything_is_there() -> None:
     answer = Client().get("/healthz")
     assert answer.status_code == 200
     parts = {"database": True, "migrations": True, "broker": True, "tasks": True}
-    assert answer.json() == {"status": "ok", "parts": parts}
+    assert answer.json() == {"status": "ok", "parts": parts, "warnings": []}
     assert "no-store" in answer["Cache-Control"]
 
 

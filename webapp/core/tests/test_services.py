@@ -6,8 +6,9 @@ import pytest
 from django.core.management import call_command
 from django.db.models import ProtectedError
 from django.test import override_settings
+from django.utils import timezone
 
-from webapp.core import checks
+from webapp.core import checks, services
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, AuditEntry, Role, User
 from webapp.core.services import audit, create_api_token, create_user
@@ -105,3 +106,16 @@ def test_it_checks_the_installation() -> None:
     assert checks.database_is_postgresql() == checks.waiting_times() == []
     with override_settings(REPUBLISH_SECONDS=900, LEASE_SECONDS=900):
         assert [error.id for error in checks.waiting_times()] == ["sweetspot.E003"]
+
+
+@pytest.mark.django_db
+def test_a_person_has_a_limited_number_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "MAX_API_TOKENS", 2)
+    user, other = a_user(), a_user()
+    for name in ("a", "b"):
+        create_api_token(user=user, name=name)
+    with pytest.raises(Refusal, match="Revoke one first"):
+        create_api_token(user=user, name="c")
+    create_api_token(user=other, name="a")
+    ApiToken.objects.filter(name="a", user=user).update(revoked_at=timezone.now())
+    create_api_token(user=user, name="c")

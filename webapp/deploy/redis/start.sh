@@ -12,6 +12,9 @@ hash=$(printf %s "$SWEETSPOT_REDIS_PASSWORD" | sha256sum | cut -d ' ' -f 1)
 } > "$users.new"
 mv "$users.new" "$users"
 unset SWEETSPOT_REDIS_PASSWORD
+# Redis reads its certificate only at its start: end it when there is a new one, so that the container starts again.
+before=$(sha256sum /tls/server.crt)
+(while sleep 60; do [ "$(sha256sum /tls/server.crt)" = "$before" ] || kill -TERM $$; done) &
 exec redis-server --bind 0.0.0.0 --protected-mode no --port 0 --tls-port 6379 \
   --tls-cert-file /tls/server.crt --tls-key-file /tls/server.key --tls-ca-cert-file /tls/ca.crt --tls-auth-clients no \
   --aclfile "$users" --dir /data --save '' --appendonly no --maxmemory-policy noeviction

@@ -27,11 +27,11 @@ class Bound:
     realistic: Interval | None = None
 
 
-def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
+def bounds_of(moments: Mapping[str, datetime], most: int | None = MAX_BOUNDS) -> tuple[Bound, ...]:
     """Bounds by name of a target (`host/target`, or several at once), from the host's inventory at the given time.
 
     Targets without a known bound are left out. For several targets at once it is the bound of their sum, in which a
-    shared link counts once. Two queries, and one for each host. Returns at most MAX_BOUNDS, lowest bounds first.
+    shared link counts once. Two queries, and one for each host. Returns at most `most`, lowest bounds first.
     """
     found, known = [], _targets(moments)
     for name, at in moments.items():
@@ -42,7 +42,7 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
             bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
             found += [bound] if bound else []
     ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
-    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MAX_BOUNDS])
+    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:most])
 
 
 def _folded(found: Iterable[Bound]) -> list[Bound]:

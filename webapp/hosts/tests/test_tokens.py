@@ -10,7 +10,8 @@ from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
 from webapp.tests.factories.hosts import a_host_with_token
-from webapp.worker_api.tests.test_worker_api import post, problem, register
+from webapp.worker_api.tests.posting import post, problem
+from webapp.worker_api.tests.test_registration import register
 from worker.contract.greetings import HelloReply, TokenReply, TokenRequest
 from worker.contract.reports import Report, ReportReply
 

@@ -9,7 +9,7 @@ from webapp.hosts.models import WorkerLogLine
 from webapp.hosts.selectors import log_lines
 from webapp.hosts.worker_log import keep_log
 from webapp.tests.factories.hosts import a_host, a_host_with_token
-from webapp.worker_api.tests.test_worker_api import post
+from webapp.worker_api.tests.posting import post
 from worker.contract.reports import LogLevel, LogLine, Report, WorkerLog
 from worker.contract.tests.examples import AT
 

@@ -42,9 +42,9 @@ class Reference(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...]
 
 
-def references(folder: Path = DATA) -> tuple[Reference, ...]:
+def references(folder: Path | None = None) -> tuple[Reference, ...]:
     """All references by slug. Raises ReferenceDamaged, which names the file and the line."""
-    return tuple(_reference(one) for one in sorted(folder.iterdir()))
+    return tuple(_reference(one) for one in sorted((folder or DATA).iterdir()))
 
 
 def _reference(folder: Path) -> Reference:
@@ -55,7 +55,7 @@ def _reference(folder: Path) -> Reference:
         title=stated.title,
         source=" ".join(stated.source.split()),
         date=stated.date,
-        note=stated.note.strip(),
+        note=" ".join(stated.note.split()),
         entries=tuple(_with_repeats(entries)),
     )
 

@@ -197,7 +197,7 @@ def test_it_connects_to_the_address_that_it_checked(hook: Receiver, monkeypatch:
 @pytest.fixture
 def encrypted(tmp_path: Path) -> type[ThreadingHTTPServer]:
     """A server with a certificate for hooks.example from an authority of its own, ca.crt in `tmp_path`."""
-    certificates.ensure(tmp_path, ["hooks.example"])
+    certificates.ensure(tmp_path, tmp_path, ["hooks.example"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
 

@@ -59,6 +59,11 @@ class PlanEngine(Protocol):
         ...
 
     @property
+    def DIRECTIONS_BY(self) -> str:  # noqa: N802
+        """The factor that decides whether a workload reads, writes or both; "" if all workloads do the same."""
+        ...
+
+    @property
     def NAMED_BY(self) -> Mapping[str, str]:  # noqa: N802
         """The factors in the name of a point, with their text; {} is the level. A text in the plural is a count: the
         name does not contain a count of 1."""

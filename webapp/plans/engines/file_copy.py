@@ -20,6 +20,7 @@ ALTERNATIVES: tuple[tuple[str, str], ...] = ()
 SILENT_BY = "copy_method"
 CHART_BY = ""
 SERIES_BY = "copy_method"
+DIRECTIONS_BY = ""
 NAMED_BY = {"copy_method": "{} copy", "size": "{}", "block_size": "blocks of {}"}
 PHRASES = {"copy_method": "{}", "block_size": "blocks of {}", "size": "{} each", "files": "{} files"}
 

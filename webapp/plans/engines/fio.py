@@ -30,6 +30,7 @@ ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "
 SILENT_BY = "pattern"
 CHART_BY = "pattern"
 SERIES_BY = "ioengine"
+DIRECTIONS_BY = "pattern"
 NAMED_BY = {"pattern": "{}", "block_size": "{}", "numjobs": "{} jobs", "iodepth": "QD {}", "ioengine": "{}"}
 PHRASES = {
     "pattern": "{}",

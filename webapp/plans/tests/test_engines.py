@@ -98,7 +98,7 @@ def test_every_engine_names_its_own_factors() -> None:
     for name, engine in ENGINES.items():
         own = {factor.name for factor in engine.FACTORS}
         named = {engine.REQUIRED, engine.SERIES_BY, *engine.NAMED_BY, *engine.PHRASES}
-        optional = {engine.SILENT_BY, engine.CHART_BY} - {""}
+        optional = {engine.SILENT_BY, engine.CHART_BY, engine.DIRECTIONS_BY} - {""}
         assert named | optional | {factor for pair in engine.ALTERNATIVES for factor in pair} <= own, name
         assert FACTORS[engine.REQUIRED].example, name
         recipe = RECIPES[engine.WORKLOAD]

@@ -12,6 +12,7 @@ from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.clock import moment
 from webapp.results.ingest.histograms import check_histogram
+from webapp.results.ingest.quota import check_command, check_configuration, check_purged
 from webapp.results.ingest.results import new_results
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
 from webapp.results.reading.facts import CONTROLLER_FACT, without_device_names
@@ -83,12 +84,14 @@ def _setting_restored(changes: Changes, item: SettingRestored) -> None:
 
 
 def _purged(changes: Changes, item: Purged) -> None:
+    check_purged(changes.attempt.purged)
     changes.change_attempt(purged=[*changes.attempt.purged, msgspec.to_builtins(item)])
 
 
 def _observed(changes: Changes, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    check_configuration(changes.attempt, digest, text)
     controller = without_device_names(item.facts).get(CONTROLLER_FACT, "")[:200]
     changes.configurations.append(Configuration(digest=digest, facts=item.facts, controller=controller))
     for stream in changes.streams.values():
@@ -102,6 +105,7 @@ def _stream_started(changes: Changes, item: StreamStarted) -> None:
         raise BadItem(f"Stream {item.stream} is not in the order of this attempt.")
     if item.stream in changes.streams:
         raise BadItem(f"Stream {item.stream} has started before.")
+    check_command(item.command)
     changes.streams[item.stream] = StreamRun(
         attempt_id=changes.attempt.pk,
         stream=item.stream,

@@ -15,19 +15,19 @@ from webapp.hosts.models import Host
 from webapp.results.ingest import quota
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
-from webapp.results.models import Sample
+from webapp.results.models import Configuration, Sample, StreamRun
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import STOP_LIMIT, expire_leases
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, TrialState
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, SettingChange, TrialState
 from webapp.runs.services import cancel_run
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, CANCELLED, DONE, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
 from worker.contract.base import encode
-from worker.contract.items import SettingRecord
+from worker.contract.items import Item, Observed, SettingRecord
 from worker.contract.reports import Batch, Report
-from worker.contract.tests.examples import AT
+from worker.contract.tests.examples import AT, PURGED
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -67,13 +67,59 @@ def test_it_takes_a_last_sample_of_a_moment(running: tuple[Host, Attempt]) -> No
 def test_it_takes_a_limited_number_of_other_rows(
     running: tuple[Host, Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota, "MAX_ROWS", 5)
+    monkeypatch.setattr(quota, "MAX_ROWS", {SettingChange: 5})
     host, attempt = running
     record = SettingRecord(at=AT, name="scheduler", device="sda", before="a", asked="b", observed="b")
     assert say(host, attempt, (2, (record,) * 5)).refusal is None
     reply = say(host, attempt, (3, (record,)))
     assert reply.refusal
     assert "more than 5" in reply.refusal.message
+
+
+def refused(host: Host, attempt: Attempt, *items: Item) -> str:
+    reply = say(host, attempt, (2, items))
+    assert reply.refusal
+    return reply.refusal.message
+
+
+def test_it_stores_one_configuration_of_an_attempt(running: tuple[Host, Attempt]) -> None:
+    facts = [Observed(at=AT, facts={"a": str(number)}) for number in range(2)]
+    assert "another configuration" in refused(*running, *facts)
+    assert not Configuration.objects.exists()
+
+
+def test_it_takes_the_same_configuration_twice(running: tuple[Host, Attempt]) -> None:
+    facts = Observed(at=AT, facts={"a": "b"})
+    assert say(*running, (2, (facts, facts))).refusal is None
+    assert say(*running, (3, (facts,))).refusal is None
+    assert Configuration.objects.count() == 1
+
+
+def test_it_takes_no_configuration_of_a_size_that_no_host_needs(running: tuple[Host, Attempt]) -> None:
+    facts = Observed(at=AT, facts={f"a{number}": "x" * 2000 for number in range(600)})
+    assert "at most" in refused(*running, facts)
+    assert not Configuration.objects.exists()
+
+
+def test_it_takes_no_command_of_a_size_that_no_stream_needs() -> None:
+    host = a_host()
+    a_run(a_target(host))
+    attempt = dispatch_host(host.pk)
+    assert attempt
+    reply = say(host, attempt, (1, (ACCEPTED, replace(STARTED, command=("x" * 2000,) * 40))))
+    assert reply.refusal
+    assert "command" in reply.refusal.message
+    assert not StreamRun.objects.exists()
+
+
+def test_it_takes_a_limited_number_of_purged_drives(
+    running: tuple[Host, Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "MAX_PURGED", 2)
+    assert say(*running, (2, (PURGED, PURGED))).refusal is None
+    reply = say(*running, (3, (PURGED,)))
+    assert reply.refusal
+    assert "purged drives" in reply.refusal.message
 
 
 def test_it_works_little_for_many_unknown_attempts() -> None:

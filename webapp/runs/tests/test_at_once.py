@@ -240,7 +240,7 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     assert "a stream each" not in client.get(f"/runs/{run.number}/trials/1/").content.decode()
     assert "nvme2 + nvme0" in client.get(f"/runs/{run.number}/").content.decode()
     assert whole in client.get("/results/").content.decode()
-    compared = client.get(f"/compare/?run={run.number}", follow=True)
+    compared = client.get(f"/explore/?run={run.number}", follow=True)
     assert "x=at_once" in compared.redirect_chain[-1][0]
     assert "Targets at once" in compared.content.decode()
     told = client.get(f"/api/v1/trials/{run.trials.get(index=2).pk}").json()

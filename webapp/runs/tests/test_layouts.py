@@ -21,7 +21,7 @@ from webapp.tests.factories.plans import a_version
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.orders import TrialOrder
-from worker.contract.tests.examples import INVENTORY
+from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import TargetKind
 
 pytestmark = pytest.mark.django_db

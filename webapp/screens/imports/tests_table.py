@@ -9,7 +9,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.screens.results.columns import COLUMNS, Column
 
 _LABELS = ("host", "controller", "model", "serial", "tool")
-_VALUES = ("iops", "bytes_per_s", "latency_mean", "latency_p99", "latency_max")
+_VALUES = ("iops", "bytes_per_s", "latency_mean", "latency_p95", "latency_p99", "latency_max")
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,11 @@ def create_token(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _account(request, 400, token_form=form)
-    plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
+    try:
+        plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
+    except Refusal as refusal:
+        form.add_error("name", refusal.message)
+        return _account(request, 400, token_form=form)
     one_time_secrets.keep(request, "token", plain)
     return redirect("new_token")
 

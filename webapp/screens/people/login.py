@@ -24,6 +24,7 @@ class Login(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         forgive_try(name=self._name(), address=address_of(self.request))
+        self.request.session.set_expiry(None)  # a draft from before has a shorter one
         return super().form_valid(form)
 
     def _name(self) -> str:

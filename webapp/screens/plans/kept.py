@@ -11,9 +11,12 @@ from django.contrib import messages
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 
+from webapp.core.throttle import address_of, may_keep_draft
+
 P = ParamSpec("P")
 _KEY = "plan_draft"
-MAX_BYTES = 300_000  # the largest plan file as form data; unauthenticated clients can also store a draft
+MAX_BYTES = 300_000  # the largest plan file as form data
+KEPT_WITHOUT_LOG_IN_S = 3600
 _BACK = "Your entries were restored. The plan is not saved yet."
 
 
@@ -37,12 +40,21 @@ def kept_draft(request: HttpRequest) -> QueryDict | None:
 def keeps_draft(
     view: Callable[Concatenate[HttpRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """Keep the form of a person whose session has ended until the next log-in."""
+    """Keep the form of a person whose session has ended until the next log-in.
+
+    Nobody knows who it is, so drafts without a log-in are few for each address, and kept for an hour.
+    """
 
     @functools.wraps(view)
     def keeping(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if request.method == "POST" and not request.user.is_authenticated and "do" not in request.POST:
-            keep(request, request.path, request.POST, _BACK)
+            _keep_without_log_in(request)
         return view(request, *args, **kwargs)
 
     return keeping
+
+
+def _keep_without_log_in(request: HttpRequest) -> None:
+    if may_keep_draft(address=address_of(request)):
+        keep(request, request.path, request.POST, _BACK)
+        request.session.set_expiry(KEPT_WITHOUT_LOG_IN_S)

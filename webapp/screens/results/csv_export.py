@@ -11,7 +11,7 @@ from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery, Sort
 from webapp.results.reading.rows import ResultRow
 
-FIRST_CHUNK, CHUNK = 100, 1000  # results per query; a small first one, so that the download starts quickly
+CHUNK = 1000  # results per query
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBERS = (
     "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_kind", "latency_min_ns", "latency_mean_ns",
@@ -43,7 +43,7 @@ def csv_response(name: str, rows: Iterable[Sequence[object]]) -> StreamingHttpRe
 def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
     """A header and all results of the filter, newest first. Units are in the names; every known factor is a column.
 
-    Results are read in pages, so that the download starts quickly and no transaction stays open.
+    Results are read in pages, so that no transaction stays open.
     """
     yield [
         "run", "import", "plan", "trial", "repeat", "host", "target", "label", "tool", "controller",
@@ -51,7 +51,7 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
         "measured_at", "invalid", "invalid_reason", "steadiness", *map(_heading, FACTORS), *_NUMBERS, *_OF_ENGINES,
     ]  # fmt: skip
     found = ResultQuery.of(asked)
-    page = found.page(Sort(), limit=FIRST_CHUNK)
+    page = found.page(Sort(), limit=CHUNK)
     yield from map(_row, page.rows)
     while page.older:
         page = found.page(Sort(), limit=CHUNK, after=page.older)

@@ -109,6 +109,15 @@ def address_with(context: dict[str, Any], **changes: object) -> str:
     return f"?{query.urlencode()}"
 
 
+@register.simple_tag(takes_context=True)
+def address_without(context: dict[str, Any], *names: str) -> str:
+    """The query string of the current page without these parameters."""
+    query = context["request"].GET.copy()
+    for name in names:
+        query.pop(name, None)
+    return f"?{query.urlencode()}"
+
+
 @register.inclusion_tag("screens/tags/options.html")
 def options(options: Iterable[Option]) -> dict[str, Iterable[Option]]:
     """`{% options choices %}`: the options of a select."""

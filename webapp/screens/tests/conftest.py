@@ -11,15 +11,18 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
-from webapp.core.models import Role
+from webapp.core.models import Role, User
+from webapp.plans.models import PlanVersion
 from webapp.results.reading import content
 from webapp.runs.models import Run
+from webapp.schedules.models import Schedule
 from webapp.tests.browser import PATIENCE_MS
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_trial
 from webapp.tests.factories.runs import first_look_run
+from webapp.tests.factories.schedules import a_schedule
 from webapp.tests.visits import log_in
 
 
@@ -87,3 +90,25 @@ def run(page: Page) -> Run:
     for index in (0, 1):
         finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
     return run
+
+
+@pytest.fixture
+def olga(operator: Client) -> User:
+    return User.objects.get(username="olga")
+
+
+@pytest.fixture
+def version(db: None) -> PlanVersion:
+    return first_look()
+
+
+@pytest.fixture
+def nightly(olga: User, version: PlanVersion) -> Schedule:
+    return a_schedule(olga, version=version, targets=[storage1_scratch(a_host("storage1"))])
+
+
+@pytest.fixture
+def overwriting(olga: User) -> Schedule:
+    drive = storage1_drive(a_host("storage9"))
+    version = first_look(slug="overwrites")
+    return a_schedule(olga, name="overwrite", version=version, targets=[drive])

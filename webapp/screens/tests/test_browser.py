@@ -57,7 +57,7 @@ def test_it_reloads_a_run_that_has_ended_as_finished(page: Page, run: Run, probl
 def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, run: Run, problems: list[str]) -> None:
     finish_run(run)
     compared = page.context.new_page()
-    compared.goto("/compare/?run=1")
+    compared.goto("/explore/?run=1")
     page.goto("/runs/1/trials/1/")
     expect(page.get_by_text("wrong cable")).to_have_count(0)
     mark_run(run=run, reason="wrong cable", by=None)
@@ -101,8 +101,8 @@ def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run)
 
 
 @pytest.mark.parametrize("address", ["/", "/hosts/", "/plans/first-look/", "/runs/", "/runs/1/", "/runs/1/trials/1/",
-                                     "/results/", "/results/?invalid=1&columns=iops,ioengine", "/compare/?run=1",
-                                     "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern&chart=heat"])  # fmt: skip
+                                     "/results/", "/results/?invalid=1&columns=iops,ioengine", "/explore/?run=1",
+                                     "/explore/?run=1&x=iodepth&series=ioengine&panel=pattern&chart=heat"])  # fmt: skip
 def test_it_fits_a_narrow_screen_without_scrolling_sideways(
     page: Page, run: Run, problems: list[str], address: str
 ) -> None:
@@ -116,7 +116,7 @@ def test_it_fits_a_narrow_screen_without_scrolling_sideways(
 def test_it_compares_the_runs_configurations(page: Page, run: Run, problems: list[str]) -> None:
     finish_run(run)
     page.goto("/runs/1/")
-    page.get_by_role("link", name="Compare").last.click()
+    page.get_by_role("link", name="Explore").last.click()
     expect(page.locator("#compare-chart")).to_be_visible()
     expect(page.locator("#compare-key button")).to_have_count(2)
     expect(page.locator("#compare-table")).to_contain_text("%")

@@ -77,7 +77,7 @@ def test_the_editor_shows_the_labels_of_engines(operator: Client) -> None:
 
 def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(viewer: Client) -> None:
     lab = copies_measured(buffered=(2.0, 2.1, 2.0, 2.05), direct=(4.0, 4.1, 4.05, 4.0))
-    asked = parse_qs(urlsplit(viewer.get(f"/compare/?run={lab.run.number}")["Location"]).query)
+    asked = parse_qs(urlsplit(viewer.get(f"/explore/?run={lab.run.number}")["Location"]).query)
     assert (asked["series"], asked["metric"]) == (["copy_method"], ["copy_s"])
     assert asked["x"] != ["copy_method"]
     page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
@@ -86,6 +86,16 @@ def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(vie
     assert 'data-grid-metric="own" aria-pressed="true">Copy time</button>' in page
     assert ">2.00 s</a>" in page
     assert "± 2.35 %" in page  # of 2.0, 2.1, 2.0 and 2.05 s
+
+
+def test_the_read_directions_of_copies_are_not_counted_as_left_out(viewer: Client) -> None:
+    lab = copies_measured(buffered=(2.0, 2.1), direct=(4.0, 4.1))
+    for result in lab.run.results.all():
+        result.pk, result.direction, result.metrics = None, "read", {}
+        result.save()
+    address = f"/explore/?run={lab.run.number}&x=block_size&series=copy_method&metric="
+    assert "left out" not in viewer.get(f"{address}copy_s").content.decode()
+    assert "8 results are left out" in viewer.get(f"{address}fsync_s").content.decode()
 
 
 def test_the_table_of_copies_shows_their_copy_time_first(viewer: Client) -> None:
@@ -98,7 +108,7 @@ def test_the_table_of_copies_shows_their_copy_time_first(viewer: Client) -> None
 def test_results_of_several_engines_are_shown_by_iops(viewer: Client) -> None:
     lab = copies_measured(buffered=(2.0,))
     lab.measure(1000.0, iodepth=32)
-    assert "metric" not in parse_qs(urlsplit(viewer.get(f"/compare/?run={lab.run.number}")["Location"]).query)
+    assert "metric" not in parse_qs(urlsplit(viewer.get(f"/explore/?run={lab.run.number}")["Location"]).query)
 
 
 def test_bytes_written_to_drives_are_headed_by_the_engine(viewer: Client) -> None:

@@ -3,7 +3,7 @@ import pytest
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.compare.tests.orders import alternate
-from webapp.screens.compare.heat import heat_of
+from webapp.screens.explore.heat import heat_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import Lab
 

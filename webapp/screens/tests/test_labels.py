@@ -1,4 +1,4 @@
-"""Labels of hosts in groups on Compare and Results: filter, column, CSV, API and the first choice."""
+"""Labels of hosts in groups on Explore and Results: filter, column, CSV, API and the first choice."""
 
 import csv
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from django.test import Client
 from webapp.plans.factors import Value
 from webapp.results.reading.points import TargetPoint
 from webapp.runs.models import Run
-from webapp.screens.compare.defaults import choose_for
+from webapp.screens.explore.defaults import choose_for
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
@@ -36,7 +36,7 @@ def runs(db: None) -> list[Run]:
 
 
 def test_compare_begins_with_a_line_for_each_label(operator: Client, runs: list[Run]) -> None:
-    answer = operator.get("/compare/?run=1&run=2")
+    answer = operator.get("/explore/?run=1&run=2")
     assert "series=label" in answer["Location"]
     page = operator.get(answer["Location"]).content.decode()
     assert "Target differs between series because each label belongs to a different host." in page
@@ -78,7 +78,7 @@ def test_results_are_chosen_by_label(operator: Client, runs: list[Run], query: s
 
 
 def test_labels_are_offered_once_there_are_any(operator: Client, runs: list[Run]) -> None:
-    for address in ("/results/?label=adaptec", "/compare/?x=iodepth&label=adaptec"):
+    for address in ("/results/?label=adaptec", "/explore/?x=iodepth&label=adaptec"):
         page = operator.get(address).content.decode()
         assert 'name="label" value="adaptec" checked' in page
         assert 'name="label" value="broadcom, new"' in page
@@ -95,12 +95,12 @@ def test_table_csv_and_api_have_the_label(operator: Client, runs: list[Run]) -> 
     assert {row["label"] for row in operator.get("/api/v1/results?run=2").json()["items"]} == {"broadcom, new"}
     compared = operator.get("/api/v1/compare?x=iodepth&series=label&label=adaptec&label=no+label").json()
     assert [series["name"] for series in compared["panels"][0]["series"]] == ["adaptec", "no label"]
-    csv_text = b"".join(operator.get("/compare.csv?x=iodepth&series=label").streaming_content)  # type: ignore[attr-defined]
+    csv_text = b"".join(operator.get("/explore.csv?x=iodepth&series=label").streaming_content)  # type: ignore[attr-defined]
     assert b"broadcom, new" in csv_text
 
 
 def test_labels_take_no_more_queries(queries_of: Callable[[str], int], runs: list[Run]) -> None:
-    addresses = ("/results/", "/compare/?x=iodepth&series=label", "/api/v1/results")
+    addresses = ("/results/", "/explore/?x=iodepth&series=label", "/api/v1/results")
     before = [queries_of(address) for address in addresses]
     for number in range(4, 7):
         target = storage1_scratch(a_host(f"storage{number}"))

@@ -63,7 +63,7 @@ def test_it_says_what_the_numbers_of_a_finished_run_say(operator: Client) -> Non
     finish_run(run)
     page = operator.get("/").content.decode()
     assert "than io_uring" in page or "against io_uring" in page
-    assert "/compare/?run=1" in page
+    assert "/explore/?run=1" in page
 
 
 def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db: None) -> None:

@@ -8,16 +8,18 @@ import pytest
 from django.conf import settings
 
 from webapp.screens.bench.payloads import BenchCharts
-from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
+from webapp.screens.trend.payloads import TrendChart
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
     ("bench.json", BenchCharts),
     ("compare.json", MeansCharts),
+    ("scatter.json", ScatterCharts),
     ("latency.json", LatencyCharts),
     ("timeline.json", TimeCharts),
     ("enrolment.json", Enrolment),
@@ -28,6 +30,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("importAdded.json", Added),
     ("importProblem.json", ImportProblem),
     ("labelPreview.json", LabelPreview),
+    ("trend.json", TrendChart),
 ]
 
 

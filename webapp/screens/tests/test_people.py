@@ -1,8 +1,10 @@
 """Admins manage people; everybody manages their own account."""
 
 import re
+from datetime import datetime, timedelta
 
 import pytest
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.test import Client
 from django.urls import reverse
 
@@ -56,6 +58,15 @@ def test_it_adds_a_person_who_sets_a_password_by_a_link_that_works_once(admin: C
     assert is_in(log_in("olga", NEW))
     assert "already used" in Client().get(link, follow=True).content.decode()
     assert AuditEntry.objects.filter(action="user.password", actor__username="olga", object_type="user").exists()
+
+
+def test_a_password_link_ends_after_a_day(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = admin.post(reverse("add_person"), {"username": "olga", "role": "operator"}, follow=True)
+    link = link_in(shown.content.decode())
+    for hours, good in ((23, True), (25, False)):
+        later = datetime.now() + timedelta(hours=hours)  # noqa: DTZ005 - as Django's generator
+        monkeypatch.setattr(PasswordResetTokenGenerator, "_now", lambda _, at=later: at)
+        assert ("already used" not in Client().get(link, follow=True).content.decode()) is good
 
 
 @pytest.mark.parametrize("weak", ["short", "password1234"])

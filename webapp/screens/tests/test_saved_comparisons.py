@@ -41,7 +41,7 @@ def test_it_says_what_to_do_while_nothing_is_saved(operator: Client) -> None:
 def test_it_opens_what_was_saved_at_its_permalink(viewer: Client, saved: SavedComparison) -> None:
     assert (saved.title, saved.query) == ("Engines", QUERY)
     answer = viewer.get(f"/comparisons/{saved.pk}/")
-    assert answer["Location"] == f"/compare/?{QUERY}&saved={saved.pk}"
+    assert answer["Location"] == f"/explore/?{QUERY}&saved={saved.pk}"
     page = text(viewer, answer["Location"])
     assert "Before &lt;b&gt;the&lt;/b&gt; update" in page
     assert "Changed since it was saved" not in page
@@ -104,14 +104,14 @@ def test_it_says_why_it_keeps_nothing(operator: Client, run: Run, title: str, qu
 
 
 def test_it_gives_the_table_as_csv_with_units_in_the_header(viewer: Client, run: Run) -> None:
-    response = viewer.get(f"/compare.csv?{QUERY}&metric=latency_p99")
+    response = viewer.get(f"/explore.csv?{QUERY}&metric=latency_p99")
     body = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
     lines = list(csv.DictReader(body.splitlines()))
     assert len(lines) == 12
     assert float(lines[0]["p99 latency mean [ns]"]) > 1000
     assert {line["n"] for line in lines} == {"3"}
     assert [bool(line["Ratio to the baseline"]) for line in lines[:2]] == [False, True]
-    refused = viewer.get("/compare.csv?x=nonsense")
+    refused = viewer.get("/explore.csv?x=nonsense")
     assert (refused.status_code, "no factor" in refused.content.decode()) == (400, True)
 
 

@@ -22,7 +22,7 @@ from webapp.schedules.services import make_due
 from webapp.screens.schedules import calendar_days, calendar_view
 from webapp.screens.schedules.calendar_days import SHOWN_A_DAY, month_days, one_day
 from webapp.screens.schedules.trend import trend
-from webapp.screens.tests.test_schedules import ended, missed, page_of
+from webapp.screens.tests.schedule_pages import ended, missed, page_of
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.runs import first_look_run

@@ -61,5 +61,5 @@ def test_open_pages_learn_that_a_mark_was_set_or_taken_back(operator: Client, ru
     operator.post("/runs/1/trials/1/valid/")
     operator.post("/runs/1/invalid/", {"reason": "x"})
     assert counts() == [before[0] + 3, before[1] + 3, 0]
-    for page in ("/runs/1/", "/runs/1/trials/1/", "/results/", "/compare/?run=1&invalid=1"):
+    for page in ("/runs/1/", "/runs/1/trials/1/", "/results/", "/explore/?run=1&invalid=1"):
         assert 'data-count="3"' in operator.get(page, follow=True).content.decode()

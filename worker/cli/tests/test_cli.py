@@ -16,7 +16,7 @@ from worker.cli import main
 from worker.contract.signing import key_id
 from worker.link.enrolment import find_paths, load_enrolment
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
-from worker.tests.test_service import POLICY
+from worker.tests.service_orders import POLICY
 
 KEYS = {key_id(b"k" * 32): base64.b64encode(b"k" * 32).decode()}
 WORKLOAD = {"pattern": "randread", "ioengine": "psync", "size_bytes": 4 << 20, "runtime_s": 1, "direct": False}

@@ -2,25 +2,13 @@
 
 from msgspec import structs
 
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.contract.file_copy import CopyMethod
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.histogram import Histogram
 from worker.contract.inventory import (
-    BlockDevice,
     Capabilities,
-    Cpu,
     DriveHealth,
     EngineOffer,
-    FileSystem,
-    Geometry,
-    Holder,
-    Inventory,
-    Kernel,
-    MemoryModule,
-    NumaNode,
-    PcieLink,
-    PciFunction,
     PolicyTarget,
 )
 from worker.contract.items import (
@@ -69,6 +57,7 @@ from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.signing import Endorsement
+from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
@@ -287,138 +276,6 @@ CAPABILITIES = Capabilities(
     settings=("scheduler", "read_ahead_kb"),
     as_root=True,
     isolation="cgroup2",
-)
-ARRAY = BlockDevice(
-    name="md0",
-    path="/dev/md0",
-    kind="raid",
-    major_minor="9:0",
-    stable_id="md-uuid-3f0a6c1e:5b4c4c0e:9a540f3f:1b6f6c11",
-    parents=("sda", "sdb"),
-    size_bytes=1_920_249_790_464,
-    logical_block_bytes=512,
-    physical_block_bytes=4096,
-    rotational=False,
-    minimum_io_bytes=65_536,
-    optimal_io_bytes=131_072,
-    geometry=Geometry(level="raid0", members=2, chunk_bytes=65_536, detail="clean, 1.2"),
-    holders=(Holder(kind="mount", detail="/srv (xfs)"),),
-)
-INVENTORY = Inventory(
-    hostname="storage1",
-    distribution="Debian GNU/Linux 12 (bookworm)",
-    hypervisor="",
-    cpu=Cpu(model="AMD EPYC 7302P", sockets=1, cores=16, threads=32, governor="performance"),
-    memory_bytes=137_438_953_472,
-    kernel=Kernel(release="6.1.0-28-amd64", command_line="ro quiet", boot_id="8e0f7a52-6d3a-45a0-a4ff-0f0fd1a2b301"),
-    block_devices=(
-        BlockDevice(
-            name="nvme0n1",
-            path="/dev/nvme0n1",
-            kind="disk",
-            major_minor="259:0",
-            stable_id="eui.0025385b71b0a2f1",
-            model="SAMSUNG MZQLB960HAJR-00007",
-            serial="S4EWNX0R512345",
-            firmware="EDA5502Q",
-            transport="nvme",
-            size_bytes=960_197_124_096,
-            logical_block_bytes=512,
-            physical_block_bytes=4096,
-            rotational=False,
-            scheduler="none",
-            schedulers=("none", "mq-deadline"),
-            wwn="nvme-eui.0025385b71b0a2f1",
-            controller="0000:41:00.0",
-            write_cache="write back",
-            minimum_io_bytes=4096,
-        ),
-    ),
-    numa_nodes=(NumaNode(number=0, cpus="0-31", memory_bytes=137_438_953_472),),
-    memory_modules=(
-        MemoryModule(
-            slot="DIMM_A1",
-            bank="P0 CHANNEL A",
-            size_bytes=17_179_869_184,
-            kind="DDR4",
-            data_bits=64,
-            transfers_per_s=3_200_000_000,
-        ),
-    ),
-    pci=(
-        PciFunction(address="0000:40:01.1", kind="bridge", vendor_id="1022", device_id="1483", driver="pcieport"),
-        PciFunction(
-            address="0000:41:00.0",
-            parent="0000:40:01.1",
-            kind="nvme",
-            vendor_id="144d",
-            device_id="a808",
-            driver="nvme",
-            driver_version="1.0",
-            numa_node=0,
-            interrupts=(80, 81),
-            link=PcieLink(
-                transfers_per_s=8_000_000_000,
-                lanes=2,
-                max_transfers_per_s=8_000_000_000,
-                max_lanes=4,
-                degraded=True,
-                payload_bytes=256,
-                max_payload_bytes=256,
-            ),
-        ),
-    ),
-    file_systems=(FileSystem(kind="ext4", devices=("sda1",), points=("/",), options="rw,relatime"),),
-    controllers=(
-        Controller(
-            address="0000:03:00.0",
-            tool="storcli 007.1017.0000.0000",
-            number="0",
-            vendor="1000",
-            model="AVAGO MegaRAID SAS 9361-8i",
-            serial="SK71234567",
-            subsystem="1000:9361",
-            firmware="4.680.00-8290",
-            bios="6.36.00.2_4.19.08.00_0x06180202",
-            driver="megaraid_sas",
-            driver_version="07.719.03.00-rc1",
-            state="Optimal",
-            cache_bytes=1024**3,
-            battery=Battery(kind="CacheVault CVPM02", state="Learning"),
-            virtual_drives=(
-                VirtualDrive(
-                    number="0",
-                    target="0",
-                    wwn="wwn-0x600605b010cbe11029aeeba55d3ea3e6",
-                    name="data",
-                    level="RAID1",
-                    strip_bytes=262_144,
-                    size_bytes=1_918_636_788_327,
-                    state="Optl",
-                    write_cache="write back",
-                    write_cache_now="write through",
-                    read_ahead="none",
-                    io_policy="direct",
-                    disk_cache="unchanged",
-                    drives=("252:0", "252:1"),
-                    device="sdb",
-                ),
-            ),
-            physical_drives=(
-                PhysicalDrive(
-                    slot="252:0",
-                    model="INTEL SSDSC2KG019T8",
-                    serial="PHYF902345",
-                    firmware="XCV10110",
-                    state="Onln",
-                    size_bytes=1_920_383_410_176,
-                    medium="SSD",
-                    interface="SATA",
-                    link_bits_per_s=6_000_000_000,
-                ),
-            ),
-        ),
-    ),
 )
 HELLO = Hello(
     worker_version="0.1.0",

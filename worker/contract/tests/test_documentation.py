@@ -15,6 +15,7 @@ from worker.contract.orders import Order
 from worker.contract.reports import Batch, Report
 from worker.contract.signing import Envelope
 from worker.contract.tests import examples as ex
+from worker.contract.tests.example_inventory import ARRAY
 
 PAGE = Path(__file__).parents[3] / "docs" / "message-contract.md"
 EXAMPLE = re.compile(r"^#### (\w+)\n.*?```json\n(.*?)```", re.MULTILINE | re.DOTALL)
@@ -34,7 +35,7 @@ MESSAGES: list[Message] = [
     ex.TOKEN_REQUEST,
     ex.TOKEN_REPLY,
     ex.HELLO,
-    ex.ARRAY,
+    ARRAY,
     ex.HELLO_REPLY,
     ex.ENROL,
     ex.ENROL_REPLY,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from webapp.hosts.inventory.wording import TableRow, table
 from worker.contract.inventory import Inventory
-from worker.contract.tests.examples import INVENTORY
+from worker.contract.tests.example_inventory import INVENTORY
 
 replace = msgspec.structs.replace
 (DRIVE,) = INVENTORY.block_devices

@@ -4,7 +4,7 @@ import msgspec
 
 from webapp.hosts.inventory.wording import summary
 from worker.contract.inventory import Holder
-from worker.contract.tests.examples import INVENTORY
+from worker.contract.tests.example_inventory import INVENTORY
 
 replace = msgspec.structs.replace
 (DRIVE,) = INVENTORY.block_devices

@@ -6,6 +6,7 @@ import redis
 from django.core.management.base import BaseCommand
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from webapp.core.tasks import TIDY_SECONDS
 from webapp.hosts import broker
 from webapp.hosts.keys import signing_key
 from webapp.hosts.tasks import KEEP_BROKER_SECONDS
@@ -22,6 +23,8 @@ class Command(BaseCommand):
         install_schedules()
         install_tidy_schedules()
         install_keep_broker()
+        install_tidy_hosts()
+        install_tidy_sessions()
         install_notices()
         self.stdout.write(f"server key: {signing_key()[0]}")
         plans = ", ".join(plan.slug for plan in load_builtin_plans())
@@ -52,6 +55,15 @@ def install_tick() -> None:
 def install_keep_broker() -> None:
     words = "Correct the hosts' broker users and retire old signing keys."
     _install("keep_broker", "webapp.hosts.tasks.keep_broker", KEEP_BROKER_SECONDS, words)
+
+
+def install_tidy_hosts() -> None:
+    _install("tidy_hosts", "webapp.hosts.tasks.tidy", 86400, "Thin out old inventories.")
+
+
+def install_tidy_sessions() -> None:
+    words = "Delete ended sessions and old log-in tries."
+    _install("tidy_sessions", "webapp.core.tasks.tidy", TIDY_SECONDS, words)
 
 
 def install_schedules() -> None:

@@ -1,0 +1,148 @@
+"""Metrics of a whole trial that are read only when they are compared: CPU, power, temperature, share of the ceiling.
+
+A trial without the value has no such metric; it is never 0. The value is in the last direction of the trial, like the
+metrics of an engine.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Avg, Count, F, Sum
+from msgspec.structs import replace
+
+from webapp.hosts.inventory.bounds import bounds_of
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.models import Result, Sample, StreamRun
+from webapp.results.reading.rows import ResultRow
+from webapp.runs.models import Run
+from worker.contract.items import SensorKind
+
+Values = Mapping[str, float]  # by trial id
+_DRIVE = re.compile(r"(sd[a-z]+|nvme\d+n\d+|vd[a-z]+)$")  # other temperatures are those of processors
+_POWER = (re.compile(r"server"), re.compile(r"psys"), re.compile(r"package"))  # the widest measurement first
+
+
+def _cpu_per_io(rows: Sequence[ResultRow]) -> Values:
+    """ns of CPU time of the engine's processes per I/O: (usr + sys) percent of one CPU × run time / I/Os."""
+    totals = _totals(rows)
+    streams = StreamRun.objects.filter(attempt__trial__in=list(totals), results__isnull=False).values_list("attempt")
+    found = StreamRun.objects.filter(attempt__in=streams).values_list("attempt__trial").order_by()
+    busy = found.annotate(
+        percent=Sum(F("usr_cpu_percent") + F("sys_cpu_percent")), n=Count("id"), known=Count("usr_cpu_percent")
+    )
+    runtime_ms = {row.trial_id: row.runtime_ms or 0 for row in rows}
+    return {
+        str(trial): percent / 100 * runtime_ms[str(trial)] * 1e6 / totals[str(trial)]["ios"]
+        for trial, percent, n, known in busy
+        if n == known and totals[str(trial)]["ios"]
+    }
+
+
+def _iops_per_watt(rows: Sequence[ResultRow]) -> Values:
+    watts = _sensor_means(rows, SensorKind.POWER, _power_sensors)
+    return {trial: total["iops"] / watts[trial] for trial, total in _totals(rows).items() if watts.get(trial)}
+
+
+def _power_sensors(names: Sequence[str]) -> list[int]:
+    """All of the widest kind: the server, else the platform, else its processor packages with their memory."""
+    found = ([n for n, name in enumerate(names) if kind.match(name)] for kind in _POWER)
+    return next((places for places in found if places), [])
+
+
+def _temperature(rows: Sequence[ResultRow]) -> Values:
+    """°C of the hottest drive under the target, averaged over the trial."""
+    return _sensor_means(rows, SensorKind.TEMPERATURE, _drive_sensors, together=max)
+
+
+def _drive_sensors(names: Sequence[str]) -> list[int]:
+    return [n for n, name in enumerate(names) if _DRIVE.match(name)]
+
+
+def _ceiling_share(rows: Sequence[ResultRow]) -> Values:
+    """Percent of the calculated limit of the target's links."""
+    bounds: dict[str, set[float]] = {}
+    for bound in bounds_of(moments_of(rows), most=None):
+        bounds.setdefault(bound.target, set()).add(bound.bytes_per_s)
+    names = {row.trial_id: row.target_name for row in rows}
+    return {
+        trial: 100 * total["bytes_per_s"] / next(iter(known))
+        for trial, total in _totals(rows).items()
+        if len(known := bounds.get(names[trial], set())) == 1  # several drives had the name: unknown which one
+    }
+
+
+_Reader = Callable[[Sequence[ResultRow]], Values]
+_TABLE: tuple[tuple[Metric, _Reader], ...] = (
+    (Metric("cpu_per_io", "CPU per I/O", "CPU per I/O", "ns", "", "latency", lower_is_better=True), _cpu_per_io),
+    (Metric("iops_per_watt", "IOPS per watt", "IOPS per watt", "IOPS/W", "", "number"), _iops_per_watt),
+    (Metric("ceiling_share", "Share of ceiling", "Share of ceiling", "%", "", "percent"), _ceiling_share),
+    (
+        Metric("temperature", "Drive temperature", "Temperature", "°C", "", "celsius", lower_is_better=True),
+        _temperature,
+    ),
+)
+_READERS = {metric.key: read for metric, read in _TABLE}
+
+# All metrics that can be compared.
+COMPARED: Mapping[str, Metric] = {**METRICS, **{metric.key: metric for metric, _ in _TABLE}}
+
+
+def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultRow]:
+    """The rows with this metric, if it is one of this module. At most five queries."""
+    if metric.key not in _READERS:
+        return rows
+    values = _READERS[metric.key]([row for row in rows if row.trial_id])
+    last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
+    return [
+        replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})
+        if row.trial_id in values and last[row.trial_id] == row.id
+        else row
+        for row in rows
+    ]
+
+
+def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:
+    """By name of a target: when the newest of its runs started."""
+    known = list(rows)
+    runs = Run.objects.filter(number__in={row.run for row in known})
+    started = {run.number: run.started_at or run.created_at for run in runs}
+    measured = sorted((row for row in known if row.run in started), key=lambda row: started[row.run])
+    return {row.target_name: started[row.run] for row in measured}
+
+
+def _totals(rows: Sequence[ResultRow]) -> Mapping[str, Mapping[str, float]]:
+    """Sums over all directions of each trial, also those that a filter leaves out."""
+    found = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
+    summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"), bytes_per_s=Sum("bytes_per_s"))
+    return {
+        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")} for each in summed
+    }
+
+
+def _sensor_means(
+    rows: Sequence[ResultRow],
+    kind: SensorKind,
+    chosen: Callable[[Sequence[str]], list[int]],
+    together: Callable[[Iterable[float]], float] = sum,
+) -> Values:
+    """The means of the chosen sensors over each trial, combined by `together`."""
+    results = Result.objects.filter(id__in=[row.id for row in rows]).values_list("stream_run__attempt")
+    streams = StreamRun.objects.filter(attempt__in=results).exclude(sensors=[])
+    places: dict[tuple[int, ...], list[UUID]] = {}
+    trials: dict[UUID, str] = {}
+    for attempt, trial, sensors in streams.values_list("attempt", "attempt__trial", "sensors"):
+        own = [(place, name) for place, (its_kind, name) in enumerate(sensors) if its_kind == kind]
+        picked = tuple(own[n][0] for n in chosen([name for _, name in own]))
+        if picked:
+            places.setdefault(picked, []).append(attempt)
+            trials[attempt] = str(trial)
+    values: dict[str, float] = {}
+    for picked, attempts in places.items():
+        means = {f"mean_{place}": Avg(f"telemetry__{place}") for place in picked}
+        samples = Sample.objects.filter(attempt__in=attempts).order_by().values_list("attempt").annotate(**means)
+        for attempt, *found in samples:
+            if None not in found:
+                values[trials[attempt]] = together(found)
+    return values

@@ -1,0 +1,88 @@
+"""Metrics of a whole trial that are read only when they are compared. Expected values are worked out by hand."""
+
+import pytest
+
+from webapp.compare.comparison import Comparison
+from webapp.compare.query import CompareQuery
+from webapp.compare.selectors import compare
+from webapp.hosts.inventory import bounds
+from webapp.hosts.inventory.bounds import Bound
+from webapp.results.models import Result, Sample, StreamRun, known
+from webapp.tests.factories.results import START, Lab
+
+pytestmark = pytest.mark.django_db
+
+
+def made(metric: str) -> Comparison:
+    return compare(CompareQuery(x="iodepth", metric=metric))
+
+
+def means(comparison: Comparison) -> list[float]:
+    return [cell.summary.mean for panel in comparison.panels for series in panel.series for cell in series.cells]
+
+
+def sensed(result: Result, sensors: list[list[str]], *seconds: list[float | None]) -> None:
+    stream = known(result.stream_run)
+    StreamRun.objects.filter(pk=stream.pk).update(sensors=sensors)
+    for second, telemetry in enumerate(seconds, start=1):
+        Sample.objects.create(
+            attempt=stream.attempt, stream=0, offset_ms=1000 * second, length_ms=1000, direction="read", at=START,
+            ios=1, bytes=4096, latency=b"", telemetry=telemetry,
+        )  # fmt: skip
+
+
+def test_cpu_per_io_is_the_time_of_all_processes_over_all_ios_of_the_trial(lab: Lab) -> None:
+    """150 % of one CPU for 3 s are 4.5 s; 3,000 reads and 1,500 writes make 1 ms for each I/O."""
+    read = lab.measure(1000.0)[0]
+    StreamRun.objects.update(usr_cpu_percent=50, sys_cpu_percent=100)
+    read.pk, read.direction, read.ios = None, "write", 1500
+    read.save()
+    comparison = made("cpu_per_io")
+    assert means(comparison) == [pytest.approx(1e6)]
+    assert comparison.panels[0].series[0].cells[0].text == "1.00 ms"
+    assert not [note for note in comparison.notes if "left out" in note]
+
+
+def test_a_trial_without_the_value_is_left_out_and_counted(lab: Lab) -> None:
+    first, unknown = lab.measure(1000.0, 1000.0)
+    StreamRun.objects.filter(pk=known(first.stream_run).pk).update(usr_cpu_percent=10, sys_cpu_percent=0)
+    comparison = made("cpu_per_io")
+    assert means(comparison) == [pytest.approx(1e5)]
+    assert "1 results are left out: they have no value for CPU per I/O." in comparison.notes
+    assert made("iops_per_watt").panels == ()
+    assert made("temperature").panels == ()
+    assert known(unknown.stream_run).usr_cpu_percent is None
+
+
+def test_power_is_that_of_the_server_rather_than_of_its_processors(lab: Lab) -> None:
+    server, packages, none = lab.measure(1000.0, 1000.0, 1000.0)
+    kinds = [["power", "package-0"], ["power", "package-0 dram"], ["temperature", "sda"]]
+    sensed(server, [*kinds, ["power", "server (IPMI)"]], [10.0, 5.0, 40.0, 100.0], [10.0, 5.0, 41.0, 300.0])
+    sensed(packages, kinds, [20.0, 5.0, 40.0], [24.0, 1.0, 44.0])
+    sensed(none, kinds, [None, None, None])
+    cell = made("iops_per_watt").panels[0].series[0].cells[0]
+    assert sorted(cell.summary.values) == [pytest.approx(1000 / 200), pytest.approx(1000 / 25)]
+
+
+def test_temperature_is_that_of_the_hottest_drive_and_not_of_a_processor(lab: Lab) -> None:
+    (result,) = lab.measure(1000.0)
+    sensed(
+        result,
+        [["temperature", "Package id 0"], ["temperature", "sda"], ["temperature", "nvme0n1"]],
+        [90.0, 40.0, 50.0],
+        [90.0, 44.0, 52.0],
+    )
+    comparison = made("temperature")
+    assert means(comparison) == [pytest.approx(51.0)]
+    assert comparison.panels[0].series[0].cells[0].text == "51.0 °C"
+
+
+def test_the_share_of_the_ceiling_is_that_of_the_target_s_links(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.measure(1000.0)  # 4,096,000 B/s
+    one = (Bound("a/scratch", 8_192_000.0, "SATA"),)
+    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: one)
+    assert means(made("ceiling_share")) == [pytest.approx(50.0)]
+    twice = (*one, Bound("a/scratch", 1e9, "PCI Express"))
+    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: twice)
+    assert made("ceiling_share").panels == ()
+    assert bounds.bounds_of({}, most=None) == ()

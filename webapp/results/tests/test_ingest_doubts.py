@@ -1,0 +1,110 @@
+"""What the server derives when results arrive: steadiness, doubts and sums."""
+
+import pytest
+from msgspec.structs import replace
+
+from webapp.results.ingest.results import _device_share
+from webapp.results.models import Result, StreamRun
+from webapp.results.reading.doubts import doubts, short_doubts, steadiness_words
+from webapp.results.reading.filter import read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import read_rows
+from webapp.results.tests.ingesting import BEGUN
+from webapp.runs.models import Attempt
+from webapp.tests.factories.reports import (
+    ACCEPTED,
+    DONE,
+    RESULT,
+    STARTED,
+    sample,
+    say,
+)
+from worker.contract.items import (
+    Observed,
+    SettingRecord,
+)
+from worker.contract.tests.examples import AT, SAMPLE
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+def test_a_result_says_how_steady_its_trial_was(attempt: Attempt) -> None:
+    """20 s, of which 5 s in the middle were frozen. The page says so, the filter finds it."""
+    reads = [30] * 8 + [0] * 5 + [30] * 7
+    samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]
+    say(attempt.host, attempt, (1, BEGUN), (2, tuple(samples)), (3, (RESULT, DONE)))
+    result = Result.objects.get()
+    assert (result.steadiness, result.steadiness_numbers["stall_s"]) == ("stalled", 5)
+    assert ResultQuery.of(read_filter([("steadiness", "stalled")])).count() == 1
+    assert ResultQuery.of(read_filter([("steadiness", "steady")])).count() == 0
+    (row,) = read_rows(Result.objects.all())
+    assert steadiness_words(row) == "stalled: 5 s near zero, 5 s in a row"
+
+
+@pytest.mark.parametrize(
+    ("direct", "device_bytes", "words"),
+    [
+        (True, 409_600_000, []),
+        (
+            True,
+            28_672_000,
+            ["93.0 % of the reads never reached the drive, but came from holes or unwritten parts of files"],
+        ),
+        (False, 0, ["100 % of the reads never reached the drive, but came from the page cache"]),
+    ],
+)
+def test_reads_that_never_reached_the_drive_are_a_doubt(
+    attempt: Attempt, direct: bool, device_bytes: int, words: list[str]
+) -> None:
+    assert attempt.trial is not None
+    attempt.trial.point["direct"] = direct
+    attempt.trial.save()
+    assert RESULT.device is not None
+    result = replace(RESULT, device=replace(RESULT.device, read_bytes=device_bytes))
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (result, DONE)))
+    (row,) = read_rows(Result.objects.all())
+    assert row.device_share == device_bytes / 409_600_000
+    assert doubts(row) == words
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"stream.0.file_system": "tmpfs"}, ["measured on tmpfs, which is memory and not a drive"]),
+        ({"device.zram0.kind": "zram"}, ["measured on zram, which is memory and not a drive"]),
+        ({"stream.0.file_system": "ext4", "device.sda.kind": "disk"}, []),
+    ],
+)
+def test_a_result_from_memory_is_a_doubt(attempt: Attempt, facts: dict[str, str], words: list[str]) -> None:
+    begun = (ACCEPTED, Observed(at=AT, facts=facts), STARTED)
+    say(attempt.host, attempt, (1, begun), (2, (sample(),)), (3, (RESULT, DONE)))
+    (row,) = read_rows(Result.objects.all())
+    assert doubts(row) == words
+    assert short_doubts(row) == (["memory, not a drive"] if words else [])
+
+
+def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> None:
+    changed = SettingRecord(
+        at=AT, name="scheduler", device="sda", before="none", asked="none", observed="bfq", meanwhile=True
+    )
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (RESULT, changed, DONE)))
+    (row,) = read_rows(Result.objects.all())
+    assert doubts(row) == ["a setting was changed by something else during the measurement"]
+
+
+def test_rates_that_add_up_to_infinity_are_refused(attempt: Attempt) -> None:
+    huge = replace(RESULT.directions[0], iops=1e308)
+    refusal = say(
+        attempt.host, attempt, (1, BEGUN), (2, (sample(), replace(RESULT, directions=(huge, huge)), DONE))
+    ).refusal
+    assert refusal
+    assert "rates are out of range" in refusal.message
+
+
+def test_the_share_of_a_device_that_streams_share_is_not_known() -> None:
+    """They may have run at different times, so each saw other bytes."""
+    streams = [StreamRun(stream=n, device={"device": "sda", "read_bytes": 500}) for n in (0, 1)]
+    assert _device_share("read", 1000, streams[:1]) == 0.5
+    assert _device_share("read", 1000, streams) is None
+    streams[1].device = {"device": "sdb", "read_bytes": 500}
+    assert _device_share("read", 1000, streams) == 1.0

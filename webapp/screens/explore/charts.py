@@ -1,0 +1,71 @@
+"""The charts of a comparison, and its rows for files."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from webapp.compare.comparison import Cell, Comparison
+from webapp.compare.latency import PERCENTS, Distribution
+from webapp.compare.options import ViewOptions
+from webapp.compare.timeline import TimeLines
+from webapp.hosts.inventory.bounds import Bound
+from webapp.screens.ceilings import drawn
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
+
+SENTENCES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One cell: a series at a level of a panel."""
+
+    panel: str
+    level: str
+    series: str
+    is_baseline: bool
+    cell: Cell
+
+
+def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bound] = ()) -> MeansCharts:
+    return MeansCharts(
+        comparison=comparison,
+        kind=options.chart if options.chart in ("line", "bar", "box") else "auto",
+        logarithmic=options.scale == "log",
+        shared=options.axis == "shared",
+        ceilings=drawn(bounds),
+    )
+
+
+def series_names(comparison: Comparison) -> list[SeriesName]:
+    known = {series.name: series.is_baseline for panel in comparison.panels for series in panel.series}
+    return [SeriesName(name=name, is_baseline=is_baseline) for name, is_baseline in known.items()]
+
+
+def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
+    """The conclusions, each with the name of its chart."""
+    sentences = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
+    sentences += [
+        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
+    ]
+    return sentences[:SENTENCES_SHOWN]
+
+
+def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:
+    return LatencyCharts(percents=PERCENTS, nines=options.shares != "linear", series=tuple(found))
+
+
+def time_charts(lines: TimeLines, options: ViewOptions, bounds: Sequence[Bound] = ()) -> TimeCharts:
+    return TimeCharts(lines=lines, logarithmic=options.scale == "log", ceilings=drawn(bounds))
+
+
+def table_of(comparison: Comparison) -> list[TableRow]:
+    """By panel, then level, then series, so that compared values are adjacent."""
+    return [row for _, row in sorted(_rows(comparison), key=lambda item: item[0])]
+
+
+def _rows(comparison: Comparison) -> Iterator[tuple[tuple[int, int, int], TableRow]]:
+    for panel_index, panel in enumerate(comparison.panels):
+        for series_index, series in enumerate(panel.series):
+            for cell in series.cells:
+                level = comparison.levels[cell.level].text
+                row = TableRow(panel.name, level, series.name, series.is_baseline, cell)
+                yield (panel_index, cell.level, series_index), row

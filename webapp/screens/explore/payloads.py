@@ -1,0 +1,63 @@
+"""What the comparison sends to its scripts; `frontend/src/payloads/compare.ts` checks the same shapes."""
+
+from webapp.compare.comparison import Comparison
+from webapp.compare.latency import Distribution
+from webapp.compare.timeline import TimeLines
+from webapp.screens.payloads import ChartCeiling, Payload
+
+
+class SeriesName(Payload, frozen=True, kw_only=True):
+    """One series of the comparison. All are sent in order, so that each has the same colour in every view."""
+
+    name: str
+    is_baseline: bool
+
+
+class MeansCharts(Payload, frozen=True, kw_only=True):
+    comparison: Comparison
+    kind: str  # auto | line | bar | box
+    logarithmic: bool  # the axis of values
+    shared: bool  # all charts have the same axis of values
+    ceilings: tuple[ChartCeiling, ...]
+
+
+class ScatterPoint(Payload, frozen=True, kw_only=True):
+    level: str  # on x of the comparison
+    x: float
+    y: float
+    x_text: str
+    y_text: str
+
+
+class ScatterSeries(Payload, frozen=True, kw_only=True):
+    name: str
+    is_baseline: bool
+    points: tuple[ScatterPoint, ...]  # in the order of levels
+
+
+class ScatterPanel(Payload, frozen=True, kw_only=True):
+    name: str
+    series: tuple[ScatterSeries, ...]
+
+
+class ScatterCharts(Payload, frozen=True, kw_only=True):
+    """Two metrics against each other."""
+
+    x_label: str
+    x_shown_as: str
+    y_label: str
+    y_shown_as: str
+    logarithmic: bool  # both axes
+    panels: tuple[ScatterPanel, ...]
+
+
+class LatencyCharts(Payload, frozen=True, kw_only=True):
+    percents: tuple[float, ...]
+    nines: bool  # the axis of shares counts nines: 90, 99, 99.9 %
+    series: tuple[Distribution, ...]
+
+
+class TimeCharts(Payload, frozen=True, kw_only=True):
+    lines: TimeLines
+    logarithmic: bool
+    ceilings: tuple[ChartCeiling, ...]

@@ -1,0 +1,130 @@
+"""Saved comparisons: the list, and what can be done with each."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl, urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from webapp.compare.models import SavedComparison
+from webapp.compare.options import Pairs
+from webapp.compare.services import (
+    change_comparison,
+    copy_comparison,
+    delete_comparison,
+    may_change,
+    plain_query,
+    restore_comparison,
+    save_comparison,
+)
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.screens.access import operator_action, page, person
+
+SHOWN = {"own": "Own", "all": "Everybody's", "deleted": "Deleted"}
+
+
+@page
+def saved_list(request: HttpRequest) -> HttpResponse:
+    shown = request.GET.get("show", "all")
+    shown = shown if shown in SHOWN else "all"
+    found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
+    if shown == "own":
+        found = found.filter(owner=person(request))
+    rows = [(saved, may_change(saved, person(request))) for saved in found]
+    return render(request, "screens/saved_comparisons.html", {"rows": rows, "shown": shown, "choices": SHOWN})
+
+
+@page
+def saved_page(request: HttpRequest, pk: int) -> HttpResponse:  # noqa: ARG001 - every page gets its request
+    """The permalink. Explore drops choices that are not there any more."""
+    return redirect(_address(get_object_or_404(SavedComparison, pk=pk)))
+
+
+def _address(saved: SavedComparison) -> str:
+    return f"{reverse('explore')}?{urlencode([*parse_qsl(saved.query), ('saved', str(saved.pk))])}"
+
+
+def opened(text: str, pairs: Pairs, user: User) -> dict[str, object]:
+    """What the page of a comparison says of the saved one that it came from."""
+    saved = SavedComparison.objects.select_related("owner").filter(pk=int(text)).first() if text.isdigit() else None
+    query = plain_query(pairs)
+    if saved is None:
+        return {"query": query}
+    return {"query": query, "saved": saved, "changed": query != saved.query, "own": may_change(saved, user)}
+
+
+@operator_action
+def save_action(request: HttpRequest) -> HttpResponse:
+    try:
+        saved = save_comparison(
+            title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
+            by=person(request),
+        )  # fmt: skip
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+        return redirect(f"{reverse('explore')}?{request.POST.get('query', '')}")
+    messages.success(request, f"Saved as {saved.title}. Its address can be sent to anybody who may log in here.")
+    return redirect(_address(saved))
+
+
+def _given(request: HttpRequest, name: str) -> str:
+    return str(request.POST.get(name, ""))
+
+
+@operator_action
+def change_action(request: HttpRequest, pk: int) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    try:
+        change_comparison(
+            saved=saved, title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
+            by=person(request),
+        )  # fmt: skip
+        messages.success(request, f"{saved.title} is saved with the current selection.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect(_address(saved))
+
+
+@operator_action
+def copy_action(request: HttpRequest, pk: int) -> HttpResponse:
+    copy = copy_comparison(saved=get_object_or_404(SavedComparison, pk=pk), by=person(request))
+    messages.success(request, f"{copy.title} is yours.")
+    return redirect(_address(copy))
+
+
+@operator_action
+def delete_action(request: HttpRequest, pk: int) -> HttpResponse:
+    return _there_or_not(request, pk, delete_comparison, _with_undo, "was deleted before")
+
+
+@operator_action
+def restore_action(request: HttpRequest, pk: int) -> HttpResponse:
+    return _there_or_not(request, pk, restore_comparison, lambda _, saved: f"{saved.title} is back.", "is not deleted")
+
+
+def _there_or_not(
+    request: HttpRequest,
+    pk: int,
+    act: Callable[..., bool],
+    said: Callable[[HttpRequest, SavedComparison], str],
+    nothing: str,
+) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    try:
+        if act(saved=saved, by=person(request)):
+            messages.success(request, said(request, saved))
+        else:
+            messages.info(request, f"{saved.title} {nothing}.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("saved_comparisons")
+
+
+def _with_undo(request: HttpRequest, saved: SavedComparison) -> SafeString:
+    context = {"title": saved.title, "restore": reverse("restore_comparison", kwargs={"pk": saved.pk})}
+    return render_to_string("screens/messages/comparison_deleted.html", context, request)

@@ -1,0 +1,139 @@
+"""Reports of saved comparisons: freeze the numbers, and show them to people without an account.
+
+A link contains a token of 256 random bits. It shows one report, read only; no other page accepts it.
+"""
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl
+
+import msgspec
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from webapp.compare.answer import Answer, answer_to
+from webapp.compare.models import ComparisonLink, SavedComparison
+from webapp.compare.options import read_options
+from webapp.compare.services import (
+    create_link,
+    freeze_comparison,
+    linked_comparison,
+    may_change,
+    revoke_link,
+    unfreeze_comparison,
+)
+from webapp.core.errors import Refusal
+from webapp.screens.access import operator_action, page, person
+from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
+from webapp.screens.explore.heat import heat_of
+from webapp.screens.explore.ladder import ladder_of
+from webapp.screens.explore.pivot import doubted_of, pivots_of
+from webapp.screens.one_time_secrets import keep, take
+
+SECRET = "comparison link {}"  # noqa: S105 - the name under which the session keeps one
+
+
+@page
+def report_page(request: HttpRequest, pk: int) -> HttpResponse:
+    """A saved comparison to print, save or send, with its links."""
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    token = take(request, SECRET.format(pk))
+    context = {
+        "own": may_change(saved, person(request)),
+        "links": saved.links.select_related("created_by"),
+        "address": request.build_absolute_uri(reverse("shared_comparison", args=[token])) if token else "",
+    }
+    return _report(request, saved, context)
+
+
+@require_safe
+def shared_page(request: HttpRequest, token: str) -> HttpResponse:
+    """The report for whoever has the link. Unknown, revoked and deleted look the same."""
+    saved = linked_comparison(token)
+    if saved is None:
+        raise Http404
+    return _report(request, saved, {"shared": True})
+
+
+def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:
+    given: dict[str, object] = {"saved": saved, "now": timezone.now()}
+    try:
+        given |= _context(saved, answer_to(saved))
+    except Refusal as refusal:
+        given["refusal"] = str(refusal)
+    response = render(request, "screens/comparison_report.html", given | context)
+    response["Cache-Control"] = "no-store"
+    response["Referrer-Policy"] = "no-referrer"  # the address is the secret
+    response["X-Robots-Tag"] = "noindex"
+    return response
+
+
+def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
+    """The same names as on the page Explore, so that both have the same parts."""
+    pairs, comparison = parse_qsl(saved.query), answer.comparison
+    options = read_options(pairs)
+    shown: dict[str, object] = {
+        "comparison": comparison,
+        "options": options,
+        "names": msgspec.to_builtins(series_names(comparison)),
+        "sentences": sentences_of(comparison),
+        "pivots": pivots_of(comparison),
+        "doubted": doubted_of(comparison),
+        "chart_point": {"text": answer.chart_point},
+    }
+    if options.view == "latency":
+        ladder = ladder_of(answer.distributions, dict(pairs).get("ratios", ""))
+        payload = latency_charts(answer.distributions, options)
+        return shown | {"payload": payload, "distributions": answer.distributions, "ladder": ladder}
+    if options.view == "timeline" and answer.lines:
+        return shown | {"payload": time_charts(answer.lines, options), "lines": answer.lines}
+    heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
+    return shown | {"payload": means_charts(comparison, options), "heat": heat}
+
+
+# ---- actions
+
+
+@operator_action
+def freeze_action(request: HttpRequest, pk: int) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    said = f"The numbers of {saved.title} are frozen."
+    return _done(request, saved, lambda: freeze_comparison(saved=saved, by=person(request)), said)
+
+
+@operator_action
+def unfreeze_action(request: HttpRequest, pk: int) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    said = f"{saved.title} shows the current numbers."
+    return _done(request, saved, lambda: unfreeze_comparison(saved=saved, by=person(request)), said)
+
+
+@operator_action
+def create_link_action(request: HttpRequest, pk: int) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    name = str(request.POST.get("name", ""))
+
+    def create() -> None:
+        keep(request, SECRET.format(pk), create_link(saved=saved, name=name, by=person(request)))
+
+    return _done(request, saved, create, "")
+
+
+@operator_action
+def revoke_link_action(request: HttpRequest, pk: int, link: int) -> HttpResponse:
+    found = get_object_or_404(ComparisonLink.objects.select_related("comparison"), pk=link, comparison=pk)
+    said = f"The link {found.name} is revoked."
+    return _done(request, found.comparison, lambda: revoke_link(link=found, by=person(request)), said)
+
+
+def _done(request: HttpRequest, saved: SavedComparison, act: Callable[[], object], said: str) -> HttpResponse:
+    try:
+        act()
+        if said:
+            messages.success(request, said)
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("comparison_report", pk=saved.pk)

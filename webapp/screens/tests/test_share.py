@@ -1,0 +1,157 @@
+"""Reports of saved comparisons, frozen numbers and links for people without an account."""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+
+from webapp.compare.models import ComparisonLink, SavedComparison
+from webapp.core.models import AuditEntry, User
+from webapp.results.models import Result
+from webapp.runs.models import Run
+from webapp.screens.templatetags.notes import markdown
+from webapp.screens.tests.test_explore import run, with_histograms  # noqa: F401 - fixture
+
+QUERY = "run=1&x=iodepth&series=ioengine&panel=pattern"
+
+
+@pytest.fixture
+def saved(operator: Client, run: Run) -> SavedComparison:  # noqa: F811 - fixture
+    owner = User.objects.get(username="olga")
+    note = "**Firmware 1.2**, see [ticket](https://example.org/7)"
+    return SavedComparison.objects.create(owner=owner, title="Engines", note=note, query=QUERY)
+
+
+def report(client: Client, saved: SavedComparison) -> str:
+    answer = client.get(f"/comparisons/{saved.pk}/report/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def new_link(operator: Client, saved: SavedComparison) -> str:
+    operator.post(f"/comparisons/{saved.pk}/links/", {"name": "a customer"})
+    found = re.search(r'id="shared-address">([^<]+)<', report(operator, saved))
+    assert found
+    return urlsplit(found.group(1)).path
+
+
+def test_the_report_has_note_conclusions_charts_and_table(operator: Client, saved: SavedComparison) -> None:
+    page = report(operator, saved)
+    assert "<strong>Firmware 1.2</strong>" in page
+    assert 'href="https://example.org/7"' in page
+    assert page.count("<canvas") == 4
+    assert "slower than io_uring" in page
+    assert "kIOPS" in page
+
+
+@pytest.mark.parametrize("view", ["latency", "timeline", "means&chart=heat"])
+def test_a_frozen_report_keeps_its_numbers(operator: Client, saved: SavedComparison, view: str) -> None:
+    with_histograms(Run.objects.get())
+    SavedComparison.objects.update(query=f"{QUERY}&view={view}")
+    operator.post(f"/comparisons/{saved.pk}/freeze/", follow=True)  # shows the message once
+    before = re.sub(r'name="csrf[^>]+>', "", report(operator, saved))
+    assert "Numbers frozen on" in before
+    Result.objects.all().update(iops=1.0, latency=b"")
+    assert re.sub(r'name="csrf[^>]+>', "", report(operator, saved)) == before
+    operator.post(f"/comparisons/{saved.pk}/unfreeze/")
+    now = report(operator, saved)
+    assert "Numbers frozen on" not in now
+    saved.refresh_from_db()
+    assert (saved.frozen, saved.frozen_at) == (None, None)
+
+
+def test_the_query_of_a_frozen_comparison_does_not_change(operator: Client, saved: SavedComparison) -> None:
+    operator.post(f"/comparisons/{saved.pk}/freeze/")
+    given = {"title": "Other", "note": "", "query": f"{QUERY}&metric=latency_p99"}
+    answer = operator.post(f"/comparisons/{saved.pk}/change/", given, follow=True)
+    assert "are frozen" in answer.content.decode()
+    operator.post(f"/comparisons/{saved.pk}/change/", given | {"query": QUERY})
+    saved.refresh_from_db()
+    assert (saved.title, saved.query) == ("Other", QUERY)
+
+
+def test_nothing_is_frozen_without_results(operator: Client, saved: SavedComparison) -> None:
+    SavedComparison.objects.update(query="run=99&x=iodepth")
+    page = operator.post(f"/comparisons/{saved.pk}/freeze/", follow=True).content.decode()
+    assert "has no results to freeze" in page
+
+
+def test_numbers_of_another_version_are_said_to_be_unreadable(operator: Client, saved: SavedComparison) -> None:
+    operator.post(f"/comparisons/{saved.pk}/freeze/")
+    SavedComparison.objects.update(frozen=b"not zlib")
+    assert "which this version cannot read" in report(operator, saved)
+
+
+def test_a_link_shows_the_report_without_an_account_and_nothing_else(
+    operator: Client, saved: SavedComparison, client: Client
+) -> None:
+    path = new_link(operator, saved)
+    answer = client.get(path)
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert answer["Cache-Control"] == "no-store"
+    assert answer["Referrer-Policy"] == "no-referrer"
+    assert "slower than io_uring" in page
+    assert "olga" not in page
+    links = set(re.findall(r'<a [^>]*href="([^"]+)"', page))
+    assert links == {"#main", "https://example.org/7"}
+    for other in ("/explore/", "/explore.csv", f"/comparisons/{saved.pk}/report/", "/results/", "/"):
+        assert client.get(other).status_code == 302, other
+    assert client.post(path).status_code == 405
+
+
+def test_the_address_is_shown_once_and_only_its_hash_is_stored(operator: Client, saved: SavedComparison) -> None:
+    token = new_link(operator, saved).split("/")[2]
+    again = report(operator, saved)
+    assert token not in again
+    assert "a customer" in again
+    assert token not in str(ComparisonLink.objects.values_list().get())
+    assert AuditEntry.objects.filter(action="comparison.link").count() == 1
+
+
+def test_a_revoked_link_and_a_deleted_comparison_are_not_found(
+    operator: Client, saved: SavedComparison, client: Client
+) -> None:
+    first, second = new_link(operator, saved), new_link(operator, saved)
+    link = ComparisonLink.objects.order_by("pk")[0]
+    operator.post(f"/comparisons/{saved.pk}/links/{link.pk}/revoke/")
+    assert client.get(first).status_code == 404
+    assert client.get(second).status_code == 200
+    assert "revoked" in report(operator, saved)
+    operator.post(f"/comparisons/{saved.pk}/delete/")
+    assert client.get(second).status_code == 404
+    assert client.get(f"/shared/{'0' * 64}/").status_code == 404
+
+
+def test_only_the_owner_and_admins_share_and_freeze(
+    admin: Client, viewer: Client, saved: SavedComparison, client: Client
+) -> None:
+    SavedComparison.objects.update(owner=User.objects.get(username="anna"))
+    other = Client()
+    other.force_login(User.objects.get(username="olga"))
+    for path in ("links/", "freeze/"):
+        page = other.post(f"/comparisons/{saved.pk}/{path}", {"name": "me"}, follow=True).content.decode()
+        assert "copy it and change the copy" in page
+        assert viewer.post(f"/comparisons/{saved.pk}/{path}").status_code == 403
+    assert not ComparisonLink.objects.exists()
+    assert "Create link" not in report(other, saved)
+    assert "Create link" in report(admin, saved)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<script>alert(1)</script>", "&lt;script&gt;"),
+        ("[a](javascript:alert)", "[a](javascript:alert)"),
+        ("![a](https://example.org/a.png)", ""),
+        ("<https://example.org> \n*b*", "<em>b</em>"),
+        ("| a |\n| --- |\n| b |", "<table>"),
+        ("[a](data:text/html,b)", "[a](data:text/html,b)"),
+    ],
+)
+def test_markdown_is_shown_without_anything_that_runs(text: str, shown: str) -> None:
+    html = markdown(text)
+    assert shown in html
+    for bad in ("<script", "<img", 'href="javascript', 'href="data', "onclick"):
+        assert bad not in html

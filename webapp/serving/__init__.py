@@ -1,0 +1,44 @@
+"""Settings of gunicorn (`--config python:webapp.serving`).
+
+https://docs.gunicorn.org/en/stable/settings.html
+"""
+
+import gc
+import socket
+from typing import Any
+
+worker_class = "webapp.serving.worker.Worker"
+# Measured on two cores: with two processes, the cores are idle for a seventh of the time, because the processes wait
+# for commits and reports. With four processes, the same work takes more CPU time.
+workers = 3
+# They exchange data with clients; few others run Django (`webapp.serving.worker`). More than the transfers at the same
+# time and the requests that wait for Django.
+threads = 256
+# An idle connection waits in a selector and does not occupy a thread. All clients send requests at least once a minute:
+# an idle worker sends a Hello every minute, and open pages send a request every 1 to 15 seconds.
+keepalive = 75
+worker_connections = 1500
+control_socket_disable = True
+
+FIRST_BYTE_S = 30
+OBJECTS_BETWEEN_COLLECTIONS = 10_000  # as many as a report of one minute creates; Python's default is 700
+
+
+def when_ready(server: Any) -> None:
+    """Accept a connection only when data has arrived on it. Otherwise a thread would wait up to five seconds for data.
+
+    Browsers open spare connections. Sixteen of them in each process would block all other clients.
+    https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_DEFER_ACCEPT)
+    """
+    for listener in server.LISTENERS:
+        if listener.sock.family in (socket.AF_INET, socket.AF_INET6):
+            listener.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, FIRST_BYTE_S)
+
+
+def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn gives it
+    """Exclude all loaded objects from garbage collection, and collect less often: reports create many objects and no
+    reference cycles. https://docs.python.org/3/library/gc.html
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])

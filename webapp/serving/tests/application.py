@@ -1,0 +1,25 @@
+"""A WSGI application for tests of the worker: it needs neither Django nor a database."""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+LARGE = 4_000_000  # bytes; more than the kernel buffers for a client that does not read
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+    path = environ["PATH_INFO"]
+    if path == "/file":
+        start_response("200 OK", [("Content-Length", str(LARGE))])
+        return environ["wsgi.file_wrapper"](_file())  # type: ignore[no-any-return]
+    body = environ["wsgi.input"].read()
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/large":
+        return (b"x" * 100_000 for _ in range(LARGE // 100_000))
+    return [str(len(body)).encode()]
+
+
+def _file() -> Any:
+    fd = os.memfd_create("file")
+    os.truncate(fd, LARGE)
+    return os.fdopen(fd, "rb")

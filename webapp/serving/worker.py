@@ -1,0 +1,140 @@
+"""gunicorn's threaded worker, with limits for slow clients.
+
+gunicorn 27 has no limit for the time in which a client sends a request or takes a response, and its threads wait for
+both. Here, many threads exchange data with clients (`threads`), and few run Django (PROCESSING_THREADS). A request
+occupies one of the few only when all of it has arrived, until its response is complete.
+
+    accepted → request is read → Django runs → response is written → kept alive or closed
+               (transfer)        (one of few)   (transfer)
+"""
+
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, Any
+
+from gunicorn import util
+from gunicorn.http.wsgi import FileWrapper
+from gunicorn.workers.gthread import TConn, ThreadWorker
+
+from webapp.serving.transfers import Transfers
+
+# `worker_api.report_interval` treats half of them being busy as overload. Each keeps a connection to the database.
+PROCESSING_THREADS = 16
+MAX_BODY_BYTES = 520 * 1024 * 1024  # of an upload of `webapp.imports`; other views have lower limits
+IN_MEMORY_BYTES = 1024 * 1024  # a longer body or response goes to a temporary file
+STEP_BYTES = 64 * 1024
+CLOSED = -1  # the descriptor of a closed socket
+
+Environment = dict[str, Any]
+Application = Callable[[Environment, Any], Iterable[bytes]]
+
+
+class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
+    def init_process(self) -> None:
+        self.transfers = Transfers()
+        self.processing = ThreadPoolExecutor(PROCESSING_THREADS, thread_name_prefix="django")
+        super().init_process()
+
+    def load_wsgi(self) -> None:
+        super().load_wsgi()
+        self.application: Application = self.wsgi  # type: ignore[has-type]  # gunicorn's loader has set it
+        self.wsgi = self._process
+
+    def handle(self, conn: TConn) -> object:
+        """In a thread for clients: read a request, answer it, and close the connection unless it is kept."""
+        self.transfers.begin(conn)
+        try:
+            kept = super().handle(conn)
+            if kept is False and conn.sock.fileno() != CLOSED:
+                # Waits up to two seconds for the client. gunicorn would do it in the thread that accepts connections.
+                conn.close(graceful=True)
+            return kept
+        finally:
+            self.transfers.end()
+
+    def finish_request(self, conn: TConn, fs: "Future[object]") -> None:
+        """In the main thread, after `handle`."""
+        if conn.sock.fileno() == CLOSED:
+            self.nr_conns -= 1
+        else:
+            super().finish_request(conn, fs)
+
+    def handle_request(self, req: Any, conn: TConn) -> bool:
+        headers = dict(req.headers)
+        length = int(headers.get("CONTENT-LENGTH", 0))
+        if "TRANSFER-ENCODING" in headers:
+            return _refuse(conn, 411, "Length Required", "Send the request with Content-Length, not in chunks.")
+        if length > MAX_BODY_BYTES:
+            return _refuse(conn, 413, "Content Too Large", f"A request may have {MAX_BODY_BYTES} bytes.")
+        if length:
+            req.body = self._body(req, conn, length)
+        self.transfers.pause()
+        kept = super().handle_request(req, conn)
+        req.body = io.BytesIO()  # nothing is left to be skipped before the next request
+        return bool(kept)
+
+    def _body(self, req: Any, conn: TConn, length: int) -> IO[bytes]:
+        if req._expected_100_continue:
+            conn.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            req._expected_100_continue = False
+        self.transfers.wait_for(length)
+        body = _temporary_file()
+        while chunk := req.body.read(min(STEP_BYTES, length - body.tell())):
+            body.write(chunk)
+        if body.tell() < length:
+            raise StopIteration  # closes the connection: the client has left, or was cut
+        body.seek(0)
+        return body
+
+    def _process(self, environ: Environment, start_response: object) -> Iterable[bytes]:
+        """Run Django in one of its threads, to the end of the response."""
+        response, size = self.processing.submit(self._response, environ, start_response).result()
+        self.transfers.wait_for(size)
+        return response
+
+    def _response(self, environ: Environment, start_response: object) -> tuple[Iterable[bytes], int]:
+        """The response's chunks and their size. Files are not read here: the kernel sends them."""
+        chunks = self.application(environ, start_response)
+        if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
+            return chunks, os.fstat(chunks.filelike.fileno()).st_size
+        try:
+            whole = _temporary_file()
+            for chunk in chunks:
+                whole.write(chunk)
+        finally:
+            if hasattr(chunks, "close"):
+                chunks.close()
+        size = whole.tell()
+        whole.seek(0)
+        return _chunks_of(whole), size
+
+    def murder_pending(self) -> None:
+        """At least once a second, in the main thread."""
+        if self.nr_conns >= self.worker_connections:
+            self._expire_oldest_idle()
+        super().murder_pending()
+        if late := self.transfers.cut_late():
+            self.log.info("Closed %s connections of clients that are too slow.", late)
+
+    def _expire_oldest_idle(self) -> None:
+        for idle in (self.pending_conns, self.keepalived_conns):
+            if idle:
+                idle[0].timeout = 0.0
+
+
+def _temporary_file() -> IO[bytes]:
+    return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)
+
+
+def _chunks_of(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(STEP_BYTES):
+            yield chunk
+
+
+def _refuse(conn: TConn, status: int, reason: str, text: str) -> bool:
+    util.write_error(conn.sock, status, reason, text)
+    return False
