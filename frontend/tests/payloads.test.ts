@@ -6,8 +6,8 @@ import { added, begun, importProblem, labelPreview } from "../src/payloads/impor
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import { searchHits } from "../src/payloads/search";
-import benchExample from "./vectors/bench.json";
 import { trendChart } from "../src/payloads/trend";
+import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
