@@ -155,7 +155,7 @@ def test_it_suggests_the_next_step(operator: Client) -> None:
     finish_run(run)
     page = operator.get("/").content.decode()
     assert "Repeat the 1 failed trial of run 1" in page
-    assert "/compare/?run=1" in page
+    assert "/explore/?run=1" in page
     assert "Schedule a plan" in page
 
 
