@@ -15,8 +15,8 @@ export class ComparePage {
   finish(charts: readonly Chart[], note: string): void {
     charts.forEach(follow);
     paintKey(this.series, this.looks, () => charts);
-    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-picture-as]")) {
-      const save = button.dataset.pictureAs === "svg" ? saveSvg : savePng;
+    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-save-as]")) {
+      const save = button.dataset.saveAs === "svg" ? saveSvg : savePng;
       button.addEventListener("click", () => save(this.picture(button.dataset.title ?? "Comparison", note, charts)));
     }
     initReport(charts);

@@ -1,6 +1,6 @@
 /** Charts and tables as one picture, PNG or SVG, with title, legend, date and address. */
 
-import type { Chart as ChartType } from "chart.js";
+import type { ChartConfiguration } from "chart.js";
 import { Chart, given } from "./charts";
 import { themed } from "./colours";
 import { asContext, SvgPen } from "./svgPen";
@@ -12,7 +12,7 @@ export interface PictureKey {
 
 export interface PicturePart {
   readonly title: string;
-  readonly of: ChartType | HTMLTableElement;
+  readonly of: Chart | HTMLTableElement;
 }
 
 export interface Picture {
@@ -172,12 +172,12 @@ function svgOf(content: string, { width, height }: Size): string {
 }
 
 /** A chart as an SVG image. */
-export function chartSvg(chart: ChartType): string {
+export function chartSvg(chart: Chart): string {
   return svgOf(chartContent(chart), chart);
 }
 
 /** Draws the chart a second time, with a pen that records. `segment` makes lines avoid Path2D, which cannot be read. */
-function chartContent(chart: ChartType): string {
+function chartContent(chart: Chart): string {
   const canvas = document.createElement("canvas");
   canvas.width = chart.width;
   canvas.height = chart.height;
@@ -185,13 +185,13 @@ function chartContent(chart: ChartType): string {
   canvas.style.height = `${chart.height}px`;
   const pen = new SvgPen(canvas);
   canvas.getContext = (() => asContext(pen)) as unknown as HTMLCanvasElement["getContext"];
-  const { type, plugins } = chart.config as unknown as { type: "line"; plugins: object[] };
-  const copy = new Chart(canvas, {
-    type,
+  const made = {
+    type: (chart.config as { type?: unknown }).type,
+    plugins: (chart.config as { plugins?: unknown }).plugins,
     data: { ...chart.data, datasets: chart.data.datasets.map((each) => ({ ...each, segment: {} })) },
     options: { ...given(chart), responsive: false, animation: false, devicePixelRatio: 1, events: [] },
-    plugins: plugins as never,
-  });
+  };
+  const copy = new Chart(canvas, made as unknown as ChartConfiguration);
   chart.data.datasets.forEach((_, index) => {
     copy.setDatasetVisibility(index, chart.isDatasetVisible(index));
   });
