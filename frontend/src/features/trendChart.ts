@@ -1,6 +1,6 @@
 /** The trend of a metric: a point for each run with its interval, the levels, the steps and the baseline run. */
 
-import type { Chart as ChartOf, ChartConfiguration, Plugin, TooltipItem } from "chart.js";
+import type { ChartConfiguration, Chart as ChartOf, Plugin, TooltipItem } from "chart.js";
 import { tickText, timeTicks } from "../lib/axis";
 import { Chart, follow } from "../lib/charts";
 import { lookAt, themed } from "../lib/colours";
@@ -142,7 +142,8 @@ function tooltip(data: TrendChart): object {
       label: (item: TooltipItem<"line">) => {
         const point = pointOf(item);
         if (!point) return "";
-        const interval = point.low === null || point.high === null ? "" : ` (${show(point.low)} to ${show(point.high)})`;
+        const interval =
+          point.low === null || point.high === null ? "" : ` (${show(point.low)} to ${show(point.high)})`;
         return `${show(point.value)}${interval}${point.verdict ? `, ${point.verdict.toLowerCase()}` : ""}`;
       },
     },
