@@ -27,7 +27,7 @@ def test_a_baseline_run_is_set_and_the_step_is_drawn(page: Page, problems: list[
     page.goto("/runs/1/")
     page.get_by_role("link", name="Use as baseline run").click()
     expect(page.locator("#baseline-run")).to_have_value("1")
-    page.get_by_label("IOPS").fill("5")
+    page.get_by_role("textbox", name="IOPS").fill("5")
     page.get_by_role("button", name="Set baseline run").click()
     expect(page.locator("td .state-failed")).to_have_count(5)
     page.get_by_role("link", name="Run 16", exact=True).click()

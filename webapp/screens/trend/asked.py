@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import hosts_called
-from webapp.plans.engines import engine_of
+from webapp.plans.engines import name_of
 from webapp.plans.models import Plan
 from webapp.plans.varying import varying
 from webapp.results.metrics import METRICS, Metric, default_metric
@@ -20,6 +20,7 @@ from webapp.runs.models import Trial
 from webapp.screens import points as words
 from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.trends.history import History, ended_runs
+from worker.recipes import ENGINES
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Chosen:
 
 def plan_and_target(query: QueryDict) -> tuple[Plan | None, Target | None]:
     """None for one that is missing or unknown."""
-    plan = Plan.objects.filter(slug=query.get("plan", "").replace("\0", "")).first()
-    host, _, slug = query.get("target", "").replace("\0", "").partition("/")
+    plan = Plan.objects.filter(slug=query.get("plan", "")).first()
+    host, _, slug = query.get("target", "").partition("/")
     target = Target.objects.select_related("host").filter(host__in=hosts_called([host]), slug=slug)
     return plan, target.order_by("-in_policy").first()
 
@@ -43,7 +44,8 @@ def metrics_of(plan: Plan, target: Target) -> tuple[list[Metric], Metric]:
     """The metrics of the newest run's engines, and the default one."""
     newest = ended_runs(plan, target)[-1:]
     points = list(Trial.objects.filter(run__in=newest, target=target).values_list("point", flat=True))
-    own = {metric.name for point in points for metric in engine_of(point).METRICS}
+    engines = [ENGINES[name] for name in {name_of(point) for point in points} if name in ENGINES]
+    own = {metric.name for engine in engines for metric in engine.METRICS}
     return [metric for metric in METRICS.values() if metric.column or metric.key in own], default_metric(points)
 
 
