@@ -19,6 +19,7 @@ const BASELINE = "#8a929c";
 const STEP = "#c4483f";
 const DAY_S = 86_400;
 const CAP = 4;
+const TEXT_LINES = 3;
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
@@ -50,11 +51,13 @@ export function levelPoints(data: Pick<TrendChart, "points" | "steps" | "levels"
 
 function datasets(data: TrendChart): object[] {
   const { colour, marker } = lookAt(0);
+  const colours = data.points.map((point) => (point.verdict === "Fails" ? STEP : colour));
   const runs = {
     label: data.label,
     data: data.points.map((point) => ({ x: point.at_ms, y: point.value, point })),
     borderColor: colour,
-    backgroundColor: data.points.map((point) => (point.verdict === "Fails" ? STEP : colour)),
+    pointBackgroundColor: colours,
+    pointBorderColor: colours,
     pointStyle: data.points.map((point) => (point.verdict === "Fails" ? "rectRot" : marker)),
     pointRadius: 4,
     borderWidth: 1,
@@ -98,7 +101,8 @@ function drawInterval(chart: ChartOf, point: TrendPoint): void {
   pen.stroke();
 }
 
-function drawStep(chart: ChartOf, atMs: number, text: string): void {
+/** The texts of neighbouring steps stand on different lines. */
+function drawStep(chart: ChartOf, atMs: number, text: string, line: number): void {
   const { left, right, top, bottom } = chart.chartArea;
   const at = chart.scales.x?.getPixelForValue(atMs) ?? left;
   const pen = chart.ctx;
@@ -110,7 +114,7 @@ function drawStep(chart: ChartOf, atMs: number, text: string): void {
   pen.fillStyle = themed("--tblr-body-color");
   pen.font = "600 11px sans-serif";
   const width = pen.measureText(text).width;
-  pen.fillText(text, at + 4 + width > right ? at - 4 - width : at + 4, top + 12);
+  pen.fillText(text, at + 4 + width > right ? at - 4 - width : at + 4, top + 12 + 14 * line);
 }
 
 function marks(data: TrendChart): Plugin {
@@ -122,7 +126,7 @@ function marks(data: TrendChart): Plugin {
       pen.strokeStyle = lookAt(0).colour;
       for (const point of data.points) drawInterval(chart, point);
       pen.strokeStyle = STEP;
-      for (const step of data.steps) drawStep(chart, step.at_ms, step.text);
+      for (const [index, step] of data.steps.entries()) drawStep(chart, step.at_ms, step.text, index % TEXT_LINES);
       pen.restore();
     },
   };

@@ -83,7 +83,7 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     order = list(Outcome)
     rows = sorted(verdict.rows, key=lambda row: (row.cell is not None, order.index(row.outcome)))
     counts = [f"{count} {_WORDS[each][count != 1]}" for each, count in verdict.counts.items() if count]
-    limits = {row.metric.label: percent_change(row.limit) for row in verdict.rows}
+    limits = {row.metric.label: limit_text(row) for row in verdict.rows}
     return ShownVerdict(
         verdict,
         [points.label(name) for name in names],
@@ -114,5 +114,10 @@ def _row(row: Row, verdict: Verdict, names: tuple[str, ...]) -> ShownRow:
         row.metric.format(row.value),
         percent_change(ratio.value) if ratio else "–",
         interval or "–",
-        percent_change(row.limit),
+        limit_text(row),
     )
+
+
+def limit_text(row: Row) -> str:
+    """The tolerance with the sign of a change for the worse: −5 %."""
+    return f"{'+' if row.metric.lower_is_better else '−'}{row.tolerance:g} %"

@@ -95,7 +95,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "cells": _cell_rows(found, names, plan, target),
         "baseline": baseline,
         "form": refused or baseline_form(plan, target, baseline, request.GET.get("baseline", "")),
-        "false_alarms": formatting.percent(100 * FALSE_ALARMS),
+        "false_alarms": f"{100 * FALSE_ALARMS:g} %",
         "min_runs": MIN_RUNS,
         "max_runs": MAX_RUNS,
     }
