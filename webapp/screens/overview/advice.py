@@ -40,7 +40,7 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
         link = f"Repeat the {failed} failed {trials} of run {number}"
         yield Advice(link, reverse("run", args=[number]), "Press Run again there.")
     yield Advice(
-        "Compare the latest results", f"{reverse('compare')}?run={latest[0].number}", "Choose series and axes."
+        "Compare the latest results", f"{reverse('explore')}?run={latest[0].number}", "Choose series and axes."
     )
     if not has_schedules:
         yield Advice("Schedule a plan", reverse("plans"), "Repeated runs show changes over time.")
