@@ -111,6 +111,7 @@ BODIES = {
     "POST people/{pk}/role": '{"role": "operator"}',
     "POST people/{pk}/anonymise": '{"confirm": "vera"}',
     "POST comparisons": '{"title": "x", "query": "x=iodepth"}',
+    "POST baselines": '{"run": 1, "target": "storage1/scratch", "tolerances": {"iops": 5}}',
     "POST plans": '{"document": {"title": "x", "parts": []}}',
     "POST plans/{slug}/versions": '{"document": {"title": "x", "parts": []}}',
     "POST job-files": '{"text": "[a]\\nsize=1m"}',

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from statistics import fmean
+from uuid import UUID
 
 from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES
 from webapp.compare.contrasts import Influences
@@ -149,7 +150,7 @@ def _shared(
     return kept, [cell for cell in order if cell in common]
 
 
-def _changed(facts: Mapping[object, RunFacts], kept: Sequence[RunHistory], place: int) -> tuple[Change, ...]:
+def _changed(facts: Mapping[UUID, RunFacts], kept: Sequence[RunHistory], place: int) -> tuple[Change, ...]:
     return changes(facts[kept[place - 1].run.pk], facts[kept[place].run.pk]) if place else ()
 
 

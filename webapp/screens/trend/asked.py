@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import hosts_called
-from webapp.plans.engines import name_of
+from webapp.plans.engines import engine_of
 from webapp.plans.models import Plan
 from webapp.plans.varying import varying
 from webapp.results.metrics import METRICS, Metric, default_metric
@@ -44,8 +44,8 @@ def metrics_of(plan: Plan, target: Target) -> tuple[list[Metric], Metric]:
     """The metrics of the newest run's engines, and the default one."""
     newest = ended_runs(plan, target)[-1:]
     points = list(Trial.objects.filter(run__in=newest, target=target).values_list("point", flat=True))
-    engines = [ENGINES[name] for name in {name_of(point) for point in points} if name in ENGINES]
-    own = {metric.name for engine in engines for metric in engine.METRICS}
+    workloads = {engine_of(point).WORKLOAD for point in points}
+    own = {metric.name for workload in workloads for metric in ENGINES[workload].METRICS}
     return [metric for metric in METRICS.values() if metric.column or metric.key in own], default_metric(points)
 
 
