@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from worker.contract.inventory import BlockDevice, FileSystem
-from worker.contract.tests.examples import INVENTORY
+from worker.contract.tests.example_inventory import INVENTORY
 from worker.inventory.loops import without_foreign_loops
 
 
