@@ -34,6 +34,9 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     from webapp.schedules.spec import ScheduleSpec
     from webapp.screens.outcome import outcome
     from webapp.tests.samples import make_notice
+    from webapp.trends.models import Baseline
+    from webapp.trends.selectors import judged_metrics
+    from webapp.trends.services import set_baseline
 
     runs = Run.objects.select_related("version__plan").order_by("-number")
     run = runs.filter(state=RunState.DONE).first() or runs.first()
@@ -57,6 +60,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     copied: Plan | None = None
     saved: SavedComparison | None = None
     schedule: Schedule | None = None
+    baseline: Baseline | None = None
     try:
         if run:
             target = run.targets.select_related("host").first()
@@ -73,12 +77,17 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
             samples |= {"plans/slug": run.version.plan.slug, "plans/number": run.version.number}
             samples |= {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
             samples |= {"products/kind": "model", "products/value": target.model} if target and target.model else {}
+            if target and not Baseline.objects.filter(plan=run.version.plan, target=target).exists():
+                tolerances = {metric.key: 10.0 for metric in judged_metrics(run, target)[:2]}
+                baseline = set_baseline(run=run, target=target, tolerances=tolerances, by=admin)
+            first = baseline or Baseline.objects.first()
+            samples |= {"trend/pk": first.pk} if first else {}
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
         yield samples, instead
     finally:
         if copied is not None:
             copied.versions.all().delete()  # no run uses them
-        for made in (schedule, saved, copied):
+        for made in (baseline, schedule, saved, copied):
             if made is not None:
                 made.delete()
         notice.subscription.delete()

@@ -6,6 +6,7 @@ import { added, begun, importProblem, labelPreview } from "../src/payloads/impor
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import { searchHits } from "../src/payloads/search";
+import { trendChart } from "../src/payloads/trend";
 import benchExample from "./vectors/bench.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
@@ -20,6 +21,7 @@ import marksExample from "./vectors/marks.json";
 import scatterExample from "./vectors/scatter.json";
 import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
+import trendExample from "./vectors/trend.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type Path = readonly (string | number)[];
@@ -52,6 +54,7 @@ describe.each([
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],
+  ["trend", trendChart, trendExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {

@@ -11,6 +11,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from webapp.api import (
+    baselines,
     compare,
     endurance,
     enrolments,
@@ -60,6 +61,7 @@ _SUBJECTS = (
     occurrences,
     compare,
     saved_comparisons,
+    baselines,
     notices,
 )
 

@@ -20,6 +20,7 @@ class Event(models.TextChoices):
 
     ENDED = "ended", "Run done or cancelled"
     FAILED = "failed", "Run failed"
+    WORSE = "worse", "Run worse than its baseline run"
     LATE = "late", "Run is late"
     MISSED = "missed", "Scheduled run missed"
 

@@ -13,6 +13,8 @@ from webapp.core.formatting import duration
 from webapp.notices.models import Event
 from webapp.notices.services import announce
 from webapp.runs.models import Run, RunState, TrialState
+from webapp.trends.judging import Outcome
+from webapp.trends.selectors import Verdict, verdicts_on
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,29 @@ def announce_run(run_id: UUID) -> bool:
         path=f"/runs/{run.number}/",
         detail=_detail(run, counts, hosts),
     )
+    for verdict in verdicts_on(run):
+        if verdict.outcome is Outcome.FAILS:
+            _announce_worse(run, verdict)
     return True
+
+
+def _announce_worse(run: Run, verdict: Verdict) -> None:
+    baseline, failed = verdict.baseline, verdict.counts[Outcome.FAILS]
+    against = f"baseline run {baseline.run.number} of {run.version.plan.title} on {baseline.target}"
+    announce(
+        event=Event.WORSE,
+        plan=run.version.plan,
+        key=f"run:{run.number}:worse:{baseline.pk}",
+        subject=f"Run {run.number} is worse than {against}",
+        text=f"Run {run.number} is worse than {against}: {failed} of {len(verdict.rows)} rows fail.",
+        path=f"/runs/{run.number}/",
+        detail={
+            "run": run.number,
+            "baseline_run": baseline.run.number,
+            "target": str(baseline.target),
+            "rows": {"total": len(verdict.rows), **{each.value: count for each, count in verdict.counts.items()}},
+        },
+    )
 
 
 def _counts(run: Run) -> Counter[str]:

@@ -72,7 +72,9 @@ def occurrences_list() -> QuerySet[Occurrence]:
     """Latest first, with host, run and `marked`: how many trials of the run are marked as invalid."""
     trials = Trial.objects.filter(run=OuterRef("run")).exclude(invalid_reason="").order_by()
     count = trials.values("run").annotate(count=Count("pk")).values("count")
-    return Occurrence.objects.select_related("run", "host", "missed_by").annotate(marked=Coalesce(Subquery(count), 0))
+    return Occurrence.objects.select_related("run__version", "host", "missed_by").annotate(
+        marked=Coalesce(Subquery(count), 0)
+    )
 
 
 def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence]]:

@@ -17,6 +17,7 @@ from webapp.screens.results.urls import urlpatterns as results
 from webapp.screens.runs.urls import urlpatterns as runs
 from webapp.screens.schedules.urls import urlpatterns as schedules
 from webapp.screens.search.urls import urlpatterns as search
+from webapp.screens.trend.urls import urlpatterns as trend
 
 urlpatterns: list[URLPattern] = [
     path("login/", Login.as_view(), name="login"),
@@ -30,6 +31,7 @@ urlpatterns: list[URLPattern] = [
     *runs,
     *results,
     *explore,
+    *trend,
     *imports,
     *people,
     *notices,

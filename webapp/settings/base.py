@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "webapp.results",
     "webapp.imports",
     "webapp.compare",
+    "webapp.trends",
     "webapp.notices",
     "webapp.schedules",
     "webapp.screens",

@@ -171,6 +171,7 @@ PAGES: dict[str, Rule] = {
     # explore
     "explore": look(Who.VIEWER),
     "explore_csv": look(Who.VIEWER),
+    "explore_json": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),
     "saved_comparison": look(Who.VIEWER),
     "save_comparison": act(Who.OPERATOR),
@@ -184,6 +185,11 @@ PAGES: dict[str, Rule] = {
     "create_comparison_link": act(Who.OPERATOR),
     "revoke_comparison_link": act(Who.OPERATOR),
     "shared_comparison": look(Who.ANYBODY),  # the token in the address is what lets in
+    # trends
+    "trend": look(Who.VIEWER),
+    "baseline": look(Who.VIEWER),
+    "set_baseline": act(Who.OPERATOR),
+    "remove_baseline": act(Who.OPERATOR),
     # notices: one's own; somebody else's are not found
     "notices": look(Who.VIEWER),
     "add_notice": act(Who.VIEWER),
@@ -327,6 +333,11 @@ API: dict[str, Who] = {
     "DELETE comparisons/{pk}": Who.OPERATOR,
     "POST comparisons/{pk}/copy": Who.OPERATOR,
     "POST comparisons/{pk}/undelete": Who.OPERATOR,
+    # baseline runs
+    "GET baselines": Who.VIEWER,
+    "POST baselines": Who.OPERATOR,
+    "DELETE baselines/{pk}": Who.OPERATOR,
+    "GET runs/{number}/verdict": Who.VIEWER,
     # notices: one's own; somebody else's are not found
     "GET notices/subscriptions": Who.VIEWER,
     "POST notices/subscriptions": Who.VIEWER,

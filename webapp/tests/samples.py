@@ -28,6 +28,7 @@ from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run, finish_trial
 from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 from webapp.tests.factories.schedules import a_schedule
+from webapp.trends.services import set_baseline
 
 ADMIN, OPERATOR, VIEWER = "anna", "olga", "vera"
 ROLES = {ADMIN: Role.ADMIN, OPERATOR: Role.OPERATOR, VIEWER: Role.VIEWER}
@@ -69,7 +70,10 @@ def make_samples() -> dict[str, object]:
     )
     saved = save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR])
     shared = create_link(saved=saved, name="a customer", by=people[OPERATOR])
+    baseline = set_baseline(run=done, target=target, tolerances={"iops": 5.0}, by=people[OPERATOR])
     return {
+        "baselines/pk": baseline.pk,
+        "trend/pk": baseline.pk,
         "people/pk": people[VIEWER].pk,
         "people/token": token.pk,
         "account/token": token.pk,

@@ -1,6 +1,6 @@
 /** Ceilings of targets in a chart of bandwidth: a dashed line each, and a band for the practical range. */
 
-import type { Chart, Plugin } from "chart.js";
+import type { Chart, ChartType, Plugin } from "chart.js";
 import { themed } from "../lib/colours";
 import { bytesPerSecond } from "../lib/format";
 import type { ChartCeiling } from "../payloads/ceiling";
@@ -32,11 +32,18 @@ export function placed(
   });
 }
 
-export function ceilingLines(ceilings: readonly ChartCeiling[]): Plugin {
+export function ceilingLines<T extends ChartType>(ceilings: readonly ChartCeiling[]): Plugin<T> {
   return { id: "ceilings", afterDatasetsDraw: (chart) => draw(chart, ceilings) };
 }
 
-function draw(chart: Chart, ceilings: readonly ChartCeiling[]): void {
+/** What a chart of any type has. */
+interface Drawn {
+  readonly scales: Chart["scales"];
+  readonly chartArea: Chart["chartArea"];
+  readonly ctx: Chart["ctx"];
+}
+
+function draw(chart: Drawn, ceilings: readonly ChartCeiling[]): void {
   const scale = chart.scales.y;
   if (!scale || ceilings.length === 0) return;
   const { left, right, top, bottom } = chart.chartArea;

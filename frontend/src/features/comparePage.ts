@@ -2,9 +2,10 @@
 
 import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
 import { find, readJson } from "../lib/dom";
-import { savePicture, tablePicture } from "../lib/picture";
+import { type Picture, savePng, saveSvg } from "../lib/picture";
 import { seriesNames } from "../payloads/compare";
 import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
+import { initReport } from "./report";
 
 export class ComparePage {
   private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
@@ -14,23 +15,26 @@ export class ComparePage {
   finish(charts: readonly Chart[], note: string): void {
     charts.forEach(follow);
     paintKey(this.series, this.looks, () => charts);
-    const button = document.querySelector<HTMLButtonElement>("[data-png]");
-    button?.addEventListener("click", () => this.save(button.dataset.png ?? "Comparison", note, charts));
+    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-picture-as]")) {
+      const save = button.dataset.pictureAs === "svg" ? saveSvg : savePng;
+      button.addEventListener("click", () => save(this.picture(button.dataset.title ?? "Comparison", note, charts)));
+    }
+    initReport(charts);
     if (charts.length > 0) void addZoom(charts);
   }
 
-  private save(title: string, note: string, charts: readonly Chart[]): void {
+  private picture(title: string, note: string, charts: readonly Chart[]): Picture {
     const tables = [...document.querySelectorAll<HTMLTableElement>("table[data-picture]")];
     const legend = document.querySelector<HTMLElement>("[data-legend]")?.dataset.legend;
-    savePicture({
+    return {
       title,
       note: legend ?? note,
       key: pictureKey(this.series, this.looks),
       parts: [
-        ...charts.map((chart) => ({ title: chart.canvas.dataset.title ?? "", canvas: chart.canvas })),
-        ...tables.map((table) => ({ title: "", canvas: tablePicture(table) })),
+        ...charts.map((chart) => ({ title: chart.canvas.dataset.title ?? "", of: chart })),
+        ...tables.map((table) => ({ title: "", of: table })),
       ],
-    });
+    };
   }
 }
 

@@ -53,11 +53,11 @@ export class SecondsChart {
       options: this.options(panel),
       plugins: [
         { id: "cursor", afterDatasetsDraw: (drawn) => this.drawCursor(drawn) },
-        ...(panel.id === "seconds-rate" ? [ceilingLines(this.ceilings)] : []),
+        ...(panel.id === "seconds-rate" ? [ceilingLines<"line">(this.ceilings)] : []),
       ],
     });
     this.charts.push(chart);
-    follow(chart as Chart);
+    follow(chart as unknown as Chart);
   }
 
   private options(panel: Panel): ChartOptions<"line"> {
@@ -173,7 +173,7 @@ export class SecondsChart {
     );
   }
 
-  private drawCursor(chart: Chart): void {
+  private drawCursor(chart: Chart<"line">): void {
     if (this.cursor === null || !chart.scales.x) return;
     const x = chart.scales.x.getPixelForValue(this.cursor);
     const { top, bottom, left, right } = chart.chartArea;

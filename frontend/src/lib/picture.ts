@@ -1,6 +1,9 @@
-/** Charts and tables as one picture with title, legend, date and address. */
+/** Charts and tables as one picture, PNG or SVG, with title, legend, date and address. */
 
+import type { Chart as ChartType } from "chart.js";
+import { Chart, given } from "./charts";
 import { themed } from "./colours";
+import { asContext, SvgPen } from "./svgPen";
 
 export interface PictureKey {
   readonly name: string;
@@ -9,7 +12,7 @@ export interface PictureKey {
 
 export interface PicturePart {
   readonly title: string;
-  readonly canvas: HTMLCanvasElement;
+  readonly of: ChartType | HTMLTableElement;
 }
 
 export interface Picture {
@@ -22,6 +25,11 @@ export interface Picture {
 const MARGIN = 16;
 const LINE = 18;
 const FONT = 'system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif';
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
 
 interface Words {
   readonly text: string;
@@ -42,28 +50,43 @@ export function cut(text: string, width: number, widthOf: (text: string) => numb
   return lines;
 }
 
+/** 2026-11-23 09:05 UTC. */
+export function isoTime(at: Date): string {
+  return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+/** Draws from top to bottom. `place` draws a part at a position. */
 class Sheet {
-  private readonly canvas = document.createElement("canvas");
-  private readonly pen: CanvasRenderingContext2D;
   private top = MARGIN;
 
   constructor(
-    private readonly width: number,
-    height: number,
-    private readonly scale: number,
+    private readonly pen: CanvasRenderingContext2D,
+    private readonly size: Size,
+    private readonly place: (part: PicturePart, left: number, top: number) => void,
   ) {
-    this.canvas.width = (width + 2 * MARGIN) * scale;
-    this.canvas.height = height * scale;
-    const pen = this.canvas.getContext("2d");
-    if (!pen) throw new Error("This browser cannot draw pictures.");
-    this.pen = pen;
-    pen.scale(scale, scale);
     pen.fillStyle = themed("--tblr-bg-surface") || "#ffffff";
-    pen.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    pen.fillRect(0, 0, size.width, size.height);
     pen.textBaseline = "top";
   }
 
-  words({ text, size, bold }: Words): void {
+  draw(picture: Picture): void {
+    this.words({ text: picture.title, size: 16, bold: true });
+    this.words({ text: picture.note, size: 12 });
+    this.key(picture.key);
+    for (const part of picture.parts) {
+      if (part.title) this.words({ text: part.title, size: 13, bold: true });
+      this.place(part, MARGIN, this.top);
+      this.top += sizeOf(part).height + 8;
+    }
+    this.words({ text: `Sweetspot, ${isoTime(new Date())}`, size: 11 });
+    this.words({ text: location.href, size: 11 });
+  }
+
+  private get width(): number {
+    return this.size.width - 2 * MARGIN;
+  }
+
+  private words({ text, size, bold }: Words): void {
     this.pen.fillStyle = bold ? themed("--tblr-body-color") : themed("--ss-chart-text");
     this.pen.font = `${bold ? "600 " : ""}${size}px ${FONT}`;
     for (const line of cut(text, this.width, (each) => this.pen.measureText(each).width)) {
@@ -72,7 +95,7 @@ class Sheet {
     }
   }
 
-  key(entries: readonly PictureKey[]): void {
+  private key(entries: readonly PictureKey[]): void {
     let left = MARGIN;
     this.pen.font = `12px ${FONT}`;
     for (const entry of entries) {
@@ -89,54 +112,103 @@ class Sheet {
     }
     this.top += entries.length > 0 ? LINE + 4 : 0;
   }
-
-  image(canvas: HTMLCanvasElement): void {
-    const height = canvas.height / this.scale;
-    this.pen.drawImage(canvas, MARGIN, this.top, canvas.width / this.scale, height);
-    this.top += height + 8;
-  }
-
-  address(): string {
-    return this.canvas.toDataURL("image/png");
-  }
 }
 
-export function savePicture(picture: Picture): void {
-  const scale = window.devicePixelRatio || 1;
-  const width = Math.max(480, ...picture.parts.map((part) => part.canvas.width / scale));
-  const charts = picture.parts.reduce((sum, part) => sum + part.canvas.height / scale + 8 + (part.title ? 19 : 0), 0);
-  const keyLines = Math.ceil(picture.key.reduce((sum, each) => sum + 34 + each.name.length * 8, 0) / width);
-  const addressLines = Math.ceil((location.href.length * 6.6) / width) + 1;
-  const height = 2 * MARGIN + 23 + 20 + keyLines * LINE + 6 + charts + (addressLines + 1) * 16;
-  const sheet = new Sheet(width, height, scale);
-  sheet.words({ text: picture.title, size: 16, bold: true });
-  sheet.words({ text: picture.note, size: 12 });
-  sheet.key(picture.key);
-  for (const part of picture.parts) {
-    if (part.title) sheet.words({ text: part.title, size: 13, bold: true });
-    sheet.image(part.canvas);
-  }
-  sheet.words({ text: `Sweetspot, ${new Date().toLocaleString()}`, size: 11 });
-  sheet.words({ text: location.href, size: 11 });
+function sizeOf({ of }: PicturePart): Size {
+  const { width, height } = of instanceof HTMLTableElement ? of.getBoundingClientRect() : of;
+  return { width, height };
+}
+
+function sizeOfPicture(picture: Picture): Size {
+  const inside = Math.max(480, ...picture.parts.map((part) => sizeOf(part).width));
+  const parts = picture.parts.reduce((sum, part) => sum + sizeOf(part).height + 8 + (part.title ? 19 : 0), 0);
+  const keyLines = Math.ceil(picture.key.reduce((sum, each) => sum + 34 + each.name.length * 8, 0) / inside);
+  const addressLines = Math.ceil((location.href.length * 6.6) / inside) + 1;
+  const height = 2 * MARGIN + 23 + 20 + keyLines * LINE + 6 + parts + (addressLines + 1) * 16;
+  return { width: inside + 2 * MARGIN, height };
+}
+
+function download(picture: Picture, ending: string, address: string): void {
   const link = document.createElement("a");
-  link.download = `${picture.title.replace(/[^\p{L}\p{N}.-]+/gu, "-")}.png`;
-  link.href = sheet.address();
+  link.download = `${picture.title.replace(/[^\p{L}\p{N}.-]+/gu, "-")}.${ending}`;
+  link.href = address;
   link.click();
 }
 
-/** A visible table, including the colours of its cells. */
-export function tablePicture(table: HTMLTableElement): HTMLCanvasElement {
+export function savePng(picture: Picture): void {
   const scale = window.devicePixelRatio || 1;
-  const box = table.getBoundingClientRect();
+  const size = sizeOfPicture(picture);
   const canvas = document.createElement("canvas");
-  canvas.width = box.width * scale;
-  canvas.height = box.height * scale;
+  canvas.width = size.width * scale;
+  canvas.height = size.height * scale;
   const pen = canvas.getContext("2d");
-  if (!pen) return canvas;
+  if (!pen) throw new Error("This browser cannot draw pictures.");
   pen.scale(scale, scale);
+  const place = (part: PicturePart, left: number, top: number): void => {
+    if (part.of instanceof HTMLTableElement) paintTable(pen, part.of, left, top);
+    else pen.drawImage(part.of.canvas, left, top, part.of.width, part.of.height);
+  };
+  new Sheet(pen, size, place).draw(picture);
+  download(picture, "png", canvas.toDataURL("image/png"));
+}
+
+export function saveSvg(picture: Picture): void {
+  const size = sizeOfPicture(picture);
+  const pen = new SvgPen(document.createElement("canvas"));
+  const place = (part: PicturePart, left: number, top: number): void => {
+    if (part.of instanceof HTMLTableElement) paintTable(asContext(pen), part.of, left, top);
+    else pen.embed(chartContent(part.of), left, top);
+  };
+  new Sheet(asContext(pen), size, place).draw(picture);
+  const blob = new Blob([svgOf(pen.content(), size)], { type: "image/svg+xml" });
+  const address = URL.createObjectURL(blob);
+  download(picture, "svg", address);
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+function svgOf(content: string, { width, height }: Size): string {
+  const box = `width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${box}>\n${content}\n</svg>\n`;
+}
+
+/** A chart as an SVG image. */
+export function chartSvg(chart: ChartType): string {
+  return svgOf(chartContent(chart), chart);
+}
+
+/** Draws the chart a second time, with a pen that records. `segment` makes lines avoid Path2D, which cannot be read. */
+function chartContent(chart: ChartType): string {
+  const canvas = document.createElement("canvas");
+  canvas.width = chart.width;
+  canvas.height = chart.height;
+  canvas.style.width = `${chart.width}px`;
+  canvas.style.height = `${chart.height}px`;
+  const pen = new SvgPen(canvas);
+  canvas.getContext = (() => asContext(pen)) as unknown as HTMLCanvasElement["getContext"];
+  const { type, plugins } = chart.config as unknown as { type: "line"; plugins: object[] };
+  const copy = new Chart(canvas, {
+    type,
+    data: { ...chart.data, datasets: chart.data.datasets.map((each) => ({ ...each, segment: {} })) },
+    options: { ...given(chart), responsive: false, animation: false, devicePixelRatio: 1, events: [] },
+    plugins: plugins as never,
+  });
+  chart.data.datasets.forEach((_, index) => {
+    copy.setDatasetVisibility(index, chart.isDatasetVisible(index));
+  });
+  copy.update("none");
+  const content = pen.content();
+  copy.destroy();
+  return content;
+}
+
+/** A visible table, including the colours of its cells. */
+function paintTable(pen: CanvasRenderingContext2D, table: HTMLTableElement, left: number, top: number): void {
+  const box = table.getBoundingClientRect();
+  pen.save();
+  pen.translate(left, top);
   pen.textBaseline = "middle";
   for (const cell of table.querySelectorAll<HTMLElement>("th, td, caption")) paintCell(pen, cell, box);
-  return canvas;
+  pen.restore();
 }
 
 function paintCell(pen: CanvasRenderingContext2D, cell: HTMLElement, box: DOMRect): void {

@@ -73,19 +73,11 @@ def _named(columns: list[str], cells: list[str]) -> dict[str, str]:
 
 
 def _row(row: Mapping[str, str], tool: str, common: Mapping[str, Value]) -> Row:
-    known = {name: name for name in row if is_figure(name) and name not in _TEXTS}
-    found = figures(row, known)
-    metrics = {
-        name.removeprefix(_METRIC): number(text, name)
-        for name, text in row.items()
-        if name.startswith(_METRIC) and text
-    }
+    found = figures(row, {name: name for name in row if is_figure(name) and name not in _TEXTS})
+    metrics = _metrics(row)
     is_io = bool(found.rates) or found.latency != Latency()
     if not is_io and not metrics:
         raise ImportRefused("The row has no figure.")
-    labels = {name: text for name, text in row.items() if text and not _is_known(name)}
-    if problems := [reason for name, text in labels.items() if (reason := label_problem(name, text))]:
-        raise ImportRefused(problems[0])
     factors = {**common, **found.factors}
     note = row.get("note", "")
     measurement = Measurement(
@@ -95,7 +87,20 @@ def _row(row: Mapping[str, str], tool: str, common: Mapping[str, Value]) -> Row:
         factors=factors,
         **found.rates,  # type: ignore[arg-type]
         latency=found.latency,
-        metrics={name.removeprefix(_METRIC): value for name, value in metrics.items()},
+        metrics=metrics,
         notes=(note,) if note else (),
     )
-    return Row(row.get("table", ""), measurement, labels)
+    return Row(row.get("table", ""), measurement, _labels(row))
+
+
+def _metrics(row: Mapping[str, str]) -> dict[str, float]:
+    stated = {name: text for name, text in row.items() if name.startswith(_METRIC) and text}
+    return {name.removeprefix(_METRIC): number(text, name) for name, text in stated.items()}
+
+
+def _labels(row: Mapping[str, str]) -> dict[str, str]:
+    labels = {name: text for name, text in row.items() if text and not _is_known(name)}
+    for name, text in labels.items():
+        if reason := label_problem(name, text):
+            raise ImportRefused(reason)
+    return labels

@@ -1,7 +1,8 @@
-"""A comparison as CSV: stored units, named in the header."""
+"""A comparison as CSV and JSON, in stored units. The CSV names them in the header."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
@@ -19,13 +20,28 @@ from webapp.screens.results.picks import pairs_of
 
 @page
 def explore_csv(request: HttpRequest) -> HttpResponseBase:
+    return _file(request, lambda found: csv_response("sweetspot-comparison", comparison_rows(found)))
+
+
+@page
+def explore_json(request: HttpRequest) -> HttpResponseBase:
+    """The same shape as `GET /api/v1/compare`."""
+    return _file(request, _json)
+
+
+def _json(comparison: Comparison) -> HttpResponse:
+    name = {"Content-Disposition": 'attachment; filename="sweetspot-comparison.json"'}
+    return HttpResponse(msgspec.json.encode(comparison), content_type="application/json", headers=name)
+
+
+def _file(request: HttpRequest, write: Callable[[Comparison], HttpResponseBase]) -> HttpResponseBase:
     try:
         comparison = _asked(pairs_of(request.GET))
     except Refusal as refusal:
         return HttpResponse(str(refusal), status=400, content_type="text/plain")
     if comparison is None:
         return HttpResponse("No results match.", status=404, content_type="text/plain")
-    return csv_response("sweetspot-comparison", comparison_rows(comparison))
+    return write(comparison)
 
 
 def _asked(pairs: Pairs) -> Comparison | None:

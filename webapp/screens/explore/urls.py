@@ -3,12 +3,13 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.explore import saved, share
-from webapp.screens.explore.export import explore_csv
+from webapp.screens.explore.export import explore_csv, explore_json
 from webapp.screens.explore.views import explore_page
 
 urlpatterns: list[URLPattern] = [
     path("explore/", explore_page, name="explore"),
     path("explore.csv", explore_csv, name="explore_csv"),
+    path("explore.json", explore_json, name="explore_json"),
     path("comparisons/", saved.saved_list, name="saved_comparisons"),
     path("comparisons/save/", saved.save_action, name="save_comparison"),
     path("comparisons/<int:pk>/", saved.saved_page, name="saved_comparison"),

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from django.db.models import Count
 from django.urls import reverse
 
-from webapp.runs.models import Run
+from webapp.runs.models import Run, Trial, TrialState
 from webapp.screens.hosts.views import HostRow
 
 MAX_ADVICE = 3
@@ -33,12 +34,11 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
     if not latest:
         yield Advice("Start a plan", reverse("plans"), "The plan First look takes about three minutes.")
         return
-    for run in latest:
-        if run.failed_count and not run.invalid_reason:
-            address, failed = reverse("run", args=[run.number]), run.failed_count
-            trials = "trial" if failed == 1 else "trials"
-            yield Advice(f"Repeat the {failed} failed {trials} of run {run.number}", address, "Press Run again there.")
-            break
+    if found := _failed(latest):
+        number, failed = found
+        trials = "trial" if failed == 1 else "trials"
+        link = f"Repeat the {failed} failed {trials} of run {number}"
+        yield Advice(link, reverse("run", args=[number]), "Press Run again there.")
     yield Advice(
         "Compare the latest results", f"{reverse('compare')}?run={latest[0].number}", "Choose series and axes."
     )
@@ -47,3 +47,10 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
     yield Advice("Compare with references or other tools", reverse("imports"), "Import files, or open the references.")
     if len(hosts) == 1:
         yield Advice("Add a second host", reverse("hosts"), "Then runs of one plan compare two servers.")
+
+
+def _failed(latest: Sequence[Run]) -> tuple[int, int] | None:
+    """The number of the newest valid run with failed trials, and how many they are."""
+    failed = Trial.objects.filter(run__in=latest, run__invalid_reason="", state=TrialState.FAILED)
+    counted = failed.order_by("-run__number").values_list("run__number").annotate(Count("pk"))
+    return counted.first()

@@ -19,6 +19,7 @@ from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Import
 from webapp.runs.models import Run, Trial
 from webapp.schedules.models import Schedule
+from webapp.trends.models import Baseline
 
 Links = Mapping[tuple[str, str], str]  # (type, id) of an object -> address
 
@@ -43,6 +44,7 @@ _RULES = (
     Rule(Trial, "trial", ("run__number", "index"), lambda run, index: (run, number_of(index))),
     Rule(Schedule, "schedule"),
     Rule(SavedComparison, "saved_comparison"),
+    Rule(Baseline, "baseline"),
     Rule(Import, "import", ("number",)),
     Rule(Subscription),
     Rule(EnrolmentToken),

@@ -5,10 +5,13 @@ import csv
 import re
 from pathlib import Path
 from statistics import fmean
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from webapp.compare.services import save_comparison
+from webapp.core.models import User
 from webapp.results.models import known
 from webapp.runs.models import Run
 from webapp.screens.tests.test_explore import with_histograms
@@ -167,6 +170,33 @@ def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path
     assert seen["dark"] > 50
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("", "Queue depth"), ("&chart=box", "Queue depth"), ("&chart=scatter", "p99 latency"),
+        ("&chart=heat", "psync"), ("&view=latency", "Percentile"), ("&view=timeline", "Time since start"),
+    ],
+)  # fmt: skip
+def test_it_saves_an_svg_with_title_legend_units_and_date(
+    page: Page, done: Run, tmp_path: Path, problems: list[str], query: str, words: str
+) -> None:
+    with_histograms(done)
+    page.goto(f"{ADDRESS}{query}")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").click()
+    assert waiting.value.suggested_filename.endswith(".svg")
+    waiting.value.save_as(tmp_path / "picture.svg")
+    picture = ElementTree.parse(tmp_path / "picture.svg").getroot()
+    texts = [element.text or "" for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert words in texts
+    assert "io_uring (baseline)" in texts
+    assert any(re.fullmatch(r"Sweetspot, \d{4}-\d\d-\d\d \d\d:\d\d UTC", text) for text in texts)
+    drawn = [one for one in picture.iter("{http://www.w3.org/2000/svg}path") if "#2f7bd8" in str(one.attrib)]
+    assert drawn or "heat" in query
+    assert "NaN" not in (tmp_path / "picture.svg").read_text()
+    assert problems == []
+
+
 def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:
     with page.expect_download() as waiting:
         page.get_by_role("link", name=link, exact=True).click()
@@ -248,3 +278,29 @@ def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problem
     expect(page.locator("table.heat")).to_have_count(4)
     expect(page.get_by_text("Changed since it was saved")).to_have_count(0)
     assert problems == []
+
+
+def test_a_report_is_one_file_that_needs_nothing_else(
+    page: Page, done: Run, tmp_path: Path, problems: list[str]
+) -> None:
+    owner = User.objects.get(username="olga")
+    query = ADDRESS.partition("?")[2]
+    saved = save_comparison(title="Engines & more", note="**Firmware 1.2**", query=query, by=owner)
+    page.goto(f"/comparisons/{saved.pk}/report/")
+    expect(page.locator("canvas")).to_have_count(4)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save as HTML").click()
+    assert waiting.value.suggested_filename == "Engines-more.html"
+    waiting.value.save_as(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert len(text) < 400_000
+    assert not re.search(r"<(script|link|form|canvas|header|button)\b", text)
+    assert not re.search(r"""(src|url\()=?["']?(/|http)""", text)
+    assert problems == []
+    alone = page.context.new_page()
+    alone.goto((tmp_path / "report.html").as_uri())
+    expect(alone.get_by_role("heading", name="Engines & more")).to_be_visible()
+    expect(alone.locator("strong", has_text="Firmware 1.2")).to_be_visible()
+    expect(alone.locator("svg path")).not_to_have_count(0)
+    expect(alone.get_by_text("psync against io_uring").first).to_be_visible()
+    alone.close()

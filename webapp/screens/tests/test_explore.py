@@ -114,6 +114,12 @@ def test_the_csv_has_the_defaults_of_the_page(operator: Client, run: Run) -> Non
     assert operator.get("/explore.csv?run=99").status_code == 404
 
 
+def test_the_json_is_that_of_the_api(operator: Client, run: Run) -> None:
+    mine = operator.get("/explore.json?run=1")
+    assert mine.json() == operator.get(ADDRESS.replace("/explore/", "/api/v1/compare")).json()
+    assert operator.get("/explore.json?x=nonsense").status_code == 400
+
+
 def test_the_newest_run_is_the_default(operator: Client, run: Run) -> None:
     finish_run(first_look_run(run.version, list(run.targets.all())))
     assert "run=2&" in operator.get("/explore/")["Location"]

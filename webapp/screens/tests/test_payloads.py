@@ -12,6 +12,7 @@ from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterC
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
+from webapp.screens.trend.payloads import TrendChart
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
@@ -29,6 +30,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("importAdded.json", Added),
     ("importProblem.json", ImportProblem),
     ("labelPreview.json", LabelPreview),
+    ("trend.json", TrendChart),
 ]
 
 

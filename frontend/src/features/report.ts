@@ -1,0 +1,80 @@
+/** A report: the page as one HTML file without scripts, or on paper. */
+
+import type { Chart } from "../lib/charts";
+import { chartSvg, isoTime } from "../lib/picture";
+
+const LEFT_OUT = "script, link, header.bar, .skip, .actions, form, #page-problem, .crumb, .alert";
+
+/** The rules that the document uses, so that the file does not contain the style of all pages. */
+function usedRules(rules: CSSRuleList, page: ParentNode): string[] {
+  return [...rules].flatMap((rule) => {
+    if (rule instanceof CSSStyleRule) return isUsed(rule.selectorText, page) ? [rule.cssText] : [];
+    if (rule instanceof CSSMediaRule) {
+      const inside = usedRules(rule.cssRules, page);
+      return inside.length > 0 ? [`@media ${rule.conditionText} { ${inside.join("\n")} }`] : [];
+    }
+    return [];
+  });
+}
+
+function isUsed(selector: string, page: ParentNode): boolean {
+  try {
+    return page.querySelector(selector.replace(/::?[a-z-]+(\([^)]*\))?/g, "") || "*") !== null;
+  } catch {
+    return true; // too unusual to be simplified
+  }
+}
+
+/** The page as text, with charts as SVG. */
+export function reportOf(charts: readonly Chart[]): string {
+  const page = document.documentElement.cloneNode(true) as HTMLElement;
+  const drawn = [...document.querySelectorAll("canvas")];
+  page.querySelectorAll("canvas").forEach((canvas, index) => {
+    const chart = charts.find((each) => each.canvas === drawn[index]);
+    if (!chart) return;
+    const figure = document.createElement("div");
+    figure.innerHTML = chartSvg(chart);
+    figure.querySelector("svg")?.setAttribute("style", "max-width: 100%; height: auto");
+    figure.setAttribute("role", "img");
+    figure.setAttribute("aria-label", canvas.getAttribute("aria-label") ?? "");
+    canvas.parentElement?.replaceWith(figure);
+  });
+  for (const element of page.querySelectorAll(LEFT_OUT)) element.remove();
+  for (const button of page.querySelectorAll("button")) button.replaceWith(asText(button));
+  const style = document.createElement("style");
+  style.textContent = [...document.styleSheets].flatMap((sheet) => usedRules(sheet.cssRules, page)).join("\n");
+  page.querySelector("head")?.append(style);
+  const foot = document.createElement("p");
+  foot.className = "muted";
+  foot.textContent = `Saved on ${isoTime(new Date())}.`;
+  page.querySelector("main")?.append(foot);
+  return `<!doctype html>\n${page.outerHTML}\n`;
+}
+
+/** Buttons do nothing without scripts. */
+function asText(button: HTMLElement): HTMLElement {
+  const text = document.createElement("span");
+  text.className = button.className;
+  text.append(...button.childNodes);
+  return text;
+}
+
+export function initReport(charts: readonly Chart[]): void {
+  const save = document.querySelector<HTMLButtonElement>("[data-report]");
+  if (save) {
+    save.hidden = false;
+    save.addEventListener("click", () => {
+      const address = URL.createObjectURL(new Blob([reportOf(charts)], { type: "text/html" }));
+      const link = document.createElement("a");
+      link.download = `${(save.dataset.report ?? "report").replace(/[^\p{L}\p{N}.-]+/gu, "-")}.html`;
+      link.href = address;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    });
+  }
+  const print = document.querySelector<HTMLButtonElement>("[data-print]");
+  if (print) {
+    print.hidden = false;
+    print.addEventListener("click", () => window.print());
+  }
+}

@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { dateText, dateTicks, levelPoints, valueRange } from "../src/features/trendChart";
+
+const point = (at_ms: number, value: number, low: number | null = null, high: number | null = null) => ({
+  run: 1,
+  at_ms,
+  value,
+  low,
+  high,
+  verdict: "",
+});
+
+describe("the trend chart", () => {
+  test("has a date on ticks a day apart, and the time on closer ones", () => {
+    const at = new Date(2026, 10, 3, 7, 5).getTime();
+    expect(dateText(at, 86_400)).toBe("2026-11-03");
+    expect(dateText(at, 3600)).toBe("2026-11-03 07:05");
+  });
+
+  test("has ticks at local midnights", () => {
+    const from = new Date(2026, 10, 3, 7).getTime();
+    const ticks = dateTicks(from, from + 4 * 86_400_000, 5);
+    expect(ticks.map((tick) => new Date(tick).getHours())).toEqual([0, 0, 0, 0]);
+  });
+
+  test("draws each level between its steps", () => {
+    const data = { points: [point(0, 10), point(10, 5)], steps: [{ at_ms: 5, text: "−50 %" }], levels: [10, 5] };
+    expect(levelPoints(data)).toEqual([
+      { x: 0, y: 10 },
+      { x: 5, y: 10 },
+      { x: 5, y: null },
+      { x: 5, y: 5 },
+      { x: 10, y: 5 },
+      { x: 10, y: null },
+    ]);
+  });
+
+  test("shows all intervals and the baseline run", () => {
+    const range = valueRange({ points: [point(0, 100, 90, 110), point(1, 100)], baseline: 120 });
+    expect(range.min).toBeLessThan(90);
+    expect(range.max).toBeGreaterThan(120);
+    expect(valueRange({ points: [point(0, 100)], baseline: null })).toEqual({ min: 95, max: 105 });
+  });
+});

@@ -1,0 +1,137 @@
+"""Baseline runs, and the verdict on a run."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
+from webapp.api.runs import run_with
+from webapp.hosts.selectors import known_targets
+from webapp.trends.judging import Outcome, Row, outcome_of
+from webapp.trends.models import Baseline
+from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on
+from webapp.trends.services import remove_baseline, set_baseline
+
+router = Router(tags=["baselines"])
+
+
+class BaselineOut(Schema):
+    """`tolerances`: metric -> the largest change for the worse that passes, in percent."""
+
+    id: int
+    plan: str
+    target: str
+    run: int
+    tolerances: dict[str, float]
+    set_by: str | None
+    set_at: datetime
+
+    @staticmethod
+    def resolve_plan(baseline: Baseline) -> str:
+        return baseline.plan.slug
+
+    @staticmethod
+    def resolve_target(baseline: Baseline) -> str:
+        return str(baseline.target)
+
+    @staticmethod
+    def resolve_run(baseline: Baseline) -> int:
+        return baseline.run.number
+
+    @staticmethod
+    def resolve_set_by(baseline: Baseline) -> str | None:
+        return baseline.set_by.username if baseline.set_by else None
+
+
+class BaselineIn(Input):
+    """`target` is host/target; `tolerances` as in a baseline."""
+
+    run: int
+    target: str = Field(max_length=200)
+    tolerances: dict[str, float] = Field(max_length=50)
+
+
+class RowOut(Schema):
+    """One metric at one point and direction; both are null for the mean over `cells` cells. `baseline` and `value` are
+    in IOPS, bytes/s and ns. `ratio` is the run by the baseline run, with its 95 % interval; `limit` is the worst ratio
+    that passes. `why` is set if the outcome is unclear."""
+
+    metric: str
+    point: dict[str, Any] | None
+    direction: str | None
+    cells: int
+    tolerance_percent: float
+    limit: float
+    baseline: float | None
+    value: float | None
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    outcome: Outcome
+    why: str
+
+
+class TargetVerdictOut(Schema):
+    """The verdict at one target. `new_cells` are those of the run that the baseline run does not have."""
+
+    baseline: BaselineOut
+    outcome: Outcome
+    counts: dict[Outcome, int]
+    new_cells: int
+    rows: list[RowOut]
+
+    @staticmethod
+    def resolve_rows(verdict: Verdict) -> list[RowOut]:
+        return [_row(row, verdict) for row in verdict.rows]
+
+
+class VerdictOut(Schema):
+    """`outcome` is the most serious of all targets; null without a baseline run, and until the run has ended."""
+
+    run: int
+    outcome: Outcome | None
+    targets: list[TargetVerdictOut]
+
+
+@router.get("/baselines", response=list[BaselineOut])
+@paginate(Paged)
+def all_baselines(request: HttpRequest, plan: str = "") -> QuerySet[Baseline]:
+    return baselines().filter(plan__slug=plan) if plan else baselines()
+
+
+@router.post("/baselines", response={201: BaselineOut})
+def new_baseline(request: HttpRequest, payload: BaselineIn) -> Status[Baseline]:
+    """Set the baseline run of the run's plan at a target. It replaces the one set before."""
+    by, run = operator(request), run_with(payload.run)
+    (target,) = known_targets([payload.target])
+    return Status(201, set_baseline(run=run, target=target, tolerances=payload.tolerances, by=by))
+
+
+@router.delete("/baselines/{pk}", response={204: None})
+def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
+    by = operator(request)
+    remove_baseline(baseline=known_baseline(pk), by=by)
+    return Status(204, None)
+
+
+@router.get("/runs/{number}/verdict", response=VerdictOut)
+def verdict(request: HttpRequest, number: int) -> dict[str, object]:
+    """Whether the run passes against its baseline runs, row by row."""
+    found = verdicts_on(run_with(number))
+    rows = [row for each in found for row in each.rows]
+    return {"run": number, "outcome": outcome_of(rows) if found else None, "targets": found}
+
+
+def _row(row: Row, verdict: Verdict) -> RowOut:
+    key, direction = row.cell or (None, None)
+    return RowOut(
+        metric=row.metric.key, point=dict(verdict.points[key]) if key else None, direction=direction, cells=row.cells,
+        tolerance_percent=row.tolerance, limit=row.limit, baseline=row.baseline, value=row.value,
+        ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
+        ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why,
+    )  # fmt: skip

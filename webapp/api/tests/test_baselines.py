@@ -1,0 +1,66 @@
+"""Baseline runs and verdicts by the API."""
+
+import pytest
+
+from webapp.api.tests.clients import Caller
+from webapp.plans.models import PlanVersion
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.plans import a_version
+from webapp.trends.tests.measuring import Nights
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def version() -> PlanVersion:
+    return a_version(slug="nightly")
+
+
+@pytest.fixture
+def nights(version: PlanVersion) -> Nights:
+    nights = Nights(version, a_target(a_host("a"), "scratch"))
+    nights.run(1000, 4000)
+    return nights
+
+
+BODY = {"run": 1, "target": "a/scratch", "tolerances": {"iops": 5, "latency_mean": 10}}
+
+
+def test_a_baseline_run_is_set_listed_and_removed(operator: Caller, viewer: Caller, nights: Nights) -> None:
+    status, made = operator("post", "baselines", BODY)
+    assert status == 201
+    assert (made["plan"], made["target"], made["run"]) == ("nightly", "a/scratch", 1)
+    assert made["tolerances"] == {"iops": 5.0, "latency_mean": 10.0}
+    assert viewer("get", "baselines?plan=nightly")[1]["items"] == [made]
+    assert viewer("get", "baselines?plan=other")[1]["items"] == []
+    assert viewer("delete", f"baselines/{made['id']}")[0] == 403
+    assert operator("delete", f"baselines/{made['id']}")[0] == 204
+    assert operator("delete", f"baselines/{made['id']}") == (
+        404, {"code": "baseline_unknown", "message": f"There is no baseline {made['id']}."},
+    )  # fmt: skip
+
+
+def test_a_verdict_has_its_rows(operator: Caller, viewer: Caller, nights: Nights) -> None:
+    operator("post", "baselines", BODY)
+    nights.run(1000, 3000)
+    status, verdict = viewer("get", "runs/2/verdict")
+    assert (status, verdict["outcome"]) == (200, "fails")
+    (target,) = verdict["targets"]
+    assert target["counts"] == {"fails": 4, "unclear": 0, "passes": 2}
+    assert (target["baseline"]["run"], target["new_cells"]) == (1, 0)
+    mean, *cells = (row for row in target["rows"] if row["metric"] == "iops")
+    assert (mean["point"], mean["cells"], mean["outcome"]) == (None, 2, "fails")
+    row = next(row for row in cells if row["point"]["iodepth"] == 2)
+    assert row["ratio"] == pytest.approx(0.75, rel=0.05)
+    assert row["ratio_low"] < row["ratio"] < row["ratio_high"] < row["limit"] == pytest.approx(0.95)
+    assert (row["direction"], row["outcome"], row["tolerance_percent"]) == ("read", "fails", 5.0)
+
+
+def test_a_run_without_a_baseline_run_has_no_outcome(viewer: Caller, nights: Nights) -> None:
+    assert viewer("get", "runs/1/verdict") == (200, {"run": 1, "outcome": None, "targets": []})
+
+
+def test_it_refuses_what_cannot_be_judged(operator: Caller, nights: Nights) -> None:
+    assert operator("post", "baselines", BODY | {"tolerances": {"speed": 5}})[1]["code"] == "metric_unknown"
+    assert operator("post", "baselines", BODY | {"target": "a/other"})[1]["code"] == "target_unknown"
+    assert operator("post", "baselines", BODY | {"run": 99})[1]["code"] == "run_unknown"

@@ -1,0 +1,123 @@
+"""Verdicts of runs against their baseline runs, on several pages."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django import template
+
+from webapp.plans.varying import varying
+from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence
+from webapp.screens import points
+from webapp.screens.trend.views import percent_change
+from webapp.trends.history import ENDED
+from webapp.trends.judging import LABELS, Outcome, Row
+from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
+
+register = template.Library()
+
+_STATES = {Outcome.FAILS: "failed", Outcome.UNCLEAR: "cancelled", Outcome.PASSES: "done"}
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    row: Row
+    levels: list[str]
+    direction: str
+    baseline: str
+    value: str
+    ratio: str
+    interval: str
+    limit: str
+
+
+@dataclass(frozen=True)
+class ShownVerdict:
+    """`labels` are the varying factors, `rows` the most serious first."""
+
+    verdict: Verdict
+    labels: list[str]
+    rows: list[ShownRow]
+    summary: str
+    tolerances: str
+
+
+@register.simple_tag
+def outcomes_of(listed: Iterable[Run | Occurrence]) -> Mapping[UUID, Outcome]:
+    """Outcomes by id of the ended runs, or of the runs of occurrences, for `verdict_badge`."""
+    runs = [one if isinstance(one, Run) else one.run for one in listed]
+    return outcomes_on([run for run in runs if run is not None])
+
+
+@register.inclusion_tag("screens/tags/verdict_badge.html")
+def verdict_badge(outcome: Outcome | None) -> dict[str, str]:
+    """Nothing for None."""
+    return {"state": _STATES[outcome], "label": LABELS[outcome]} if outcome else {}
+
+
+@register.filter
+def outcome_in(run: Run | None, outcomes: Mapping[UUID, Outcome]) -> Outcome | None:
+    return outcomes.get(run.pk) if run else None
+
+
+@register.inclusion_tag("screens/parts/verdict.html", takes_context=True)
+def verdict_card(context: dict[str, Any], run: Run) -> dict[str, Any]:
+    """The verdicts on an ended run, and links to its trends."""
+    if run.state not in ENDED:
+        return {}
+    verdicts = [_shown(verdict) for verdict in verdicts_on(run)]
+    judged = {shown.verdict.baseline.target_id for shown in verdicts}
+    targets = list(run.targets.select_related("host"))
+    return {
+        "run": run,
+        "verdicts": verdicts,
+        "others": [target for target in targets if target.pk not in judged],
+        "request": context["request"],
+    }
+
+
+def _shown(verdict: Verdict) -> ShownVerdict:
+    names = varying(verdict.points.values())
+    order = list(Outcome)
+    rows = sorted(verdict.rows, key=lambda row: (row.cell is not None, order.index(row.outcome)))
+    counts = [f"{count} {_WORDS[each][count != 1]}" for each, count in verdict.counts.items() if count]
+    limits = {row.metric.label: limit_text(row) for row in verdict.rows}
+    return ShownVerdict(
+        verdict,
+        [points.label(name) for name in names],
+        [_row(row, verdict, names) for row in rows],
+        ", ".join(counts),
+        ", ".join(f"{label} {limit}" for label, limit in limits.items()),
+    )
+
+
+_WORDS = {
+    Outcome.FAILS: ("row fails", "rows fail"),
+    Outcome.UNCLEAR: ("row is unclear", "rows are unclear"),
+    Outcome.PASSES: ("row passes", "rows pass"),
+}
+
+
+def _row(row: Row, verdict: Verdict, names: tuple[str, ...]) -> ShownRow:
+    key, direction = row.cell or ("", "")
+    ratio = row.ratio
+    interval = ""
+    if ratio and ratio.low is not None and ratio.high is not None:
+        interval = f"{percent_change(ratio.low)} to {percent_change(ratio.high)}"
+    return ShownRow(
+        row,
+        points.levels(verdict.points[key], names) if key else [],
+        direction,
+        row.metric.format(row.baseline),
+        row.metric.format(row.value),
+        percent_change(ratio.value) if ratio else "–",
+        interval or "–",
+        limit_text(row),
+    )
+
+
+def limit_text(row: Row) -> str:
+    """The tolerance with the sign of a change for the worse: −5 %."""
+    return f"{'+' if row.metric.lower_is_better else '−'}{row.tolerance:g} %"

@@ -1,0 +1,173 @@
+"""The page Trend, baseline runs on it, and verdicts on other pages."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from webapp.notices.models import Event, Notice
+from webapp.notices.run_ends import announce_run
+from webapp.plans.models import PlanVersion
+from webapp.results.models import Result
+from webapp.runs.models import Run
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.results import FACTS
+from webapp.trends.models import Baseline
+from webapp.trends.tests.measuring import Nights
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "/trend/?plan=nightly&target=a/scratch"
+NEW_KERNEL = FACTS | {"kernel.release": "6.12.0"}
+
+
+@pytest.fixture
+def version() -> PlanVersion:
+    return a_version(slug="nightly")
+
+
+@pytest.fixture
+def nights(version: PlanVersion) -> Nights:
+    return Nights(version, a_target(a_host("a"), "scratch"))
+
+
+@pytest.fixture
+def slower(nights: Nights) -> Run:
+    """Run 16: from run 12 on, the kernel is newer and everything is slower."""
+    for _ in range(11):
+        nights.run(1000, 4000)
+    for _ in range(4):
+        nights.run(800, 3200, facts=NEW_KERNEL)
+    return nights.run(800, 3200, facts=NEW_KERNEL)
+
+
+def page_of(client: Client, address: str, status: int = 200) -> str:
+    response = client.get(address)
+    assert response.status_code == status
+    return response.content.decode()
+
+
+def set_baseline(client: Client, **given: str) -> int:
+    """The status of the answer."""
+    form = {"plan": "nightly", "target": "a/scratch", "run": "1", "tolerance.iops": "5", **given}
+    return client.post("/trend/baselines/", form).status_code
+
+
+def test_it_shows_steps_with_their_date_size_and_what_changed(operator: Client, slower: Run) -> None:
+    shown = page_of(operator, ADDRESS)
+    assert '<strong class="worse">−20' in shown
+    assert 'from <a href="/runs/12/">run 12</a>' in shown
+    assert "2024-05-13" in shown
+    assert "<code>kernel.release</code>: 6.1.0 → 6.12.0" in shown
+    assert "Geometric mean over 2 cells" in shown
+
+
+def test_it_says_that_there_are_too_few_runs(operator: Client, nights: Nights) -> None:
+    nights.run(1000)
+    nights.run(500)
+    assert "Too few runs: the search for steps needs 13 runs, and there are 2." in page_of(operator, ADDRESS)
+
+
+def test_the_address_holds_metric_factors_and_direction(operator: Client, nights: Nights) -> None:
+    nights.run(1000, 4000)
+    shown = page_of(operator, f"{ADDRESS}&metric=latency_mean&factor.iodepth=2&direction=read")
+    assert "Trend: Mean latency" in shown
+    assert "One cell" in shown
+    assert '<option value="2" selected>' in shown
+
+
+@pytest.mark.parametrize("more", ["&metric=speed", "&factor.iodepth=7", "&direction=trim", "&factor.x=1", "&run=x"])
+def test_a_choice_that_does_not_fit_is_dropped(operator: Client, nights: Nights, more: str) -> None:
+    nights.run(1000, 4000)
+    assert "Geometric mean over 2 cells" in page_of(operator, ADDRESS + more)
+
+
+def test_invalid_results_are_left_out_and_counted(operator: Client, nights: Nights) -> None:
+    nights.run(1000)
+    Result.objects.filter(run=nights.run(500)).update(invalid=True)
+    shown = page_of(operator, ADDRESS)
+    assert "Left out: 3 invalid results; " in shown
+    assert '<a href="/runs/2/">run 2</a> (no valid result)' in shown
+
+
+def test_without_results_it_says_so(operator: Client, nights: Nights) -> None:
+    assert "No ended run of this plan has valid results at a/scratch." in page_of(operator, ADDRESS)
+
+
+def test_without_a_target_it_lists_them_and_opens_a_single_one(operator: Client, nights: Nights) -> None:
+    assert "No run has ended yet." in page_of(operator, "/trend/")
+    nights.run(1000)
+    assert 'href="/trend/?plan=nightly&amp;target=a%2Fscratch"' in page_of(operator, "/trend/")
+    for asked in ("plan=nightly", "target=a/scratch"):
+        assert operator.get(f"/trend/?{asked}").headers["Location"] == "/trend/?plan=nightly&target=a%2Fscratch"
+    assert "nightly" in page_of(operator, "/trend/?plan=unknown&target=a/unknown")
+
+
+def test_it_is_linked_from_plan_target_and_run(operator: Client, nights: Nights) -> None:
+    nights.run(1000)
+    assert "/trend/?plan=nightly" in page_of(operator, "/plans/nightly/")
+    assert "/trend/?target=a/scratch" in page_of(operator, "/hosts/a/targets/scratch/")
+    assert "/trend/?plan=nightly&amp;target=a/scratch&amp;baseline=1#baseline" in page_of(operator, "/runs/1/")
+
+
+def test_a_baseline_run_judges_later_runs_on_all_pages(operator: Client, slower: Run) -> None:
+    assert set_baseline(operator) == 302
+    badge = '<span class="badge state-badge state-failed">Fails</span>'
+    shown = page_of(operator, "/runs/16/")
+    assert badge in shown
+    assert 'against baseline <a href="/runs/1/">run 1</a> at a/scratch: 3 rows fail.' in shown
+    assert "Tolerances: IOPS −5 %." in shown
+    assert page_of(operator, "/runs/").count(badge) == 5
+    assert badge in page_of(operator, "/plans/nightly/")
+    assert page_of(operator, ADDRESS).count(badge) == 5
+    assert badge not in page_of(operator, "/runs/2/")
+
+
+def test_the_form_keeps_its_values_when_it_is_refused(operator: Client, nights: Nights) -> None:
+    nights.run(1000)
+    form = {"plan": "nightly", "target": "a/scratch", "run": "1", "tolerance.iops": "five"}
+    response = operator.post("/trend/baselines/", form)
+    assert response.status_code == 400
+    shown = response.content.decode()
+    assert "Not set: The tolerance of IOPS is &#x27;five&#x27;. Enter a number in percent." in shown
+    assert 'value="five"' in shown
+    assert set_baseline(operator, run="7") == 400
+    assert set_baseline(operator, plan="unknown") == 404
+    assert not Baseline.objects.exists()
+
+
+def test_it_is_removed_and_only_operators_may(operator: Client, viewer: Client, nights: Nights) -> None:
+    nights.run(1000)
+    assert set_baseline(viewer) == 403
+    assert set_baseline(operator) == 302
+    baseline = Baseline.objects.get()
+    assert operator.get(f"/trend/baselines/{baseline.pk}/").headers["Location"].startswith("/trend/?plan=nightly")
+    assert "Setting a baseline run needs the role operator." in page_of(viewer, ADDRESS)
+    assert viewer.post(f"/trend/baselines/{baseline.pk}/remove/").status_code == 403
+    operator.post(f"/trend/baselines/{baseline.pk}/remove/")
+    assert not Baseline.objects.exists()
+
+
+def test_a_notice_tells_that_a_run_is_worse(operator: Client, nights: Nights) -> None:
+    a_subscription(events=[Event.WORSE])
+    nights.run(1000)
+    set_baseline(operator)
+    announce_run(nights.run(1000).pk)
+    assert not Notice.objects.exists()
+    announce_run(nights.run(500).pk)
+    notice = Notice.objects.get()
+    assert (notice.event, notice.payload["run"]) == ("worse", 3)
+    assert notice.subject == "Run 3 is worse than baseline run 1 of A plan on a/scratch"
+    assert notice.payload["detail"]["rows"] == {"total": 1, "fails": 1, "unclear": 0, "passes": 0}
+
+
+def test_it_takes_the_same_queries_for_any_number_of_runs(
+    operator: Client, queries_of: Callable[[str], int], nights: Nights
+) -> None:
+    for _ in range(2):
+        nights.run(1000)
+    few = queries_of(ADDRESS)
+    for _ in range(6):
+        nights.run(1000)
+    assert queries_of(ADDRESS) == few

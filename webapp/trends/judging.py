@@ -1,0 +1,179 @@
+"""Judge a run by its baseline run, row by row. Pure.
+
+A row is a metric at one cell, or the geometric mean over the cells. Its ratio is the run by the baseline run, with the
+95 % interval of `compare.contrasts`. The limit is the ratio that the tolerance allows: 0.95 for IOPS and 5 %, 1.10 for
+a latency and 10 %.
+
+    passes          the whole interval is on the good side of the limit
+    fails           the whole interval is on the bad side, also after the correction for the number of rows
+    unclear         otherwise: the interval contains the limit, a cell has fewer than 3 repeats or no value
+
+A run fails if a row fails, and passes if all rows pass: then each row is tested at its full level (R. L. Berger:
+Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982). If no row is worse than its limit,
+any row fails with a probability of at most 5 %: one half for means and one for cells, each corrected by Holm's method
+(`compare.claims`). The interval covers the variation of repeats. Variation between runs has to fit into the tolerance.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+
+from webapp.compare.blocks import Measured
+from webapp.compare.claims import EACH, MIN_BLOCKS, holm
+from webapp.compare.contrasts import Contrast, Pair, contrast
+from webapp.compare.statistics import Ratio, tail
+from webapp.results.metrics import METRICS, Metric
+
+Cell = tuple[str, str]  # point key and direction
+Cells = Mapping[Cell, Measured]
+
+
+class Outcome(StrEnum):
+    """From the most to the least serious."""
+
+    FAILS = "fails"
+    UNCLEAR = "unclear"
+    PASSES = "passes"
+
+
+LABELS = {Outcome.FAILS: "Fails", Outcome.UNCLEAR: "Unclear", Outcome.PASSES: "Passes"}
+NOT_MEASURED = "not measured in this run"
+NO_CONTRAST = "a value is 0"
+CONTAINS_LIMIT = "the interval contains the limit"
+MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
+
+
+@dataclass(frozen=True)
+class Row:
+    """`cell` is None for the mean over `cells` cells, whose `baseline` and `value` are geometric means."""
+
+    metric: Metric
+    cell: Cell | None
+    cells: int
+    tolerance: float  # percent
+    limit: float  # ratio
+    baseline: float | None
+    value: float | None
+    ratio: Ratio | None
+    outcome: Outcome
+    why: str  # if it is unclear
+
+    @property
+    def label(self) -> str:
+        return LABELS[self.outcome]
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A row before the correction. Without a contrast it is unclear, and `why`."""
+
+    metric: Metric
+    cell: Cell | None
+    tolerance: float
+    pairs: Sequence[Pair]
+    baseline: float | None
+    value: float | None
+    contrast: Contrast | None = None
+    why: str = ""
+
+    @property
+    def limit(self) -> float:
+        return limit_of(self.metric, self.tolerance)
+
+    def _excess(self) -> float:
+        """How far the ratio is beyond the limit, as a logarithm; below 0 on the good side."""
+        assert self.contrast is not None
+        beyond = self.contrast.value - math.log(self.limit)
+        return beyond if self.metric.lower_is_better else -beyond
+
+    def p_worse(self) -> float:
+        """One-sided p-value of "not worse than the limit"."""
+        return 1.0 if self.contrast is None else _tail(self.contrast, self._excess())
+
+    def p_fine(self) -> float:
+        """One-sided p-value of "worse than the limit"."""
+        return 1.0 if self.contrast is None else _tail(self.contrast, -self._excess())
+
+    def row(self, corrected: float) -> Row:
+        ratio = self.contrast.ratio() if self.contrast else None
+        outcome, why = self._judged(ratio, corrected)
+        return Row(
+            self.metric, self.cell, len(self.pairs), self.tolerance, self.limit, self.baseline, self.value, ratio,
+            outcome, why,
+        )  # fmt: skip
+
+    def _judged(self, ratio: Ratio | None, corrected: float) -> tuple[Outcome, str]:
+        if ratio is None or ratio.low is None or ratio.high is None:
+            return Outcome.UNCLEAR, self.why
+        if ratio.low <= self.limit <= ratio.high:
+            return Outcome.UNCLEAR, CONTAINS_LIMIT
+        if self._excess() < 0:
+            return (Outcome.PASSES, "") if self.p_fine() <= EACH else (Outcome.UNCLEAR, CONTAINS_LIMIT)
+        return (Outcome.FAILS, "") if corrected <= EACH else (Outcome.UNCLEAR, MAY_BE_CHANCE)
+
+
+def _tail(one: Contrast, excess: float) -> float:
+    return tail(one.freedom, excess / math.sqrt(one.variance)) if one.variance else float(excess <= 0)
+
+
+def limit_of(metric: Metric, tolerance: float) -> float:
+    """The ratio that a tolerance in percent allows."""
+    return 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
+
+
+def judge(run: Mapping[str, Cells], baseline: Mapping[str, Cells], tolerances: Mapping[str, float]) -> tuple[Row, ...]:
+    """Rows by metric: the mean, then the cells of the baseline run. `run` and `baseline` have cells by metric key."""
+    means: list[_Test] = []
+    cells: list[_Test] = []
+    for key, tolerance in tolerances.items():
+        metric, theirs, mine = METRICS[key], baseline.get(key, {}), run.get(key, {})
+        tests = [_cell_test(metric, tolerance, cell, mine.get(cell), known) for cell, known in theirs.items()]
+        cells += tests
+        if len(tests) > 1:
+            means.append(_mean_test(metric, tolerance, [test for test in tests if test.contrast]))
+    rows = [*_rows(means), *_rows(cells)]
+    order = {key: place for place, key in enumerate(tolerances)}
+    return tuple(sorted(rows, key=lambda row: (order[row.metric.key], row.cell is not None)))
+
+
+def _rows(tests: Sequence[_Test]) -> list[Row]:
+    corrected = holm([test.p_worse() for test in tests])
+    return [test.row(p) for test, p in zip(tests, corrected, strict=True)]
+
+
+def _cell_test(metric: Metric, tolerance: float, cell: Cell, mine: Measured | None, theirs: Measured) -> _Test:
+    reference = fmean(theirs.values.values())
+    if mine is None:
+        return _Test(metric, cell, tolerance, (), reference, None, why=NOT_MEASURED)
+    pair, value = (mine, theirs), fmean(mine.values.values())
+    least = min(len(mine.values), len(theirs.values))
+    if not (mine.positive and theirs.positive):
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
+    if least < MIN_BLOCKS:
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=_too_few(least))
+    return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
+
+
+def _too_few(repeats: int) -> str:
+    return f"{repeats} repeat{'' if repeats == 1 else 's'}; a verdict needs {MIN_BLOCKS} in both runs"
+
+
+def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Test:
+    """Over the cells that have enough repeats in both runs."""
+    if not tests:
+        return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats in both runs")
+    pairs = [pair for test in tests for pair in test.pairs]
+    mine, theirs = ([_log_mean(pair[side]) for pair in pairs] for side in (0, 1))
+    return _Test(metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs))
+
+
+def _log_mean(one: Measured) -> float:
+    return fmean(math.log(value) for value in one.values.values())
+
+
+def outcome_of(rows: Sequence[Row]) -> Outcome:
+    """Of the whole run. Without rows nothing can be said."""
+    outcomes = {row.outcome for row in rows}
+    return next((each for each in Outcome if each in outcomes), Outcome.UNCLEAR)

@@ -1,0 +1,111 @@
+"""Steps in a series: the places from which the level is another one. Pure.
+
+The method is circular binary segmentation (A. B. Olshen, E. S. Venkatraman, R. Lucito, M. Wigler: Circular binary
+segmentation for the analysis of array-based DNA copy number data, Biostatistics 5, 2004). Of all pieces of the series,
+take the one whose mean differs most from the mean of the rest, in standard errors. Its ends are steps if at most
+`FALSE_ALARMS` of the random orders of the same values have a piece that differs as much: a permutation test, so no
+distribution is assumed. An end is dropped if the levels on both of its sides do not differ by the same test. Then
+search the parts between the steps in the same way.
+
+Of series whose values come in random order, at most `FALSE_ALARMS` get any step. A slow drift, or values that depend
+on the ones before, are not in random order and get steps.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+FALSE_ALARMS = 0.01
+MIN_RUNS = 13  # the shortest series in which the test can reach FALSE_ALARMS
+MIN_LEVEL = 3  # values of a level
+ORDERS = 999  # random orders
+_ALLOWED = int(FALSE_ALARMS * (ORDERS + 1)) - 1  # orders that may differ as much: (1 + 9) / 1000
+_BATCH = 100
+
+Series = NDArray[np.float64]
+
+
+def steps(values: Sequence[float]) -> list[int]:
+    """Indices of the first value of each new level, ascending. Rates and latencies are given as logarithms."""
+    return _inside(np.asarray(values, dtype=np.float64), np.random.default_rng(len(values)))
+
+
+def _inside(series: Series, random: np.random.Generator) -> list[int]:
+    found = _ends(series, random)
+    if not found:
+        return []
+    parts = pairwise([0, *found, len(series)])
+    inner = [start + step for start, end in parts for step in _inside(series[start:end], random)]
+    return sorted([*found, *inner])
+
+
+def _ends(series: Series, random: np.random.Generator) -> list[int]:
+    """The ends of the piece that differs most; none if that may be chance."""
+    if len(series) < MIN_RUNS or np.ptp(series) == 0:
+        return []
+    score, start, end = max(_best_pieces(series))
+    if _by_chance(series, score, _highest, random):
+        return []
+    inside = [at for at in (start, end) if 0 < at < len(series)]
+    if len(inside) < 2:
+        return inside
+    kept = [
+        *([start] if _differs(series[:end], start, random) else []),
+        *([end] if _differs(series[start:], end - start, random) else []),
+    ]
+    return kept or [max(inside, key=lambda at: _split_scores(series[None, :], at)[0])]
+
+
+def _best_pieces(series: Series) -> list[tuple[float, int, int]]:
+    """Of each length, the piece with the highest score: score, start, end."""
+    found = []
+    for length, scores in _piece_scores(series[None, :]):
+        start = int(scores[0].argmax())
+        found.append((float(scores[0, start]), start, start + length))
+    return found
+
+
+def _highest(orders: Series) -> Series:
+    """The highest score of each order."""
+    best: Series = np.max([scores.max(axis=1) for _, scores in _piece_scores(orders)], axis=0)
+    return best
+
+
+def _piece_scores(orders: Series) -> Iterator[tuple[int, Series]]:
+    """For each length of a piece, the scores by order and start. A score is the part of the sum of squares that two
+    means explain, which grows with |t|. Where fewer than `MIN_LEVEL` values are left before or after, it is 0."""
+    total = orders.shape[1]
+    centred = orders - orders.mean(axis=1, keepdims=True)
+    sums = np.concatenate([np.zeros((len(orders), 1)), centred.cumsum(axis=1)], axis=1)
+    for length in range(MIN_LEVEL, total - MIN_LEVEL + 1):
+        scores: Series = (sums[:, length:] - sums[:, :-length]) ** 2 * (total / (length * (total - length)))
+        scores[:, 1:MIN_LEVEL] = 0
+        scores[:, -MIN_LEVEL:-1] = 0
+        yield length, scores
+
+
+def _split_scores(orders: Series, at: int) -> Series:
+    """The scores of the piece before `at`."""
+    total = orders.shape[1]
+    sums: Series = (orders[:, :at] - orders.mean(axis=1, keepdims=True)).sum(axis=1)
+    scores: Series = sums**2 * (total / (at * (total - at)))
+    return scores
+
+
+def _differs(series: Series, at: int, random: np.random.Generator) -> bool:
+    """Whether the levels before and after `at` differ."""
+    score = float(_split_scores(series[None, :], at)[0])
+    return not _by_chance(series, score, lambda orders: _split_scores(orders, at), random)
+
+
+def _by_chance(series: Series, score: float, score_of: Callable[[Series], Series], random: np.random.Generator) -> bool:
+    """Whether too many random orders reach the score. It stops as soon as that is certain."""
+    reached, limit = 0, score * (1 - 1e-9)  # equal values may differ by rounding
+    for done in range(0, ORDERS, _BATCH):
+        orders = random.permuted(np.tile(series, (min(_BATCH, ORDERS - done), 1)), axis=1)
+        reached += int((score_of(orders) >= limit).sum())
+        if reached > _ALLOWED:
+            return True
+    return False

@@ -1,0 +1,118 @@
+"""Verdicts row by row: at both sides of the tolerance, in both directions, with too little data."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from webapp.compare.blocks import Measured
+from webapp.trends.judging import (
+    CONTAINS_LIMIT,
+    MAY_BE_CHANCE,
+    NO_CONTRAST,
+    NOT_MEASURED,
+    Cells,
+    Outcome,
+    Row,
+    judge,
+    outcome_of,
+)
+from webapp.trends.management.commands.simulate_trends import Case, outcomes
+
+IOPS, P99 = {"iops": 5.0}, {"latency_p99": 10.0}
+
+
+def a_cell(run: int, *values: float, step: float = 1e-6) -> Measured:
+    blocks = {(run, repeat): value for repeat, value in enumerate(values, 1)}
+    return Measured(blocks, dict.fromkeys(blocks, 0.0), step, balanced=True)
+
+
+def cells(run: int, *columns: Sequence[float]) -> Cells:
+    return {(str(place), "read"): a_cell(run, *values) for place, values in enumerate(columns)}
+
+
+def spread(level: float, share: float = 0.001) -> tuple[float, float, float]:
+    return level * (1 - share), level, level * (1 + share)
+
+
+def one_row(tolerances: dict[str, float], baseline: Sequence[float], run: Sequence[float]) -> Row:
+    (metric,) = tolerances
+    (row,) = judge({metric: cells(2, run)}, {metric: cells(1, baseline)}, tolerances)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("tolerances", "level", "outcome"),
+    [
+        (IOPS, 960, Outcome.PASSES),
+        (IOPS, 950, Outcome.UNCLEAR),  # exactly at the limit
+        (IOPS, 940, Outcome.FAILS),
+        (IOPS, 2000, Outcome.PASSES),  # better by any amount
+        (P99, 1090, Outcome.PASSES),
+        (P99, 1100, Outcome.UNCLEAR),
+        (P99, 1110, Outcome.FAILS),
+        (P99, 500, Outcome.PASSES),
+    ],
+)
+def test_the_limit_is_the_tolerance_for_the_worse(tolerances: dict[str, float], level: float, outcome: Outcome) -> None:
+    row = one_row(tolerances, spread(1000), spread(level))
+    assert row.outcome is outcome
+    assert row.limit == pytest.approx(0.95 if tolerances is IOPS else 1.1)
+    assert row.ratio is not None
+    assert row.ratio.value == pytest.approx(level / 1000, rel=1e-3)
+
+
+def test_a_spread_larger_than_the_tolerance_is_unclear() -> None:
+    row = one_row(IOPS, spread(1000, 0.1), spread(1000, 0.1))
+    assert (row.outcome, row.why) == (Outcome.UNCLEAR, CONTAINS_LIMIT)
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_too_few_repeats_are_unclear(repeats: int) -> None:
+    row = one_row(IOPS, spread(1000), spread(500)[:repeats])
+    assert row.outcome is Outcome.UNCLEAR
+    assert row.why.startswith(f"{repeats} repeat")
+    assert (row.baseline, row.value) == (pytest.approx(1000), pytest.approx(500, rel=0.01))
+
+
+def test_a_cell_without_a_value_is_unclear() -> None:
+    missing, zero = judge(
+        {"iops": {("1", "read"): a_cell(2, 0.0, 0.0, 0.0)}},
+        {"iops": cells(1, spread(1000), spread(1000))},
+        IOPS,
+    )[1:]
+    assert [missing.why, zero.why] == [NOT_MEASURED, NO_CONTRAST]
+    assert outcome_of([missing, zero]) is Outcome.UNCLEAR
+
+
+def test_equal_coarse_values_do_not_pass_a_smaller_tolerance() -> None:
+    """Percentiles come from buckets that are up to 1.6 % wide."""
+    pair = ({"latency_p99": {("0", "read"): a_cell(run, 1000, 1000, 1000, step=1 / 64)}} for run in (2, 1))
+    mine, theirs = pair
+    assert judge(mine, theirs, {"latency_p99": 1.0})[0].outcome is Outcome.UNCLEAR
+    assert judge(mine, theirs, {"latency_p99": 10.0})[0].outcome is Outcome.PASSES
+
+
+def test_a_mean_over_the_cells_comes_first_and_fails_where_no_cell_alone_does() -> None:
+    baseline, run = [spread(1000, 0.01)] * 14, [spread(915, 0.01)] * 14
+    mean, *others = judge({"iops": cells(2, *run)}, {"iops": cells(1, *baseline)}, IOPS)
+    assert (mean.cell, mean.cells, mean.outcome) == (None, 14, Outcome.FAILS)
+    assert {row.outcome for row in others} == {Outcome.UNCLEAR}
+    assert {row.why for row in others} <= {MAY_BE_CHANCE, CONTAINS_LIMIT}
+    assert outcome_of([mean, *others]) is Outcome.FAILS
+
+
+def test_a_run_passes_only_if_all_rows_pass() -> None:
+    good, unclear = (one_row(IOPS, spread(1000), spread(level)) for level in (1000, 950))
+    assert outcome_of([good, good]) is Outcome.PASSES
+    assert outcome_of([good, unclear]) is Outcome.UNCLEAR
+    assert outcome_of([]) is Outcome.UNCLEAR
+
+
+def test_equal_runs_rarely_fail() -> None:
+    """At the limit itself, at most 5 % fail: more than 18 of 200 with a probability below 0.5 %. Without a change, none
+    do."""
+    assert outcomes(Case(), pairs=200)[Outcome.FAILS] == 0
+    assert outcomes(Case(repeats=5), pairs=200)[Outcome.PASSES] > 0.95
+    assert outcomes(Case(loss=0.05), pairs=200)[Outcome.FAILS] <= 18 / 200
+    assert outcomes(Case(loss=0.05), pairs=200)[Outcome.PASSES] == 0
+    assert outcomes(Case(loss=0.10), pairs=50)[Outcome.FAILS] == 1

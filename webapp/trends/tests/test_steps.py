@@ -1,0 +1,58 @@
+"""Steps are found where they are; chance makes a step in at most 1 % of series."""
+
+import numpy as np
+import pytest
+
+from webapp.trends.management.commands.simulate_trends import SERIES, false_steps
+from webapp.trends.steps import FALSE_ALARMS, MIN_RUNS, steps
+
+NOISE = 0.01
+
+
+def a_series(*levels: tuple[float, int], seed: int = 1) -> list[float]:
+    """(level, number of values), with noise of 1 %."""
+    random = np.random.default_rng(seed)
+    return [level + float(random.normal(0, NOISE)) for level, count in levels for _ in range(count)]
+
+
+def test_a_step_begins_with_the_first_run_of_the_new_level() -> None:
+    assert steps(a_series((0, 12), (-0.1, 8))) == [12]
+
+
+def test_several_steps_are_found_in_their_order() -> None:
+    assert steps(a_series((0, 15), (-0.1, 10), (0.1, 12))) == [15, 25]
+
+
+def test_a_dip_that_ended_is_found_with_both_ends() -> None:
+    assert steps(a_series((0, 20), (-0.1, 4), (0, 20))) == [20, 24]
+
+
+def test_a_new_level_is_found_from_its_third_run_on() -> None:
+    assert steps(a_series((0, 30), (-0.1, 2))) == []
+    assert steps(a_series((0, 30), (-0.1, 3))) == [30]
+
+
+def test_one_run_apart_is_no_level() -> None:
+    assert steps(a_series((0, 20), (-0.5, 1), (0, 20))) == []
+
+
+def test_too_few_runs_have_no_step_however_large() -> None:
+    assert steps(a_series((0, 6), (-1, 6))) == []
+    assert steps(a_series((0, 7), (-1, MIN_RUNS - 7))) == [7]
+
+
+def test_equal_values_and_no_values_have_no_step() -> None:
+    assert steps([1.0] * 40) == []
+    assert steps([]) == []
+
+
+def test_the_same_series_has_the_same_steps_each_time() -> None:
+    series = a_series((0, 20), (-0.02, 20), seed=3)
+    assert steps(series) == steps(series)
+
+
+@pytest.mark.parametrize("kind", list(SERIES))
+def test_chance_makes_a_step_at_the_stated_rate(kind: str) -> None:
+    """300 series: with a rate of 1 %, more than 9 of them have a step with a probability below 0.1 %."""
+    assert false_steps(kind, runs=20, series=300) <= 9 / 300
+    assert FALSE_ALARMS == 0.01

@@ -1,0 +1,96 @@
+"""A value for each run, steps with what changed, and what is left out."""
+
+import pytest
+
+from webapp.results.metrics import METRICS
+from webapp.results.models import Result
+from webapp.runs.models import Run, RunState
+from webapp.tests.factories.results import FACTS
+from webapp.trends.tests.measuring import Nights
+from webapp.trends.trend import INCOMPLETE, NO_RESULTS, OTHER_POINTS
+
+NEW_KERNEL = FACTS | {"kernel.release": "6.12.0"}
+
+
+def test_a_step_names_its_run_its_size_and_the_facts_that_changed(nights: Nights) -> None:
+    for _ in range(10):
+        nights.run(1000, 4000)
+    for _ in range(5):
+        nights.run(800, 3200, facts=NEW_KERNEL)
+    (step,) = nights.trend().steps
+    assert (step.before.run.number, step.after.run.number) == (10, 11)
+    assert step.ratio == pytest.approx(0.8, rel=0.02)
+    assert [(change.name, change.before, change.after) for change in step.changed] == [
+        ("kernel.release", "6.1.0", "6.12.0")
+    ]
+
+
+def test_another_engine_or_plan_version_is_a_change(nights: Nights) -> None:
+    nights.run(1000)
+    lab = nights.lab()
+    lab.measure(1000, 1000, iodepth=1, fio="fio-3.40")
+    Run.objects.filter(pk=lab.run.pk).update(version=nights.version.plan.versions.create(number=2, document={}))
+    changed = {change.name: (change.before, change.after) for change in nights.trend().runs[-1].changed}
+    assert changed == {"engine version": ("fio-3.33", "fio-3.40"), "plan version": ("1", "2")}
+
+
+def test_the_value_of_a_run_is_the_geometric_mean_over_its_cells(nights: Nights) -> None:
+    nights.run(1000, 4000, spread=0)
+    (value,) = nights.trend().runs
+    assert value.value == pytest.approx(2000)
+    assert value.repeats == 3
+    assert value.low == pytest.approx(value.high) == pytest.approx(2000)
+
+
+def test_a_run_with_one_repeat_has_no_interval(nights: Nights) -> None:
+    nights.lab().measure(1000, iodepth=1)
+    (value,) = nights.trend().runs
+    assert (value.low, value.high, value.repeats) == (None, None, 1)
+
+
+def test_only_cells_of_all_runs_are_in_the_mean(nights: Nights) -> None:
+    nights.run(1000, 4000, spread=0)
+    nights.run(1000, 4000, 16000, spread=0)
+    found = nights.trend()
+    assert [one.value for one in found.runs] == [pytest.approx(2000), pytest.approx(2000)]
+    assert (len(found.cells), found.other_cells) == (2, 1)
+
+
+def test_invalid_results_are_left_out_and_counted(nights: Nights) -> None:
+    nights.run(1000, 4000)
+    marked = nights.run(1000, 4000)
+    Result.objects.filter(run=marked).update(invalid=True)
+    partly = nights.run(1000, 4000)
+    Result.objects.filter(run=partly, point__iodepth=2).update(invalid=True)
+    found = nights.trend()
+    assert [one.run.number for one in found.runs] == [1]
+    assert [(one.run.number, one.why) for one in found.left_out] == [(2, NO_RESULTS), (3, INCOMPLETE)]
+    assert found.invalid_results == 6 + 3
+
+
+def test_one_invalid_repeat_leaves_the_others(nights: Nights) -> None:
+    run = nights.run(1000)
+    Result.objects.filter(run=run, trial__repeat=2).update(invalid=True)
+    found = nights.trend()
+    assert [one.repeats for one in found.runs] == [2]
+    assert found.invalid_results == 1
+
+
+def test_runs_with_few_cells_of_the_newest_one_are_left_out(nights: Nights) -> None:
+    nights.run(1000)
+    nights.run(1000, 2000, 4000)
+    assert [(one.run.number, one.why) for one in nights.trend().left_out] == [(1, OTHER_POINTS)]
+
+
+def test_open_runs_are_not_in_the_trend(nights: Nights) -> None:
+    Run.objects.filter(pk=nights.run(1000).pk).update(state=RunState.RUNNING)
+    assert nights.trend().runs == []
+    assert nights.trend().steps == []
+
+
+def test_a_metric_without_values_has_no_runs(nights: Nights) -> None:
+    nights.run(1000)
+    history = nights.history
+    assert not nights.trend(direction="write").runs
+    assert history.runs[0].cells
+    assert METRICS["iops"] is nights.trend().metric

@@ -1,0 +1,180 @@
+"""The trend of one metric: a value for each run of a plan at a target, and the steps between runs."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import fmean
+
+from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES
+from webapp.compare.contrasts import Influences
+from webapp.compare.statistics import student_t
+from webapp.hosts.models import Target
+from webapp.results.metrics import Metric
+from webapp.results.reading.content import Point
+from webapp.runs.models import Run
+from webapp.trends.changes import Change, RunFacts, changes, facts_of
+from webapp.trends.history import Cell, History, RunHistory
+from webapp.trends.steps import MIN_RUNS, steps
+
+INCOMPLETE, NO_RESULTS, OTHER_POINTS = "some points have no valid result", "no valid result", "measured other points"
+MIN_SHARED = 0.5  # of the newest run's cells that an older run needs
+
+
+@dataclass(frozen=True)
+class RunValue:
+    """The geometric mean over the cells. `low` and `high` are its 95 % confidence interval; None without repeats."""
+
+    run: Run
+    at: datetime
+    value: float
+    low: float | None
+    high: float | None
+    repeats: int  # of the cell that has the fewest
+    changed: tuple[Change, ...]  # since the run before
+
+
+@dataclass(frozen=True)
+class Step:
+    """From the run `after` on, the level is another one. `ratio` is the new level by the old one."""
+
+    before: RunValue
+    after: RunValue
+    old_level: float
+    new_level: float
+
+    @property
+    def ratio(self) -> float:
+        return self.new_level / self.old_level
+
+    @property
+    def changed(self) -> tuple[Change, ...]:
+        return self.after.changed
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    run: Run
+    why: str
+
+
+@dataclass(frozen=True)
+class CellTrend:
+    """The first and the last value of one cell."""
+
+    point: Point
+    direction: str
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Runs oldest first. `cells` are those that all these runs have; `new_cells` counts others of the newest run."""
+
+    metric: Metric
+    runs: Sequence[RunValue]
+    steps: Sequence[Step]
+    cells: Sequence[CellTrend]
+    other_cells: int
+    left_out: Sequence[LeftOut]
+    invalid_results: int
+
+    @property
+    def runs_missing(self) -> int:
+        """How many more runs the search for steps needs."""
+        return max(0, MIN_RUNS - len(self.runs))
+
+
+def trend(history: History, target: Target, metric: Metric, keys: Collection[str], direction: str = "") -> Trend:
+    """Of the points with these keys, in one direction or ("") in all. Two queries."""
+    left_out: list[LeftOut] = []
+    complete: list[RunHistory] = []
+    for one in history.runs:
+        why = _why_left_out(one, keys, direction)
+        if why:
+            left_out.append(LeftOut(one.run, why))
+        elif why is not None:
+            complete.append(one)
+    kept, common = _shared(complete, keys, direction, left_out)
+    facts = facts_of([one.run for one in kept], target, {key for key, _ in common})
+    runs = [_value(one, common, metric, _changed(facts, kept, place)) for place, one in enumerate(kept)]
+    newest = _cells(kept[-1], keys, direction) if kept else set()
+    return Trend(
+        metric=metric,
+        runs=runs,
+        steps=_steps(runs),
+        cells=[_cell_trend(cell, kept, history.points) for cell in common],
+        other_cells=len(newest) - len(common),
+        left_out=sorted(left_out, key=lambda each: each.run.number),
+        invalid_results=sum(one.invalid for one in history.runs),
+    )
+
+
+def _why_left_out(one: RunHistory, keys: Collection[str], direction: str) -> str | None:
+    """ "" if the run is complete; None if it did not plan any of these points."""
+    wanted = one.planned.intersection(keys)
+    measured = {key for key, _ in _cells(one, keys, direction)}
+    if not wanted:
+        return None
+    if not measured:
+        return NO_RESULTS
+    # A point may lack the chosen direction altogether, so only points without any value count as missing.
+    missing = wanted - measured if not direction else wanted - {key for key, _ in one.cells}
+    return INCOMPLETE if missing else ""
+
+
+def _cells(one: RunHistory, keys: Collection[str], direction: str) -> set[Cell]:
+    return {cell for cell in one.cells if cell[0] in keys and direction in ("", cell[1])}
+
+
+def _shared(
+    complete: Sequence[RunHistory], keys: Collection[str], direction: str, left_out: list[LeftOut]
+) -> tuple[list[RunHistory], list[Cell]]:
+    """The newest run and all that share at least half of its cells; the cells that all of these have."""
+    kept: list[RunHistory] = []
+    common: set[Cell] = set()
+    least = 0.0
+    for one in reversed(complete):
+        cells = _cells(one, keys, direction)
+        shared = common & cells if kept else cells
+        least = least or MIN_SHARED * len(cells)
+        if len(shared) < least:
+            left_out.append(LeftOut(one.run, OTHER_POINTS))
+            continue
+        kept.insert(0, one)
+        common = shared
+    order = list(kept[-1].cells) if kept else []
+    return kept, [cell for cell in order if cell in common]
+
+
+def _changed(facts: Mapping[object, RunFacts], kept: Sequence[RunHistory], place: int) -> tuple[Change, ...]:
+    return changes(facts[kept[place - 1].run.pk], facts[kept[place].run.pk]) if place else ()
+
+
+def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:
+    """The interval is that of blocks: repeats of all cells (`compare.contrasts`)."""
+    sums = Influences()
+    logs = [{(one.run.number, repeat): math.log(value) for repeat, value in one.cells[cell].items()} for cell in common]
+    mean = fmean(sums.add(each, len(common)) for each in logs)
+    low = high = None
+    if sums.least > 1:
+        coarse = BUCKET_WIDTH / 2 if metric.column in PERCENTILES else 0.0
+        half = max(student_t(sums.least - 1) * math.sqrt(sums.variance()), coarse)
+        low, high = math.exp(mean - half), math.exp(mean + half)
+    return RunValue(one.run, one.at, math.exp(mean), low, high, sums.least, changed)
+
+
+def _steps(runs: Sequence[RunValue]) -> list[Step]:
+    logs = [math.log(one.value) for one in runs]
+    found = steps(logs)
+    ends = [0, *found, len(runs)]
+    levels = [math.exp(fmean(logs[start:end])) for start, end in pairwise(ends) if end > start]
+    return [Step(runs[at - 1], runs[at], levels[place], levels[place + 1]) for place, at in enumerate(found)]
+
+
+def _cell_trend(cell: Cell, kept: Sequence[RunHistory], points: Mapping[str, Point]) -> CellTrend:
+    key, direction = cell
+    first, last = (fmean(one.cells[cell].values()) for one in (kept[0], kept[-1]))
+    return CellTrend(points[key], direction, first, last)
