@@ -132,6 +132,7 @@ def _result(origin: Origin, measured: Measurement, unknown_time: datetime, impor
     latency = measured.latency
     _check(latency)
     point = dict(measured.factors)
+    iops, bytes_per_s = _rates(measured)
     return Result(
         origin=origin,
         direction=measured.direction.value if measured.direction else BOTH,
@@ -141,8 +142,8 @@ def _result(origin: Origin, measured: Measurement, unknown_time: datetime, impor
         ios=measured.ios,
         bytes=measured.bytes,
         runtime_ms=measured.runtime_ms,
-        iops=measured.iops,
-        bytes_per_s=measured.bytes_per_s,
+        iops=iops,
+        bytes_per_s=bytes_per_s,
         latency_kind=latency.kind,
         latency_min_ns=latency.min_ns,
         latency_mean_ns=latency.mean_ns,
@@ -156,6 +157,18 @@ def _result(origin: Origin, measured: Measurement, unknown_time: datetime, impor
         metrics=dict(measured.metrics),
         reference=imported.slug is not None,
     )
+
+
+def _rates(measured: Measurement) -> tuple[float | None, float | None]:
+    """IOPS and bytes/s; if the tool states only one of both and the block size, the other one follows."""
+    iops, bytes_per_s, block = measured.iops, measured.bytes_per_s, measured.factors.get("block_size")
+    if not isinstance(block, int) or not block:
+        return iops, bytes_per_s
+    if iops is None and bytes_per_s is not None:
+        return bytes_per_s / block, bytes_per_s
+    if bytes_per_s is None and iops is not None:
+        return iops, iops * block
+    return iops, bytes_per_s
 
 
 def _check(latency: Latency) -> None:

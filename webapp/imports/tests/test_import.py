@@ -47,6 +47,14 @@ def test_it_stores_values_in_our_units_with_labels() -> None:
     assert row.facts["folder"] == "results"
 
 
+def test_of_iops_and_bandwidth_one_follows_from_the_other_and_the_block_size() -> None:
+    imported = begun()
+    text = "direction,block_size,iops,mib_per_s\nread,16k,,100\nwrite,16k,1000,\nread,,,50\n"
+    add_found(imported, [Read("a.csv", text)])
+    rates = [(row.iops, row.bytes_per_s) for row in rows_of(imported)]
+    assert rates == [(6400, 100 * 1024**2), (1000, 16_384_000), (None, 50 * 1024**2)]
+
+
 def test_each_file_has_its_outcome() -> None:
     imported = an_import()
     assert imported.state == ImportState.DONE
