@@ -101,7 +101,7 @@ def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
     base = request.POST.get("base", "")
     try:
         saved = save_version(
-            plan=version.plan, document=document, by=person(request), base=int(base) if base.isdecimal() else None
+            plan=version.plan, document=document, by=person(request), base=int(base[:9]) if base.isdecimal() else None
         )
     except Refusal as refusal:
         again = version.number if refusal.code == "plan_changed" else None

@@ -5,14 +5,14 @@ from django.http import Http404
 
 from webapp.plans.models import PlanVersion
 
-_MAX_INTEGER = 2**31 - 1
+_MAX_DIGITS = 9
 
 
 def found_version(slug: str, number: str = "") -> PlanVersion:
     """The version; without a number the newest. Raises Http404."""
     wanted = Q()
     if number:
-        if not number.isdecimal() or int(number) > _MAX_INTEGER:
+        if not number.isdecimal() or len(number) > _MAX_DIGITS:
             raise Http404(f"There is no version {number[:20]}.")
         wanted = Q(number=int(number))
     versions = PlanVersion.objects.select_related("plan", "created_by").filter(wanted, plan__slug=slug)

@@ -14,11 +14,12 @@ from webapp.plans.grids import NAMED_KINDS, engine_name
 from webapp.screens.plans.draft import COMMON, MAX_ROWS, Draft, DraftPart, FactorRow
 
 T = TypeVar("T")
+MAX_STEP_LENGTH = 100  # `int` refuses texts of thousands of digits
 
 
 def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
     """The draft after the step; unchanged if the step is invalid. `factor` is the factor to add."""
-    what, *where = step.split(":")
+    what, *where = step[:MAX_STEP_LENGTH].split(":")
     numbers = [int(text) for text in where if text.isdecimal()]
     if what == "add-part":
         return replace(draft, parts=(*draft.parts, _new_part(draft))[:50])

@@ -128,3 +128,10 @@ def test_rows_that_say_nothing_or_twice_the_same_are_named() -> None:
         ("common.", "Choose the factor of these levels, or remove the row."),
         ("common.iodepth", "Enter at least one level, or remove the row."),
     ]
+
+
+@pytest.mark.parametrize(
+    "step", ["remove-part:" + "1" * 5000, "move:" + "1" * 5000 + ":0:0", "add:²", "remove:0:" + "9" * 99]
+)
+def test_a_step_with_an_odd_number_fails_nothing(step: str) -> None:
+    assert stepped(draft_of(PLAN), step).common == draft_of(PLAN).common

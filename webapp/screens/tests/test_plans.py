@@ -33,7 +33,8 @@ def test_it_shows_an_older_version_and_refuses_an_unknown_one(operator: Client, 
     first_look()
     assert "version 1," in operator.get("/plans/first-look/?version=1").content.decode()
     assert "version 2," in operator.get("/plans/first-look/").content.decode()
-    assert operator.get("/plans/first-look/?version=3").status_code == 404
+    for unknown in ("3", "9" * 12, "1" * 5000, "²"):
+        assert operator.get("/plans/first-look/", {"version": unknown}).status_code == 404
 
 
 def test_it_previews_trials_bytes_and_the_job_of_the_selected_trial(operator: Client, target: Target) -> None:
