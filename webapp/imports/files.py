@@ -85,7 +85,7 @@ def _tests(
         of = labelled.measurement
         key = (of.tool, of.name, of.repeat, frozenset(of.factors.items()), frozenset(of.other.items()))
         if any(other.direction == of.direction for other in found.get(key, ())):
-            raise ImportRefused(f"The file has the test `{of.name}` twice without a difference.")
+            raise ImportRefused(f"The file has the test `{of.name}` twice, with the same factors.")
         found.setdefault(key, []).append(of)
         rest[key] = labelled.labels
     tests = tuple(Test(measured=tuple(each), labels=rest[key]) for key, each in found.items())

@@ -82,7 +82,7 @@ class Trial:
 
     def measurements(self) -> list[Measurement]:
         """The means of the series, as a test of its own. Raises ImportRefused."""
-        note = "From logs alone: means over time. Latencies count as ns, as fio 3 writes them."
+        note = "Computed from logs only: means over time. Latencies are read as ns, the unit of fio 3."
         return [
             Measurement(
                 tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self._factors,

@@ -78,7 +78,7 @@ function startPreview(form: HTMLFormElement, files: () => readonly Chosen[]): Pr
       const found = labelPreview(await (await post(form.dataset.labelsUrl ?? "", data)).json());
       if (latest.isLatest(ticket)) paintPreview(found, now);
     } catch (error) {
-      if (latest.isLatest(ticket)) showProblem(`No preview of the labels: ${wordsOf(error)}`);
+      if (latest.isLatest(ticket)) showProblem(`The preview of the labels failed: ${wordsOf(error)}`);
     }
   };
   const later = (): void => {
@@ -136,7 +136,7 @@ async function send(form: HTMLFormElement, files: readonly Chosen[]): Promise<vo
     window.removeEventListener("beforeunload", leaving);
     window.location.assign(place.url);
   } catch (error) {
-    showProblem(`The import stopped: ${wordsOf(error)} What was sent before is kept. Import the same files again.`);
+    showProblem(`The import stopped. Sent files are stored. Import the same files again. Reason: ${wordsOf(error)}`);
     if (button) button.disabled = false;
   } finally {
     window.removeEventListener("beforeunload", leaving);

@@ -23,7 +23,8 @@ def check_directory(file: IO[bytes], most_files: int) -> None:
     file.seek(0)
     count, size = _stated(tail)
     if count > most_files or size > max(1, most_files) * _USUAL + _LEAST:
-        raise ImportRefused(f"The zip file has {count:,} files, more than the {max(0, most_files):,} that may follow.")
+        words = f"The zip file has {count:,} files, and at most {max(0, most_files):,} more can be imported at once."
+        raise ImportRefused(f"{words} Import it in parts.")
 
 
 def _stated(tail: bytes) -> tuple[int, int]:

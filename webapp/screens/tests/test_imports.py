@@ -82,9 +82,9 @@ def test_the_script_gets_a_refusal_as_json(operator: Client) -> None:
 
 def test_an_import_that_was_not_ended_says_so_and_can_be_ended(operator: Client) -> None:
     number = operator.post("/imports/new/", {"title": "Lab"}, headers=AS_JSON).json()["url"].split("/")[2]
-    assert "This import was not ended" in operator.get(f"/imports/{number}/").content.decode()
+    assert "This import is not finished" in operator.get(f"/imports/{number}/").content.decode()
     operator.post(f"/imports/{number}/end/")
-    assert "This import was not ended" not in operator.get(f"/imports/{number}/").content.decode()
+    assert "This import is not finished" not in operator.get(f"/imports/{number}/").content.decode()
 
 
 def test_undo_asks_and_then_deletes(operator: Client) -> None:
