@@ -96,7 +96,7 @@ def read_products(texts: Iterable[str]) -> tuple[Product, ...]:
 def _product(text: str) -> Product:
     kind, _, value = text.partition(":")
     if kind not in set(Kind):
-        raise BenchRefused("bench_kind_unknown", f"product={text}: write kind:name with a kind of {', '.join(Kind)}.")
+        raise BenchRefused("bench_kind_unknown", f"product={text}: write kind:name. Kinds are {', '.join(Kind)}.")
     if not value.strip() or len(value) > MAX_VALUE or "\0" in value:
         raise BenchRefused(
             "bench_product_unknown", f"product={text}: there is no {LABELS[Kind(kind)][0].lower()} with this name."

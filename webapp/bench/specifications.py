@@ -17,7 +17,7 @@ HEADER = (
     ("Firmware", "versions", FIRMWARE),
     ("Link", "links", "device.transport"),
     ("Controller", "controllers", "device.controller.model"),
-    ("Cache policy", "policies", "device.write_cache"),
+    ("Cache policy", "cache policies", "device.write_cache"),
     ("Kernel", "kernels", KERNEL),
     ("Scheduler", "schedulers", SCHEDULER),
 )

@@ -109,7 +109,7 @@ def ladder_table(ladder: Ladder) -> ChartTable:
         TableRow(metric.short, tuple(significant(one.mean / factor) if one else "" for one in summaries))
         for metric, summaries in ladder.steps
     ]
-    return ChartTable("Latency ladder", ladder.title, "Percentile", unit, tuple(rows))
+    return ChartTable("Latency percentiles", ladder.title, "Percentile", unit, tuple(rows))
 
 
 def time_chart(found: OverTime) -> BenchChart:

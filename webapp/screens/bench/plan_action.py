@@ -35,11 +35,11 @@ def _planned(request: HttpRequest) -> HttpResponse:
     product = next((one for one in known if str(one) == request.POST.get("lacking")), None)
     if asked is None or product is None:
         raise BenchRefused(
-            "bench_no_plan", "Choose one of the products on the page, whose missing results are planned."
+            "bench_no_plan", "Choose a product on the page. The plan gets the workloads that it lacks."
         )
     found = side_by_side(asked)
     if not can_be_planned(product, found.read.rows[product]):
-        raise BenchRefused("bench_no_plan", f"{found.matched.names[product]} names no target that could be measured.")
+        raise BenchRefused("bench_no_plan", f"{found.matched.names[product]} has no target, so nothing can be planned.")
     lacking = missing(found.matched, product)
     if not lacking:
         raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")

@@ -124,19 +124,19 @@ def _notes(found: SideBySide) -> Iterator[str]:
     for product in found.read.cut:
         yield f"{names[product]} has more results; the newest {found.read.limit:,} are shown."
     for product in found.references:
-        yield f"{names[product]} is a published table: a ratio to it is no claim of a difference."
+        yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
     if found.single:
         yield (
             f"{found.single} of {len(found.matched.cells)} values were measured once. They have no interval, and a "
-            "ratio to them is no claim of a difference."
+            "ratio to them is not evidence of a difference."
         )
     pooled = sum(bool(cell and cell.pooled) for group in found.groups for row in group.rows for cell in row.cells)
     if pooled:
-        yield f"{pooled} values are means over several targets, kernels or settings. Each of them says which."
+        yield f"{pooled} values are means over several targets, kernels or settings. Their cells name them."
     if found.matched.comparisons:
         yield (
-            f"Findings and colours are corrected for {found.matched.comparisons} comparisons (Holm, 5 % for any false "
-            "claim on the page); intervals are not."
+            f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
+            "most 5 % for any false claim on the page). Intervals are not corrected."
         )
 
 
