@@ -34,9 +34,7 @@ def _planned(request: HttpRequest) -> HttpResponse:
     known = asked.products if asked else ()
     product = next((one for one in known if str(one) == request.POST.get("lacking")), None)
     if asked is None or product is None:
-        raise BenchRefused(
-            "bench_no_plan", "Choose a product on the page. The plan gets the workloads that it lacks."
-        )
+        raise BenchRefused("bench_no_plan", "Choose a product on the page. The plan gets the workloads that it lacks.")
     found = side_by_side(asked)
     if not can_be_planned(product, found.read.rows[product]):
         raise BenchRefused("bench_no_plan", f"{found.matched.names[product]} has no target, so nothing can be planned.")
