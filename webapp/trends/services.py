@@ -45,7 +45,8 @@ def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> Non
         raise Refusal("baseline_refused", f"Run {run.number} has no valid results at {target}. Choose another run.")
     unknown = [METRICS[key].label for key in tolerances if key not in known]
     if unknown:
-        raise Refusal("baseline_refused", f"Run {run.number} has no values of {', '.join(unknown)} at {target}.")
+        words = f"Run {run.number} has no values of {', '.join(unknown)} at {target}."
+        raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another run.")
 
 
 def _checked(tolerances: Mapping[str, float]) -> dict[str, float]:

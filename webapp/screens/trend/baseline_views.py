@@ -64,7 +64,7 @@ def _tolerances(given: dict[str, str]) -> dict[str, float]:
 def remove_baseline_run(request: HttpRequest, pk: int) -> HttpResponse:
     baseline = get_object_or_404(Baseline.objects.select_related("plan", "target__host", "run"), pk=pk)
     remove_baseline(baseline=baseline, by=person(request))
-    messages.success(request, f"{baseline} has no baseline run now.")
+    messages.success(request, f"{baseline} no longer has a baseline run.")
     return redirect(_address(baseline.plan, baseline.target))
 
 
