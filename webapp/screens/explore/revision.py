@@ -33,7 +33,7 @@ class Fitted:
 
     @property
     def sentence(self) -> str:
-        return f"Dropped, because it does not fit: {'; '.join(self.dropped)}." if self.dropped else ""
+        return f"Dropped choices that do not fit: {'; '.join(self.dropped)}." if self.dropped else ""
 
 
 def before_of(pairs: Pairs) -> str:

@@ -93,7 +93,7 @@ def change_action(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_action
 def copy_action(request: HttpRequest, pk: int) -> HttpResponse:
     copy = copy_comparison(saved=get_object_or_404(SavedComparison, pk=pk), by=person(request))
-    messages.success(request, f"{copy.title} is yours.")
+    messages.success(request, f"{copy.title} is a copy that belongs to you.")
     return redirect(_address(copy))
 
 

@@ -38,7 +38,7 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
         number, failed = found
         trials = "trial" if failed == 1 else "trials"
         link = f"Repeat the {failed} failed {trials} of run {number}"
-        yield Advice(link, reverse("run", args=[number]), "Press Run again there.")
+        yield Advice(link, reverse("run", args=[number]), "Press Run again on its page.")
     yield Advice(
         "Explore the latest results", f"{reverse('explore')}?run={latest[0].number}", "Choose series and axes."
     )
@@ -46,7 +46,7 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
         yield Advice("Schedule a plan", reverse("plans"), "Repeated runs show changes over time.")
     yield Advice("Compare with references or other tools", reverse("imports"), "Import files, or open the references.")
     if len(hosts) == 1:
-        yield Advice("Add a second host", reverse("hosts"), "Then runs of one plan compare two servers.")
+        yield Advice("Add a second host", reverse("hosts"), "Runs of one plan can then compare two hosts.")
 
 
 def _failed(latest: Sequence[Run]) -> tuple[int, int] | None:

@@ -96,7 +96,7 @@ def _said(request: HttpRequest, action: BulkAction, done: Sequence[int], text: s
 def _refusals(refused: Mapping[int, str]) -> str:
     shown = [f"Run {number}: {why}" for number, why in list(refused.items())[:REFUSALS_SHOWN]]
     more = len(refused) - len(shown)
-    return " ".join(["Left out.", *shown, *([f"And {more} more."] if more else [])])
+    return " ".join(["Not changed.", *shown, *([f"And {more} more."] if more else [])])
 
 
 def _back(request: HttpRequest) -> str:

@@ -88,7 +88,7 @@ def test_it_switches_the_grid_to_another_metric(page: Page, run: Run) -> None:
     page.goto("/runs/1/")
     cell = page.locator('[data-trial="1"] a')
     expect(cell).to_contain_text("k")
-    page.get_by_role("button", name="p99", exact=True).click()
+    page.get_by_role("button", name="p99 latency", exact=True).click()
     expect(cell).to_contain_text("µs")
 
 

@@ -87,6 +87,6 @@ def test_the_tables_of_a_run_are_coloured_and_follow_the_metric(page: Page, run:
     expect(largest).to_have_text("40.0k")
     expect(largest).to_have_class("heat-s8")
     expect(page.locator('.pivot [data-trials="3"]')).to_have_class("heat-s0")
-    page.get_by_role("button", name="mean", exact=True).click()
+    page.get_by_role("button", name="Mean latency", exact=True).click()
     expect(largest).to_have_text("25.0 µs")
     assert problems == []

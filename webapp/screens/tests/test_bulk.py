@@ -35,7 +35,7 @@ def tags_of(number: int) -> list[str]:
 def test_it_cancels_open_runs_and_leaves_out_the_others(operator: Client) -> None:
     page = said(operator, "cancel", 1, 3)
     assert "Run 3 is being cancelled." in page
-    assert "Left out. Run 1: It has already ended" in page
+    assert "Not changed. Run 1: It has already ended" in page
     assert Run.objects.get(number=3).cancel_requested_at
     assert not Run.objects.get(number=1).cancel_requested_at
 

@@ -78,7 +78,7 @@ def test_the_time_line_draws_them_too(viewer: Client, run: Run) -> None:
 def test_an_unknown_choice_is_dropped_in_words(viewer: Client, run: Run) -> None:
     answer = viewer.get(f"{COMPARE}&ceilings=maybe", follow=True)
     assert answer.status_code == 200
-    assert "Dropped, because it does not fit: ceilings maybe." in answer.content.decode()
+    assert "Dropped choices that do not fit: ceilings maybe." in answer.content.decode()
 
 
 def test_a_trial_shows_its_targets(viewer: Client, run: Run) -> None:

@@ -87,7 +87,7 @@ def test_it_refuses_a_filter_that_it_cannot_read(operator: Client, run: Run, que
 def test_it_drops_choices_that_do_not_fit_and_says_so(operator: Client, run: Run, query: str, dropped: str) -> None:
     response = operator.get(f"/explore/?{query}", follow=True)
     assert response.status_code == 200
-    assert f"Dropped, because it does not fit: {dropped}." in response.content.decode()
+    assert f"Dropped choices that do not fit: {dropped}." in response.content.decode()
     again = operator.get(f"/explore/?{response.request['QUERY_STRING']}")
     assert again.status_code == 200
     assert "Dropped" not in again.content.decode()
