@@ -142,6 +142,25 @@ def test_logs_without_a_test_of_fio_are_a_test_of_their_own() -> None:
     assert notes == ["Part of the time series of 4k/randwrite-iodepth-32-numjobs-4_bw.1.log."]
 
 
+def test_logs_join_the_test_of_fio_beside_them_as_its_time_series() -> None:
+    """By pattern, queue depth and jobs: the names differ, as those that bench-fio writes."""
+    document = json.loads(FIO.read_text())
+    document["global options"] = {}
+    for job in document["jobs"]:
+        job["job options"] = {"rw": "randwrite", "iodepth": "32", "numjobs": "4", "bs": "4k"}
+    text = json.dumps({**document, "jobs": document["jobs"][:1]})
+    logs = [Read(f"4k/{path.name}", path.read_text()) for path in sorted(LOGS.glob("*.log"))]
+    imported = begun()
+    own_file, other = Read("4k/randwrite-32-4.json", text), Read("8k/randwrite-32-4.json", text + " ")
+    stored = add_found(imported, [own_file, *logs, other])
+    assert stored.refused.total() == 0
+    own = Origin.objects.exclude(series=None).get()
+    assert own.file.path == "4k/randwrite-32-4.json"
+    assert [*series_of(own)] == ["write"]
+    note = "Part of the time series of 4k/randwrite-32-4.json."
+    assert {tuple(file.notes) for file in ImportedFile.objects.filter(format="fio-log")} == {(note,)}
+
+
 def test_equal_logs_of_several_jobs_all_count_and_the_same_trial_twice_does_not() -> None:
     row = "1000, 500, 0, 0\n2000, 500, 0, 0\n"
     logs = [Read(f"a/randread-iodepth-4-numjobs-2_iops.{job}.log", row) for job in (1, 2)]
