@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from webapp.core.formatting import bytes_binary
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
-from worker.contract.file_copy import CopyMethod
 from worker.contract.layouts import FileSystem, Layout, Maker
-from worker.contract.workload import CopyWorkload, TargetKind, Workload
+from worker.contract.workload import TargetKind, Workload
 from worker.recipes import path_problem, workload_problems
 from worker.recipes.layouts import write
 
@@ -91,8 +90,7 @@ def _drive_problems(layout: Layout | None, target: TargetFacts) -> list[str]:
 
 def _reflink_problems(workload: Workload, layout: Layout | None) -> list[str]:
     """The file system of a directory without a layout is not known here: the worker refuses it."""
-    reflinks = isinstance(workload, CopyWorkload) and workload.method is CopyMethod.REFLINK
-    if not reflinks or layout is None or layout.file_system in (FileSystem.XFS, FileSystem.BTRFS):
+    if not workload.needs_reflinks or layout is None or layout.file_system in (FileSystem.XFS, FileSystem.BTRFS):
         return []
     return [f"{layout.file_system} has no reflinks. Use btrfs or xfs, or another copy method."]
 

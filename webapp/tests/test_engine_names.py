@@ -9,6 +9,7 @@ ROOT = Path(webapp.__file__).parent.parent
 OWN = (
     "webapp/plans/engines/",  # each engine's module, and the registry
     "webapp/plans/jobfile/",  # fio's own file format
+    "webapp/imports/",  # reads what fio, as any other tool, wrote
 )
 MAY_NAME_ONE = {
     "webapp/api/plans.py",  # exports and imports job files

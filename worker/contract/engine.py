@@ -60,6 +60,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         return True
 
     @property
+    def needs_reflinks(self) -> bool:
+        """Whether the file system must be able to share blocks between files."""
+        return False
+
+    @property
     def words(self) -> str:
         """A short name of the work: `randwrite`, `file copy`."""
         raise NotImplementedError

@@ -36,6 +36,10 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
         return False
 
     @property
+    def needs_reflinks(self) -> bool:
+        return self.method is CopyMethod.REFLINK
+
+    @property
     def words(self) -> str:
         return f"file copy ({self.method})"
 

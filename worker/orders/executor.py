@@ -7,7 +7,8 @@
 
 The Celery task calls `take` and returns. The journal rejects an order that it already has, so an order that is
 delivered twice is carried out once. The journal keeps the signed envelope, which is verified again when the order
-starts. No order starts before the server was heard, because only then the time is known.
+starts. After a start, an order waits for the server for a moment, because then its time is known; if the server is
+away, the host's clock counts.
 """
 
 import logging
@@ -37,6 +38,7 @@ from worker.orders.restore import restore
 log = logging.getLogger(__name__)
 
 IDLE_POLL_S = 5.0
+SERVER_WAIT_S = 10.0  # for the server's time, after a start
 IDLE_RESTORE_S = 900.0
 SPACE_WAIT_S, SPACE_POLL_S = 60.0, 0.5  # a trial waits so long for space on the disk
 RETRY_S = 60.0  # for drives that appear late after a restart of the host, and for those that still erase themselves
@@ -68,6 +70,7 @@ class Executor:
         self._restored_at = time.monotonic()
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._wait_until = time.monotonic() + SERVER_WAIT_S
         self._thread = threading.Thread(target=self._run, name="orders", daemon=True)
 
     # ---- called from other threads
@@ -173,7 +176,7 @@ class Executor:
         while not self._stopping.is_set():
             self._finish_unwritten()
             entry = self._context.journal.next_order()
-            if entry is not None and self._has_heard_server():
+            if entry is not None and self._may_start():
                 self._work(entry)
                 continue
             self._wake.wait(IDLE_POLL_S)
@@ -181,10 +184,12 @@ class Executor:
             self._restore_if_forgotten()
             self._retry_restoring()
 
-    def _has_heard_server(self) -> bool:
-        if not self._registration.heard:
+    def _may_start(self) -> bool:
+        """Whether the server was heard, or was waited for."""
+        if not self._registration.heard and time.monotonic() < self._wait_until:
             self._registration.register_if_idle()
-        return self._registration.heard
+            return self._registration.heard
+        return True
 
     def _work(self, entry: OpenAttempt) -> None:
         with about(entry.attempt), self._registration.paused():
