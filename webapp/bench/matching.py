@@ -4,7 +4,7 @@ A chart of `compare` is a panel here (a metric, a pattern, a direction), a level
 product. All panels of a page are corrected together.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +35,7 @@ from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.rows import ResultRow
 
+TEST = "test"  # beside the factors of a workload, for imports
 RATE = "rate"  # IOPS of random patterns, bandwidth of the others
 P99 = "latency_p99"
 CHOICES = {
@@ -139,6 +140,20 @@ def _without_repeats(row: ResultRow) -> ResultRow:
     return replace(row, repeat=1) if row.reference else row
 
 
+def _place(row: ResultRow) -> tuple[int, str, str]:
+    return row.imported, row.point_key, row.direction
+
+
+def _several_tests(rows: Iterable[ResultRow]) -> frozenset[tuple[int, str, str]]:
+    """Where an import has several tests of its tool with equal factors, such as Read and Re-read of iozone: each is a
+    workload of its own."""
+    names: dict[tuple[int, str, str], set[str]] = {}
+    for row in rows:
+        if row.imported:
+            names.setdefault(_place(row), set()).add(row.test)
+    return frozenset(place for place, tests in names.items() if len(tests) > 1)
+
+
 class _Grid:
     """Puts rows into cells."""
 
@@ -147,14 +162,18 @@ class _Grid:
         self.panels: dict[str, Panel] = {}
         self.workloads: dict[str, Workload] = {}
         self._ignored = frozenset(ignored)
+        self._several_tests = _several_tests(row for rows in found.values() for row in rows)
         self._places = matched_workloads(
             self._stated(product, row)
             for product, rows in found.items()
-            for row in {(row.point_key, row.imported): row for row in rows}.values()
+            for row in {(row.point_key, row.imported, row.test): row for row in rows}.values()
         )
 
     def _stated(self, product: Product, row: ResultRow) -> Stated:
-        return Stated(product, row.point_key, row.point, product.factors | self._ignored, complete=not row.imported)
+        key, point = row.point_key, row.point
+        if _place(row) in self._several_tests:
+            key, point = f"{key} {row.test}", {**point, TEST: row.test}
+        return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
 
     def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
         known: dict[tuple[str, int, str], list[tuple[Panel, CellKey]]] = {}  # thousands of rows share a few places

@@ -12,6 +12,7 @@ _OF: Mapping[str, Callable[[ResultRow], str]] = {
     "firmware versions": lambda row: row.facts.get(FIRMWARE, ""),
     "schedulers": lambda row: row.facts.get(SCHEDULER, ""),
     "tools": lambda row: row.tool_and_version,
+    "tests of the tool": lambda row: row.test,
 }
 
 
@@ -30,7 +31,7 @@ def identity(row: ResultRow) -> tuple[Hashable, ...]:
 
 
 def _several(rows: Iterable[ResultRow]) -> Iterator[str]:
-    distinct = list({(*identity(row), row.target_name, row.tool_and_version): row for row in rows}.values())
+    distinct = list({(*identity(row), row.target_name, row.tool_and_version, row.test): row for row in rows}.values())
     for words, of in _OF.items():
         count = len({of(row) for row in distinct})
         if count > 1:

@@ -10,9 +10,10 @@ from webapp.compare.facts import VOLATILE, setting_of
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.results.reading.rows import ResultRow
 
-MODEL, TOOL = "model", "tool"
+MODEL, TOOL, HOST = "model", "tool", "host"
 # label, word for several values, and the name of the fact
 HEADER = (
+    ("Host", "hosts", HOST),
     ("Model", "models", MODEL),
     ("Firmware", "versions", FIRMWARE),
     ("Link", "links", "device.transport"),
@@ -24,8 +25,9 @@ HEADER = (
 # Names of devices and targets say nothing about the product.
 _NAMES = frozenset({"target", "folder", "device", "device.stable_id", "file_system.mount"}) | VOLATILE
 _LABELS = {
-    "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link", FIRMWARE: "Firmware",
-    "device.model": "Model", KERNEL: "Kernel", "kernel.command_line": "Kernel command line", "cpu.model": "CPU",
+    HOST: "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",
+    FIRMWARE: "Firmware", "device.model": "Model", KERNEL: "Kernel", "kernel.command_line": "Kernel command line",
+    "cpu.model": "CPU",
     "cpu.cores": "CPU cores", "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets",
     "cpu.governor": "CPU governor",
     "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", TOOL: "Tool",
@@ -78,8 +80,8 @@ def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specificatio
 def _facts(rows: Iterable[ResultRow]) -> dict[str, Values]:
     """Name -> values over all configurations."""
     found: dict[str, set[str]] = {}
-    for row in {(*identity(row), row.model, row.tool_and_version): row for row in rows}.values():
-        for name, text in (*_named(row), (MODEL, row.model), (TOOL, row.tool_and_version)):
+    for row in {(*identity(row), row.model, row.host, row.tool_and_version): row for row in rows}.values():
+        for name, text in (*_named(row), (HOST, row.host), (MODEL, row.model), (TOOL, row.tool_and_version)):
             if text:
                 found.setdefault(name, set()).add(_text(name, text))
     return {name: tuple(sorted(texts)) for name, texts in found.items()}

@@ -69,8 +69,8 @@ class Stated:
 def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, ...]]:
     """The workloads of each.
 
-    An incomplete one belongs to every workload of other products that agrees in all factors that it states, unless its
-    own product states that workload more fully. If there is none, it is a workload itself.
+    An incomplete one belongs to the workload of other products that agrees in all factors that it states, unless its
+    own product states that workload more fully. If there is none, or several, it is a workload itself.
     """
     given = {one: one.workload() for one in dict.fromkeys(stated)}
     stated_by: dict[str, set[Hashable]] = {}
@@ -82,6 +82,8 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     for one, own in ordered:
         others = by_main.setdefault(_main(own), {})
         fits = () if one.complete else tuple(_fitting(one, own, others.values(), stated_by))
+        if len(fits) > 1:  # a value that may belong to any of them says nothing about each
+            fits = ()
         found[one] = fits or (own,)
         if not fits:
             others[own.key] = own

@@ -80,6 +80,8 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     """All differences; confounding first, then pooling."""
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
+    # names of tests often repeat the workload, so they only matter where a mean covers several
+    found = [one for one in found if one.name != "test" or one.kind is DifferenceKind.POOLED]
     found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}

@@ -137,6 +137,7 @@ _ATTRIBUTES = (
     Dimension("drive_state", "Drive state"),
     Dimension("controller", "Controller"),
     Dimension("tool", "Tool"),
+    Dimension("test", "Test of the tool"),
     ImportDimension("imported", "Import"),
     RunDimension("run", "Run"),
     Dimension("plan", "Plan"),

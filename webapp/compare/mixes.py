@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from webapp.hosts.names import BESIDE
+from webapp.results.models import BOTH
 from webapp.results.reading.rows import ResultRow
 
 
@@ -19,6 +20,8 @@ def totals(rows: Sequence[ResultRow]) -> Sequence[ResultRow]:
 
 
 def _total(directions: Sequence[ResultRow]) -> ResultRow:
+    apart = [row for row in directions if row.direction != BOTH]  # a sum that the tool states too counts once
+    directions = apart or directions
     first, *others = sorted(directions, key=lambda row: row.direction)
     if not others:
         return first

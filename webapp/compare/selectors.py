@@ -52,17 +52,23 @@ def select(query: CompareQuery) -> Selected:
     checked(query)
     metric, found = COMPARED[query.metric], ResultQuery.of(query.results)
     read = with_observed(_read(found), metric)
-    rows = tuple(row for row in read if metric.of(row) is not None)
+    if metric.adds_up and "direction" not in query.dimensions:
+        incomplete = {
+            row.id for total in totals(read) if metric.of(total) is None for row in read if row.id in total.ids
+        }
+        rows = tuple(row for row in read if row.id not in incomplete)
+    else:
+        rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
-    return Selected(query, metric, found, rows, _missing(read, metric), invalid, grouped)
+    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped)
 
 
-def _missing(read: Sequence[ResultRow], metric: Metric) -> int:
-    """Results without a value. An engine's own metric is in one direction of a trial and counts for all of them."""
-    without = [row for row in read if metric.of(row) is None]
+def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
+    """Results left out for want of a value. An engine's own metric is in one direction of a trial and counts for all."""
     if metric.column:
-        return len(without)
+        return len(read) - len(kept)
+    without = [row for row in read if metric.of(row) is None]
     known = {row.trial_id for row in read if metric.of(row) is not None}
     return sum(row.trial_id not in known for row in without)
 

@@ -38,6 +38,8 @@ def change_comparison(*, saved: SavedComparison, title: str, note: str, query: s
     _require(saved, by)
     _require_there(saved)
     checked = _checked(title, note, query)
+    SavedComparison.objects.select_for_update().get(pk=saved.pk)
+    saved.refresh_from_db(fields=["frozen_at", "query"])
     if saved.frozen_at is not None and checked["query"] != saved.query:
         raise Refusal("comparison_frozen", f"The numbers of {saved.title} are frozen. Unfreeze it or save a new one.")
     for name, value in checked.items():
@@ -87,6 +89,8 @@ def freeze_comparison(*, saved: SavedComparison, by: User) -> None:
     """Keep today's numbers. Raises Refusal, also for a query that has no results any more."""
     _require(saved, by)
     _require_there(saved)
+    SavedComparison.objects.select_for_update().get(pk=saved.pk)
+    saved.refresh_from_db(fields=["query"])
     answer = answer_of(saved.query)
     if not answer.comparison.results:
         raise Refusal("comparison_empty", f"{saved.title} has no results to freeze.")

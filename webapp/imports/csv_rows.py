@@ -25,6 +25,11 @@ def rows(names: list[str], text_lines: Iterable[str], delimiter: str = ",") -> I
             raise ImportRefused(
                 f"A row has {len(found)} fields and its head {len(names)}: the row is truncated, `{line[:60]}`."
             )
+        if any(found[len(names) :]):
+            raise ImportRefused(
+                f"A row has {len(found)} fields and its head {len(names)}: put quotes around fields with commas, "
+                f"`{line[:60]}`."
+            )
         yield dict(zip(names, found, strict=False))
 
 

@@ -42,6 +42,7 @@ def read_files(found: Iterable[Read | Refused], pattern: str, given: Mapping[str
     """Every file once. `given` are labels by hand, which count before those of paths. Raises ImportRefused for an
     invalid pattern."""
     labels.match(pattern, "")
+    found = (msgspec.structs.replace(each, path=storable(each.path)) for each in found)
     held: list[FileRead] = []
     trials = LogTrials()
     folder = ""
@@ -54,10 +55,16 @@ def read_files(found: Iterable[Read | Refused], pattern: str, given: Mapping[str
     yield from _joined(held, trials.ended(), pattern, given)
 
 
+def storable(path: str) -> str:
+    """A path with a replacement for what PostgreSQL cannot store: NUL, and bytes that are not UTF-8."""
+    return path.replace("\0", "�").encode("utf-8", "backslashreplace").decode()
+
+
 def _read(each: Read | Refused, pattern: str, given: Mapping[str, str], trials: LogTrials) -> FileRead:
     if isinstance(each, Refused):
         return FileRead(path=each.path, reason=each.reason)
-    digest = hashlib.sha256(each.text.encode("utf-8", "surrogatepass")).hexdigest()
+    content = each.text.replace("\r\n", "\n").rstrip()  # copies with other line ends are the same
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
     name = fio_log.log_name(each.path)
     try:
         if name is not None and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
@@ -77,7 +84,9 @@ def _tests(
     measured: Iterable[Measurement], path: str, pattern: str, given: Mapping[str, str]
 ) -> tuple[tuple[Test, ...], tuple[str, ...]]:
     """Directions of the same test together, and the notes of all."""
-    of_path = (labels.match(pattern, path) or {}) if pattern else {}
+    of_path = labels.match(pattern, path) if pattern else {}
+    unmatched = ("The pattern for labels does not match this path.",) if of_path is None else ()
+    of_path = of_path or {}
     found: dict[object, list[Measurement]] = {}
     rest: dict[object, Mapping[str, str]] = {}
     for one in measured:
@@ -90,7 +99,7 @@ def _tests(
         rest[key] = labelled.labels
     tests = tuple(Test(measured=tuple(each), labels=rest[key]) for key, each in found.items())
     notes = dict.fromkeys(note for test in tests for one in test.measured for note in one.notes)
-    return tests, tuple(notes)
+    return tests, (*unmatched, *notes)
 
 
 def _joined(held: list[FileRead], ended: Iterable[Trial], pattern: str, given: Mapping[str, str]) -> Iterator[FileRead]:

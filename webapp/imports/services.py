@@ -3,20 +3,19 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 
 import msgspec
 from django.db import transaction
-from django.db.models import F, Max
+from django.db.models import F
 
 from webapp.core.errors import Refusal
-from webapp.core.models import User
-from webapp.core.services import audit
+from webapp.core.models import Counter, User
+from webapp.core.services import audit, count, counted
 from webapp.imports import labels
 from webapp.imports.files import FileRead, read_files
 from webapp.imports.reading import Limits, Read, Refused, read
-from webapp.imports.storing import BATCH, Store, Stored
+from webapp.imports.storing import BATCH, MAX_BATCH_TESTS, Store, Stored
 from webapp.results.models import Import, ImportState
 
 MAX_TITLE = 200
@@ -28,6 +27,8 @@ MAX_LABEL = 200
 def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User | None) -> Import:
     """A new import without files. Raises Refusal for a missing title, an invalid pattern or too long a label."""
     title = " ".join(title.split())
+    if "\0" in f"{title}{pattern}{given}":
+        raise Refusal("import_labels", "Title, pattern and labels must not contain a NUL character.")
     if not title or len(title) > MAX_TITLE:
         raise Refusal("import_title", f"Give the import a title of at most {MAX_TITLE} characters.")
     labels.match(pattern, "")
@@ -40,8 +41,9 @@ def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User
 
 
 def next_number() -> int:
-    highest: int | None = Import.objects.aggregate(highest=Max("number"))["highest"]
-    return (highest or 0) + 1
+    """A number is never used twice, because saved comparisons name imports by it. Waits for other transactions."""
+    count(Counter.IMPORTS, "")
+    return counted(Counter.IMPORTS, "")
 
 
 def _check_labels(given: Mapping[str, str]) -> None:
@@ -76,8 +78,15 @@ def add_found(
 
 
 def _batches(files: Iterable[FileRead]) -> Iterator[list[FileRead]]:
-    rest = iter(files)
-    while batch := list(islice(rest, BATCH)):
+    batch: list[FileRead] = []
+    tests = 0
+    for file in files:
+        batch.append(file)
+        tests += len(file.tests)
+        if len(batch) >= BATCH or tests >= MAX_BATCH_TESTS:
+            yield batch
+            batch, tests = [], 0
+    if batch:
         yield batch
 
 

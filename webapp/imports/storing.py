@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
-from django.db import transaction
+from django.db import connection, transaction
+from django.db.models import Max
 
+from webapp.core.errors import Refusal
 from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test
 from webapp.imports.measurement import Latency, Measurement
@@ -16,7 +18,10 @@ from webapp.results.models import BOTH, Import, ImportedFile, Origin, Result
 from worker.contract.histogram import supported_percentile
 from worker.contract.packing import pack
 
-BATCH = 500  # files in one transaction
+BATCH, MAX_BATCH_TESTS = 500, 2_000  # files and their tests in one transaction
+ROWS = 1_000  # in one statement
+MAX_TESTS = 20_000  # of a file
+LOCK = 0x696D706F7274  # key of the advisory lock of all imports
 MAX_LABEL = 200
 _LABELS = ("host", "controller", "drive", "serial", "layout")
 _LISTED_NOTES = 20
@@ -35,16 +40,24 @@ class Store:
 
     def __init__(self, imported: Import, *, measured_at: datetime | None = None) -> None:
         self._imported = imported
+        self._state = imported.state
         self._unknown_time = measured_at or imported.created_at
-        self._number = imported.origins.count()
+        self._number = 0
         self._seen: Counter[object] = Counter()
-        for origin in imported.origins.prefetch_related("results").defer("series"):
+        for origin in imported.origins.select_related("file").prefetch_related("results").defer("series"):
             self._seen.update({_identity(origin, result): 1 for result in origin.results.all()})
         self.stored = Stored()
 
     @transaction.atomic
     def add(self, files: Sequence[FileRead]) -> None:
-        """Files whose content another import or this one has already are refused."""
+        """Files whose content another import or this one has already are refused. Batches of all imports are stored one
+        after the other, so none is stored twice. Raises Refusal if the import has ended or was undone."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        state = Import.objects.filter(pk=self._imported.pk).values_list("state", flat=True).first()
+        if state != self._state:
+            raise Refusal("import_ended", "The import has ended or was undone meanwhile. Start a new one.")
+        self._number = self._imported.origins.aggregate(highest=Max("number"))["highest"] or 0
         known = _known({file.digest for file in files if file.digest})
         rows, origins, results = [], [], []
         for file in files:
@@ -59,13 +72,15 @@ class Store:
             rows.append(row)
             origins += [origin for origin, _ in made]
             results += [result for _, of_origin in made for result in of_origin]
-        ImportedFile.objects.bulk_create(rows)
-        Origin.objects.bulk_create(origins)
-        Result.objects.bulk_create(results)
+        ImportedFile.objects.bulk_create(rows, batch_size=ROWS)
+        Origin.objects.bulk_create(origins, batch_size=ROWS)
+        Result.objects.bulk_create(results, batch_size=ROWS)
         self._count(rows)
 
     def _rows(self, row: ImportedFile, file: FileRead) -> list[tuple[Origin, list[Result]]]:
         try:
+            if len(file.tests) > MAX_TESTS:
+                raise ImportRefused(f"The file has {len(file.tests):,} tests, more than {MAX_TESTS:,}. Split it.")
             return [self._test(row, test) for test in file.tests]
         except ImportRefused as refusal:
             file.reason = refusal.message
@@ -73,12 +88,14 @@ class Store:
 
     def _test(self, row: ImportedFile, test: Test) -> tuple[Origin, list[Result]]:
         first = test.measured[0]
+        _check_texts(first, test.labels)
+        stated = {name: first.other[name] for name in _LABELS if name in first.other} | dict(test.labels)
         self._number += 1
         origin = Origin(
             imported=self._imported, file=row, number=self._number, tool=first.tool, tool_version=first.tool_version,
             name=first.name, other=_others(row.path, test, first), time_known=first.measured_at is not None,
             notes=list(first.notes)[:_LISTED_NOTES], series=_series(test),
-            **{name: _label(name, test.labels) for name in _LABELS},
+            **{name: _label(name, stated) for name in _LABELS},
         )  # fmt: skip
         results = [_result(origin, measured, self._unknown_time, self._imported) for measured in test.measured]
         identities = [_identity(origin, result) for result in results]
@@ -100,6 +117,14 @@ def _known(digests: set[str]) -> dict[str, str]:
     return {digest: f"{path} of import {number}" for digest, number, path in found}
 
 
+def _check_texts(measured: Measurement, labels: Mapping[str, str]) -> None:
+    """PostgreSQL stores neither NUL nor lone surrogates."""
+    texts = (measured.tool_version, measured.name, *measured.notes, *labels, *labels.values())
+    for text in (*texts, *measured.other, *measured.other.values(), *measured.metrics):
+        if "\0" in text or text != text.encode("utf-8", "replace").decode():
+            raise ImportRefused(f"A text has a NUL or an invalid character: `{ascii(text)[:60]}`.")
+
+
 def _label(name: str, labels: Mapping[str, str]) -> str:
     text = labels.get(name, "")
     if len(text) > MAX_LABEL:
@@ -111,7 +136,8 @@ def _others(path: str, test: Test, first: Measurement) -> dict[str, str]:
     """What has no column. The folder tells tests without labels apart."""
     others = {name: text for name, text in test.labels.items() if name not in _LABELS}
     folder, _, _ = path.rpartition("/")
-    return {**first.other, **others, **({"folder": folder} if folder else {})}
+    stated = {name: text for name, text in first.other.items() if name not in _LABELS}
+    return {**stated, **others, **({"folder": folder} if folder else {})}
 
 
 def _series(test: Test) -> bytes | None:
@@ -125,7 +151,17 @@ def _identity(origin: Origin, result: Result) -> object:
     """Results with the same identity are repeats of one test."""
     other = tuple(sorted(origin.other.items()))
     labels = tuple(getattr(origin, name) for name in _LABELS)
-    return (origin.tool, origin.tool_version, origin.name, *labels, other, result.point_key, result.direction)
+    unlabelled = "" if any(labels) else origin.file.path  # may be another drive
+    return (
+        origin.tool,
+        origin.tool_version,
+        origin.name,
+        *labels,
+        unlabelled,
+        other,
+        result.point_key,
+        result.direction,
+    )
 
 
 def _result(origin: Origin, measured: Measurement, unknown_time: datetime, imported: Import) -> Result:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from uuid import UUID
 
-from django.db.models import Count, QuerySet, Sum
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import QuerySet
 
 from webapp.compare.blocks import Measured, measured
 from webapp.compare.grouping import CellKey, Grouped
@@ -131,13 +132,13 @@ def _judged_by(runs: Collection[Run]) -> list[tuple[UUID, Baseline]]:
     ]
 
 
-Seal = tuple[int, int]  # number and sum of ids of the valid results: it changes with any of them
+Seal = int  # hash of the ids of the valid results: it changes with any of them
 
 
 def _seals(runs: Collection[UUID]) -> dict[tuple[UUID, UUID], Seal]:
     valid = Result.objects.filter(run__in=runs, invalid=False).order_by().values_list("run", "target")
-    found = valid.annotate(Count("pk"), Sum("pk"))
-    return {(run_id, target_id): (count, ids) for run_id, target_id, count, ids in found}
+    found = valid.annotate(ids=ArrayAgg("pk", order_by="pk"))
+    return {(run_id, target_id): hash(tuple(ids)) for run_id, target_id, ids in found}
 
 
 @lru_cache(maxsize=KEPT_OUTCOMES)

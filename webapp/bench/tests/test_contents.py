@@ -81,7 +81,7 @@ def test_specifications_show_only_what_differs(samsung: Lab, intel: Lab) -> None
     samsung.measure(100.0, iodepth=1, facts=FACTS | {"device.nvme0n1.size_bytes": "1920000000000"})
     intel.measure(50.0, iodepth=1, facts=FACTS | {"device.nvme1n1.size_bytes": "3840000000000"})
     differing = {one.label: one.values for one in shown().differing}
-    assert differing == {"Size": (("1.92 TB",), ("3.84 TB",))}
+    assert differing == {"Host": (("storage1",), ("storage2",)), "Size": (("1.92 TB",), ("3.84 TB",))}
 
 
 def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: Lab) -> None:

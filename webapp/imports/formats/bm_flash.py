@@ -21,7 +21,7 @@ _TESTS = {"Read": (Direction.READ, "randread"), "Write": (Direction.WRITE, "rand
 
 
 def sniff(head: str) -> bool:
-    return bool(re.search(r"^\s*(Read|Write) Tests:\s*$", head, re.MULTILINE)) and "Block |" in head
+    return bool(re.search(r"^[ \t]*(Read|Write) Tests:[ \t\r]*$", head, re.MULTILINE)) and "Block |" in head
 
 
 def parse(text: str) -> list[Measurement]:

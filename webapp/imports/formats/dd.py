@@ -26,7 +26,7 @@ _SINKS = ("/dev/null", "/dev/zero")
 
 
 def sniff(head: str) -> bool:
-    return bool(re.search(r"^\s*\d+\+\d+ records (in|out)\s*$", head, re.MULTILINE)) and " bytes" in head
+    return bool(re.search(r"^[ \t]*\d+\+\d+ records (in|out)[ \t\r]*$", head, re.MULTILINE)) and " bytes" in head
 
 
 def parse(text: str) -> list[Measurement]:

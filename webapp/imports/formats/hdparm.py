@@ -23,7 +23,7 @@ _UNITS = {"MB": MIB, "kB": KIB}
 
 
 def sniff(head: str) -> bool:
-    return bool(re.search(r"^\s*Timing [^\n]{1,60} reads:", head, re.MULTILINE))
+    return bool(re.search(r"^[ \t]*Timing [^\n]{1,60} reads:", head, re.MULTILINE))
 
 
 def parse(text: str) -> list[Measurement]:

@@ -59,6 +59,8 @@ def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measureme
         raise ImportRefused("The CSV needs a head and at least one row.")
     delimiter = _delimiter(text_lines[0])
     names = _names(text_lines[0])
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise ImportRefused(f"The CSV has two columns `{twice[0][:60]}`. Remove or rename one.")
     known = {name: name for name in names if is_field(name)} | dict(mapping or {})
     if wrong := [field for field in known.values() if not is_field(field)]:
         raise ImportRefused(f"`{wrong[0][:60]}` is not a field. Fields are factors, direction, name and results.")

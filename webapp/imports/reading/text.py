@@ -11,9 +11,12 @@ def decode(data: bytes) -> str:
     """Raises ImportRefused for binary files."""
     if data.startswith(_UTF_16):
         try:
-            return data.decode("utf-16")
+            text = data.decode("utf-16")
         except UnicodeDecodeError as error:
             raise ImportRefused("The file begins like UTF-16 but is not valid UTF-16.") from error
+        if "\0" in text:
+            raise ImportRefused("The file is binary, not text.")
+        return text
     if b"\0" in data:
         raise ImportRefused("The file is binary, not text.")
     try:

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from msgspec.structs import replace
 
+from webapp.compare.mixes import totals
+from webapp.compare.query import read_query
+from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.core.models import Role
 from webapp.imports.formats.tests.examples import DATA
 from webapp.imports.reading import Read, Refused
 from webapp.imports.selectors import refused_by_reason, results_of, series_of
 from webapp.imports.services import add_found, add_path, begin_import, end_import, undo_import
+from webapp.imports.storing import Store
 from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
@@ -151,7 +156,7 @@ def test_logs_join_the_test_of_fio_beside_them_as_its_time_series() -> None:
     text = json.dumps({**document, "jobs": document["jobs"][:1]})
     logs = [Read(f"4k/{path.name}", path.read_text()) for path in sorted(LOGS.glob("*.log"))]
     imported = begun()
-    own_file, other = Read("4k/randwrite-32-4.json", text), Read("8k/randwrite-32-4.json", text + " ")
+    own_file, other = Read("4k/randwrite-32-4.json", text), Read("8k/randwrite-32-4.json", text.replace("4k", "8k"))
     stored = add_found(imported, [own_file, *logs, other])
     assert stored.refused.total() == 0
     own = Origin.objects.exclude(series=None).get()
@@ -216,6 +221,73 @@ def test_only_its_owner_or_an_admin_may_undo_an_import() -> None:
         undo_import(imported, by=a_user("otto", Role.OPERATOR))
     undo_import(imported, by=a_user("anna", Role.ADMIN))
     assert Import.objects.count() == 0
+
+
+def test_the_number_of_an_undone_import_is_never_used_again() -> None:
+    """Saved comparisons and links name imports by their number."""
+    undo_import(an_import(), by=None)
+    assert an_import().number == 2
+
+
+def test_files_of_unlabelled_drives_are_no_repeats() -> None:
+    imported = begun()
+    add_found(imported, [Read("PM9A3.csv", PLAIN), Read("WD-RED.csv", PLAIN.replace("10200", "180"))])
+    assert {row.repeat for row in rows_of(imported)} == {1}
+
+
+def test_a_drive_column_of_a_csv_is_a_label() -> None:
+    imported = begun()
+    add_found(imported, [Read("a.csv", "drive,direction,iops\nPM9A3,read,100000\nRED,read,100\n")])
+    assert [(row.model, row.repeat) for row in rows_of(imported)] == [("PM9A3", 1), ("RED", 1)]
+
+
+def test_a_sum_beside_its_directions_counts_once() -> None:
+    text = "direction,name,block_size,iops\nread,a,4k,700\nwrite,a,4k,300\n"
+    imported = begun()
+    add_found(imported, [Read("a.csv", text)])
+    read, write = rows_of(imported)
+    both = replace(read, direction=BOTH, iops=1000.0)
+    (total,) = totals([read, write, both])
+    assert (total.iops, total.direction) == (1000, BOTH)
+
+
+def test_half_of_a_mix_is_not_its_total() -> None:
+    text = "direction,name,iops,mib_per_s\nread,a,700,\nwrite,a,,5\n"
+    imported = begun()
+    add_found(imported, [Read("a.csv", text)])
+    found = compare(read_query([("import", str(imported.number)), ("x", "iodepth")]))
+    assert found.results == 0
+    assert any("2 results are left out" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("direction,iops\nread,151,000\n", "put quotes"),
+        ("direction,iops,iops\nread,1,2\n", "two columns"),
+        ("direction,name,iops\nread,a\0b,1\n", "NUL"),
+    ],
+)
+def test_what_would_be_stored_wrongly_is_refused(text: str, words: str) -> None:
+    imported = begun()
+    add_found(imported, [Read("bad\udc80\0.csv", text), Read("good.csv", PLAIN)])
+    assert len(rows_of(imported)) == 3
+    ((reason, count),) = refused_by_reason(imported).items()
+    assert (count, words in reason) == (1, True)
+
+
+def test_a_batch_for_an_import_that_was_undone_or_ended_meanwhile_is_refused() -> None:
+    imported = begun()
+    store = Store(imported)
+    end_import(imported, by=None)
+    with pytest.raises(Refusal, match="ended or was undone"):
+        store.add([])
+
+
+def test_a_pattern_that_does_not_match_leaves_a_note() -> None:
+    imported = begun("{drive}/{rw}-{iodepth}.csv")
+    add_found(imported, [Read("table.csv", PLAIN)])
+    assert imported.files.get().notes == ["The pattern for labels does not match this path."]
 
 
 def test_an_ended_import_takes_no_more_files() -> None:

@@ -77,6 +77,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     imported: int = 0  # number of the import
     import_title: str = ""
     reference: bool = False  # a published table
+    test: str = ""  # its name in the tool whose output was imported
     summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
 
     @property
@@ -184,7 +185,7 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
         "marked as invalid" if row[_INVALID] else "", 0, "", "", "", origin.host,
         what, f"{origin.host or str(imported)}/{what}", origin.drive, origin.serial, shared.points[point_key],
         {name: text for name, text in facts.items() if text}, origin.tool,
-        imported.number, imported.title, imported.slug is not None,
+        imported.number, imported.title, imported.slug is not None, origin.name,
     )  # fmt: skip
     return ResultRow(*values)
 

@@ -343,7 +343,7 @@ def test_the_overview_says_what_is_due_next_and_what_was_missed(
     assert due_next.index("hourly") < due_next.index("nightly")
     assert "First look on storage1/scratch" in due_next
     assert "Reason 1." in page
-    assert "1 more missed in the last 7 days" in page
+    assert "3 more missed in the last 7 days" in page
     assert "Reason 192." not in page
 
 
