@@ -65,7 +65,7 @@ def select(query: CompareQuery) -> Selected:
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
-    """Results left out for want of a value. An engine's own metric is in one direction of a trial and counts for all."""
+    """Results left out for want of a value. An engine's own metric is in one direction and counts for the trial."""
     if metric.column:
         return len(read) - len(kept)
     without = [row for row in read if metric.of(row) is None]
