@@ -138,7 +138,7 @@ def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) ->
 def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target) -> None:
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "By the turnover and prefill times of 1 earlier run here" in page
+    assert "the times between trials and for prefill in 1 earlier run here" in page
     assert "expected, from the fastest earlier results of this target for such writes" in page
     other = storage1_scratch(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
