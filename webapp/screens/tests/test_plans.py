@@ -151,7 +151,7 @@ def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target)
     assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "by the turnover and prefill times of 2 earlier runs here" in page
+    assert "the times between trials and for prefill in 2 earlier runs here" in page
 
 
 def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
