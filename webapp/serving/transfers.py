@@ -29,7 +29,8 @@ class Connection(Protocol):
 class Transfer:
     connection: Connection
     since: float = field(default_factory=lambda: now())
-    size: int = 0
+    size: int = 0  # bytes that the client has to send or take now
+    stored: int = 0  # bytes of its body or response
     waits: bool = True  # for the client
 
     @property
@@ -58,11 +59,11 @@ class Transfers:
             self._of_thread[threading.get_ident()] = Transfer(connection)
             self._make_room()
 
-    def wait_for(self, size: int) -> None:
-        """This thread waits until the client has sent or taken so many bytes."""
+    def wait_for(self, size: int, *, stored: int = 0) -> None:
+        """This thread waits until the client has sent or taken so many bytes, of `stored` bytes if these are more."""
         with self._lock:
             mine = self._of_thread[threading.get_ident()]
-            mine.since, mine.size, mine.waits = now(), size, True
+            mine.since, mine.size, mine.stored, mine.waits = now(), size, max(size, stored), True
             self._make_room()
 
     def pause(self) -> None:
@@ -92,8 +93,8 @@ class Transfers:
 
     def _make_room(self) -> None:
         waiting = sorted(self._waiting(), key=lambda each: each.since)
-        size = sum(each.size for each in waiting)
-        while len(waiting) > MAX_TRANSFERS or (size > MAX_BYTES and len(waiting) > 1):
+        stored = sum(each.stored for each in waiting)
+        while len(waiting) > MAX_TRANSFERS or (stored > MAX_BYTES and len(waiting) > 1):
             oldest = waiting.pop(0)
-            size -= oldest.size
+            stored -= oldest.stored
             oldest.cut()
