@@ -16,7 +16,7 @@ from typing import Protocol
 GRACE_S = 20.0
 MIN_BYTES_PER_S = 32 * 1024
 MAX_TRANSFERS = 192
-MAX_BYTES = 2 * 1024**3  # announced, of unfinished bodies and of responses, for all connections of the process
+MAX_BYTES = 2 * 1024**3  # of bodies, as announced, and of responses, for all connections of the process
 
 now = time.monotonic
 
@@ -71,6 +71,12 @@ class Transfers:
         with self._lock:
             self._of_thread[threading.get_ident()].waits = False
 
+    def has_room(self, size: int) -> bool:
+        """Whether a body fits beside those of requests that Django works on: these cannot be cut."""
+        with self._lock:
+            kept = sum(each.stored for each in self._of_thread.values() if not each.waits)
+            return kept + size <= MAX_BYTES
+
     def end(self) -> None:
         with self._lock:
             del self._of_thread[threading.get_ident()]
@@ -93,7 +99,7 @@ class Transfers:
 
     def _make_room(self) -> None:
         waiting = sorted(self._waiting(), key=lambda each: each.since)
-        stored = sum(each.stored for each in waiting)
+        stored = sum(each.stored for each in self._of_thread.values())
         while len(waiting) > MAX_TRANSFERS or (stored > MAX_BYTES and len(waiting) > 1):
             oldest = waiting.pop(0)
             stored -= oldest.stored

@@ -20,7 +20,7 @@ from gunicorn import util
 from gunicorn.http.wsgi import FileWrapper
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from webapp.serving.stream import Stream, temporary_file
+from webapp.serving.stream import IN_MEMORY_BYTES, Stream, temporary_file
 from webapp.serving.transfers import Transfers
 
 # `worker_api.report_interval` treats half of them being busy as overload. Each keeps a connection to the database.
@@ -70,6 +70,8 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             return _refuse(conn, 411, "Length Required", "Send the request with Content-Length, not in chunks.")
         if length > MAX_BODY_BYTES:
             return _refuse(conn, 413, "Content Too Large", f"A request may have {MAX_BODY_BYTES} bytes.")
+        if length > IN_MEMORY_BYTES and not self.transfers.has_room(length):
+            return _refuse(conn, 503, "Service Unavailable", "The server is busy with other uploads. Try again later.")
         if length:
             req.body = self._body(req, conn, length)
         self.transfers.pause()
