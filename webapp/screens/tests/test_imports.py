@@ -125,10 +125,20 @@ def test_labels_in_paths_are_shown_before_anything_is_stored(viewer: Client) -> 
 def test_results_and_exports_show_where_imported_results_are_from(viewer: Client) -> None:
     an_import()
     page = viewer.get("/results/?import=1&columns=import,tool,model,iops,ios").content.decode()
-    assert 'href="/imports/1/#test-2">import 1 #2</a>' in page
+    assert 'href="/imports/1/?test=2#test-2">import 1 #2</a>' in page
     assert page.count("Old tests</td>") == 3
     csv = b"".join(viewer.get("/results.csv?import=1").streaming_content).decode()  # type: ignore[attr-defined]
     assert csv.splitlines()[1].startswith(",Old tests,,3,1,lab1,")
+
+
+def test_the_link_to_a_test_opens_the_page_that_has_it(viewer: Client) -> None:
+    an_import(text="direction,name,iops\n" + "".join(f"read,t{number},{number}\n" for number in range(1, 251)))
+    assert 'id="test-204"' in viewer.get("/imports/1/?test=204").content.decode()
+    assert 'id="test-100"' in viewer.get("/imports/1/?test=100").content.decode()
+    for other in ("x", "9" * 30, ""):
+        assert 'id="test-1"' in viewer.get(f"/imports/1/?test={other}").content.decode()
+    assert 'id="test-250"' in viewer.get("/imports/1/?test=999").content.decode()
+    assert 'id="test-250"' in viewer.get("/imports/1/?test=204&page=3").content.decode()
 
 
 def test_imported_results_can_be_compared(viewer: Client) -> None:
