@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tarfile
 
 import pytest
@@ -104,6 +105,13 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
     assert "Undo import" not in page
 
 
+def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
+    an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
+    page = viewer.get("/imports/1/").content.decode()
+    assert "All tests below:</span> chassis: T640 · folder: results</p>" in page
+    assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
+
+
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
@@ -120,6 +128,15 @@ def test_labels_in_paths_are_shown_before_anything_is_stored(viewer: Client) -> 
     assert found["examples"][0]["text"] == "drive: PM9A3 · Pattern: randread · Jobs: 4 · Queue depth: 32"
     assert found["examples"][1] == {"path": "notes.txt", "text": ""}
     assert viewer.post("/imports/labels/", {"paths": paths, "pattern": "{"}).json()["problem"]
+
+
+def test_logs_beside_a_test_are_not_listed_as_without_match(viewer: Client) -> None:
+    log = "randread-iodepth-32-numjobs-4_bw.1.log"
+    paths = f"PM9A3/randread-32-4.json\nPM9A3/{log}\nlogs only/{log}"
+    pattern = "{drive}/{rw}-{iodepth}-{numjobs}.json"
+    found = viewer.post("/imports/labels/", {"paths": paths, "pattern": pattern}).json()
+    assert (found["matched"], found["of"], found["logs"]) == (1, 2, 1)
+    assert [each["path"] for each in found["examples"]] == ["PM9A3/randread-32-4.json", f"logs only/{log}"]
 
 
 def test_results_and_exports_show_where_imported_results_are_from(viewer: Client) -> None:
