@@ -108,7 +108,7 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
 def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
     an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
     page = viewer.get("/imports/1/").content.decode()
-    assert "All tests below:</span> chassis: T640 · folder: results</p>" in page
+    assert "All tests below:</span> folder: results · chassis: T640</p>" in page
     assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
 
 
