@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -290,10 +291,11 @@ def test_what_would_be_stored_wrongly_is_refused(text: str, words: str) -> None:
     assert (count, words in reason) == (1, True)
 
 
-def test_a_batch_for_an_import_that_was_undone_or_ended_meanwhile_is_refused() -> None:
+@pytest.mark.parametrize("meanwhile", [end_import, undo_import])
+def test_a_batch_for_an_import_that_was_undone_or_ended_meanwhile_is_refused(meanwhile: Callable[..., object]) -> None:
     imported = begun()
     store = Store(imported)
-    end_import(imported, by=None)
+    meanwhile(Import.objects.get(pk=imported.pk), by=None)
     with pytest.raises(Refusal, match="ended or was undone"):
         store.add([])
 
