@@ -7,8 +7,9 @@ take the one whose mean differs most from the mean of the rest, in standard erro
 distribution is assumed. An end is dropped if the levels on both of its sides do not differ by the same test. Then
 search the parts between the steps in the same way.
 
-Of series whose values come in random order, at most `FALSE_ALARMS` get any step. A slow drift, or values that depend
-on the ones before, are not in random order and get steps.
+Of series whose values come in random order, at most `FALSE_ALARMS` get any step. Values that depend on the ones before
+would get more of them. So a piece must also differ more than in random series with the same dependence
+(`trends.autocorrelation`). A slow drift gets steps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
