@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_R = 0.95
-MARGIN = 0.75
 
 Series = NDArray[np.float64]
 
@@ -46,7 +45,7 @@ def noise(series: Series, ends: Sequence[int]) -> Noise:
     off = np.concatenate([level - level.mean() for level in levels])
     n, m = len(series), len(levels)
     plain = float(off[1:] @ off[:-1] / (off @ off)) if off.any() else 0.0
-    likely = (n * plain + m) / max(n - 2.5 * m, 1) + MARGIN / math.sqrt(n)
+    likely = (n * plain + m) / max(n - 2.5 * m, 1) + 1 / math.sqrt(n)
     r = min(max(likely, 0.0), MAX_R)
     chance = np.concatenate([[off[0] * math.sqrt(1 - r**2)], off[1:] - r * off[:-1]])
     return Noise(r, chance - chance.mean())
