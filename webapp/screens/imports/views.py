@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, render
 
 from webapp.core.models import User
 from webapp.imports.formats import FORMATS
-from webapp.imports.selectors import files_of, refused_by_reason, results_of
+from webapp.imports.selectors import files_of, refused_by_reason, results_of, timed_tests
 from webapp.results.models import Import
 from webapp.results.reading.rows import read_rows
 from webapp.screens.access import page, person
@@ -57,6 +57,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "shown": shown,
         "pages": pages,
         "table": table_of(read_rows(results_of(found).filter(pk__in=ids))) if ids else None,
+        "timed": timed_tests(found) if ids else (),
         "empty": EMPTY[shown],
         "reasons": list(refused.items())[:SHOWN_REASONS],
         "further_reasons": max(0, len(refused) - SHOWN_REASONS),
