@@ -51,9 +51,9 @@ class Table:
 
     def _series(self, panel: Level, series: Level) -> Series:
         keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
-        cells = tuple(self._cell(level, key) for level, key in enumerate(keys) if key in self._cells)
+        cells = tuple(self.cell(key, level) for level, key in enumerate(keys) if key in self._cells)
         result = self._found.series.get((panel.key, series.key))
-        sentence, headline = self._sentences(panel, series, result)
+        sentence, headline = self.sentences(panel, series)
         return Series(
             key=series.key,
             name=series.text,
@@ -85,8 +85,9 @@ class Table:
             interval_text=interval(ratio, self.form),
         )
 
-    def _sentences(self, panel: Level, series: Level, result: SeriesResult | None) -> tuple[str, str]:
+    def sentences(self, panel: Level, series: Level) -> tuple[str, str]:
         """Of the page, and of a headline."""
+        result = self._found.series.get((panel.key, series.key))
         extremes = self._found.extremes.get(panel.key)
         if extremes:
             over_x = self._range(extremes)
@@ -165,7 +166,7 @@ class Table:
 
     # ---- cells
 
-    def _cell(self, level: int, key: CellKey) -> Cell:
+    def cell(self, key: CellKey, level: int) -> Cell:
         measured, rows, found = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
         summary = summarise(list(measured.values.values()), measured.step)
         series = self._found.series.get((key[0], key[1]))

@@ -1,6 +1,6 @@
 """Rows of bars: one workload, one cell for each product. All numbers of a row have one unit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.side_by_side import Row, Shown
@@ -41,6 +41,7 @@ class ShownCell:
     doubts: tuple[str, ...]
     pooled: str
     unstated: int  # factors that an import does not state
+    assumed: str  # the queue depth and jobs among them
     reference: bool
     bar: Bar
 
@@ -90,12 +91,19 @@ def _cell(shown: Shown, factor: float, most: float) -> ShownCell:
         ratio_interval=against.interval_text if against else "",
         mark=_mark(shown.cell),
         why=unclear(against) if against and against.better is None else "",
-        doubts=tuple(doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1)),
+        doubts=tuple(_doubts(shown)),
         pooled=shown.pooled,
         unstated=shown.unstated,
+        assumed=shown.assumed,
         reference=shown.reference,
         bar=_bar(shown.cell, most),
     )
+
+
+def _doubts(shown: Shown) -> Iterator[str]:
+    yield from (doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1))
+    if shown.slow:
+        yield "mean above p99: a few I/Os took very long"
 
 
 def _mark(cell: Cell) -> str:
