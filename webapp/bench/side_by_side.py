@@ -17,6 +17,7 @@ from webapp.bench.reading import Read, read_results
 from webapp.bench.specifications import Facts, Specification, differing, facts_of, header
 from webapp.bench.workloads import Workload, assumed
 from webapp.compare.comparison import Cell
+from webapp.core.colours import colours_of
 from webapp.results.reading.rows import ResultRow
 
 
@@ -101,6 +102,13 @@ class SideBySide:
     @cached_property
     def facts(self) -> tuple[Facts, ...]:
         return tuple(facts_of(rows) for rows in self.read.rows.values())
+
+    @cached_property
+    def colours(self) -> dict[Product, int]:
+        """A part of an import has the colour of the drive with this name."""
+        names = {product: product.part or name for product, name in self.matched.names.items()}
+        found = colours_of(names.values())
+        return {product: found[name] for product, name in names.items()}
 
     @cached_property
     def header(self) -> tuple[Specification, ...]:

@@ -133,7 +133,7 @@ export const timeCharts = struct({
   ceilings: list(chartCeiling),
 });
 
-export const seriesNames = list(struct({ name: string, is_baseline: boolean }));
+export const seriesNames = list(struct({ name: string, is_baseline: boolean, colour: number }));
 
 export type Comparison = Checked<typeof comparison>;
 export type Level = Comparison["levels"][number];

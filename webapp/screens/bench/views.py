@@ -1,6 +1,6 @@
 """The page Bench: two to eight products side by side. Its address contains everything."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -31,6 +31,7 @@ class Column:
     product: Product
     kind: str
     name: str
+    colour: int
     address: str  # of its own page, "" without one
     is_baseline: bool
     as_baseline: str  # queries of the page
@@ -64,16 +65,17 @@ def bench_page(request: HttpRequest) -> HttpResponse:
 
 def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     names = found.matched.names
-    charts = [curve_chart(curve, names) for curve in found.curves]
-    charts += [ladder_chart(found.ladder, names)] if found.ladder else []
+    charts = [curve_chart(curve, names, found.colours) for curve in found.curves]
+    charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
+    colours = list(found.colours.values())
     return {
         "found": found,
         "columns": _columns(data, found),
         "picker": _picker(data, found.products),
-        "headlines": [shown_row(row, found.matched.texts[row.workload.key]) for row in found.headlines],
+        "headlines": [shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines],
         "shared": _shared(found),
         "warnings": list(_warnings(found)),
-        "groups": [_group(group) for group in found.groups if group.rows],
+        "groups": [_group(group, colours) for group in found.groups if group.rows],
         "alone": sum(group.alone for group in found.groups),
         "curves": [curve_table(curve, names) for curve in found.curves],
         "ladder": ladder_table(found.ladder) if found.ladder else None,
@@ -97,6 +99,7 @@ def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
             product=product,
             kind="Reference" if product in found.references else product.label,
             name=found.matched.names[product],
+            colour=found.colours[product],
             address=product_address(product),
             is_baseline=product == found.asked.baseline,
             as_baseline=with_value(data, baseline=str(product)),
@@ -109,8 +112,8 @@ def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
     ]
 
 
-def _group(group: Group) -> ShownGroup:
-    rows = tuple(shown_row(row, row.title) for row in group.rows)
+def _group(group: Group, colours: Sequence[int]) -> ShownGroup:
+    rows = tuple(shown_row(row, row.title, colours) for row in group.rows)
     return ShownGroup(group.panel.name, rows, group.shared - len(rows))
 
 

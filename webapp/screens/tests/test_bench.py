@@ -6,11 +6,14 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
+from django.db.models import F
 from django.test import Client
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.results.models import Result
+from webapp.core.colours import colours_of
+from webapp.results.models import Import, Result
 from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
 
 ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
@@ -50,13 +53,30 @@ def test_without_results_it_says_what_to_do(operator: Client) -> None:
 def test_products_are_columns_with_one_colour_each(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator)
     assert page.index(SAMSUNG) < page.index(INTEL)
-    assert 'scope="col" class="product-0"' in page
-    assert "product-1" in page
-    assert "product-2" not in page
+    colours = colours_of([SAMSUNG, INTEL])
+    assert f'scope="col" class="colour-{colours[SAMSUNG]}"' in page
+    assert set(re.findall(r"colour-[0-9]", page)) == {f"colour-{colour}" for colour in colours.values()}
     charts = json.loads(re.findall(r'id="bench-data"[^>]*>(.*?)</script>', page)[0])["charts"]
-    assert {(series["product"], series["name"]) for chart in charts for series in chart["series"]} == {
-        (0, SAMSUNG), (1, INTEL),
+    assert {(series["colour"], series["name"]) for chart in charts for series in chart["series"]} == {
+        (colours[SAMSUNG], SAMSUNG), (colours[INTEL], INTEL),
     }  # fmt: skip
+
+
+def test_products_have_the_same_colours_in_explore_and_in_any_order(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    bench = shown(operator, f"/bench/?product=model:{INTEL}&product=model:{SAMSUNG}")
+    charts = json.loads(re.findall(r'id="bench-data"[^>]*>(.*?)</script>', bench)[0])["charts"]
+    found = {series["name"]: series["colour"] for chart in charts for series in chart["series"]}
+    explore = shown(operator, "/explore/?x=iodepth&series=model&run=1,2")
+    names = json.loads(re.findall(r'id="series-names"[^>]*>(.*?)</script>', explore)[0])
+    assert {each["name"]: each["colour"] for each in names} == found
+
+
+def test_a_curve_says_which_levels_were_not_measured(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    for depth in (1, 4):
+        third.measure(5.0, iodepth=depth)
+    page = shown(operator, f"{ADDRESS}&product=model:THIRD")
+    assert "Dashed: levels in between were not measured (THIRD)." in page
 
 
 def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
@@ -233,6 +253,19 @@ def test_selected_results_of_one_drive_become_runs(operator: Client, labs: tuple
     (second,) = again.measure(100.0, iodepth=1)
     answer = operator.get("/bench/", {"result": [labs[0].run.results.earliest("id").pk, second.pk]})
     assert answer["Location"] == "/bench/?product=run%3A1&product=run%3A9"
+
+
+def test_selected_results_of_references_become_these_references(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    made = [
+        an_import(title="A blog", drive="X25-M"),
+        an_import(title="A paper", drive="PM1733", text=PLAIN.replace("10200", "20400")),
+    ]
+    Import.objects.update(slug=F("title"))
+    Result.objects.filter(origin__isnull=False).update(reference=True)
+    ids = [Result.objects.filter(origin__imported=one).earliest("id").pk for one in made]
+    answer = operator.get("/bench/", {"result": ids})
+    assert answer["Location"] == "/bench/?product=import%3A1%2FX25-M&product=import%3A2%2FPM1733"
+    assert "has no valid results" not in shown(operator, answer["Location"])
 
 
 @pytest.mark.parametrize(
