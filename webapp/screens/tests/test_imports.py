@@ -112,6 +112,15 @@ def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(vie
     assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
 
 
+def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
+    made = an_import()
+    assert '<a class="btn" href="/bench/?product=import%3A1">Bench</a>' in viewer.get("/imports/1/").content.decode()
+    another = made.origins.latest("number")
+    made.origins.filter(pk=another.pk).update(drive="PM1733")
+    page = viewer.get("/imports/1/").content.decode()
+    assert 'href="/bench/?product=import%3A1%2FPM1733&amp;product=import%3A1%2FPM9A3"' in page
+
+
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
