@@ -144,7 +144,8 @@ def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
 @router.put("/plans/{slug}", response={200: VersionOut, 201: VersionOut})
 def put_plan(request: HttpRequest, slug: str, payload: PlanIn) -> Status[PlanVersion]:
     """Create the plan, or save the next version of it; without changes, return the newest. Safe to repeat."""
-    version, created = create_or_save(slug=slug, document=payload.read(), by=operator(request))
+    person = operator(request)
+    version, created = create_or_save(slug=slug, document=payload.read(), by=person)
     return Status(201 if created else 200, version_of(slug, version.number))
 
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 _CODES = {400: "request_refused", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed"}
 _MESSAGES = {
     400: "The request cannot be read.",
-    403: "This request is not allowed.",
+    403: "The page is out of date. Load it again, or send an API token.",  # the CSRF check: all else is an operation's
     404: "There is nothing at this address. /api/v1/openapi.json lists all addresses.",
     500: "The server failed. Its log says why.",
 }
