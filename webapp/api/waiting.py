@@ -3,8 +3,8 @@
 A waiting request occupies one of the few threads that run Django (`webapp.serving.worker`), so few may wait at a time.
 """
 
-import time
 from threading import BoundedSemaphore
+from time import monotonic, sleep
 
 from webapp.runs.models import Run
 from webapp.runs.states import ENDED_RUN_STATES
@@ -20,9 +20,9 @@ def wait_for_end(number: int, seconds: float) -> None:
     if not _places.acquire(blocking=False):
         return
     try:
-        end = time.monotonic() + seconds
-        while _is_open(number) and (left := end - time.monotonic()) > 0:
-            time.sleep(min(INTERVAL_S, left))
+        end = monotonic() + seconds
+        while _is_open(number) and (left := end - monotonic()) > 0:
+            sleep(min(INTERVAL_S, left))
     finally:
         _places.release()
 

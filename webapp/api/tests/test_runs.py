@@ -74,7 +74,7 @@ def test_a_wait_ends_with_the_run(viewer: Caller, lab: Lab) -> None:
     def end_run(_seconds: float) -> None:
         Run.objects.update(state=RunState.DONE)
 
-    with patch.object(waiting.time, "sleep", side_effect=end_run) as sleep:
+    with patch.object(waiting, "sleep", side_effect=end_run) as sleep:
         assert viewer("get", "runs/1/wait?seconds=30")[1]["state"] == "done"
     sleep.assert_called_once()
     assert viewer("get", "runs/9/wait")[0] == 404
@@ -85,6 +85,6 @@ def test_few_wait_at_a_time_and_others_are_answered_at_once(viewer: Caller, lab:
     Run.objects.update(state=RunState.RUNNING)
     full = BoundedSemaphore(1)
     full.acquire()
-    with patch.object(waiting, "_places", full), patch.object(waiting.time, "sleep") as sleep:
+    with patch.object(waiting, "_places", full), patch.object(waiting, "sleep") as sleep:
         assert viewer("get", "runs/1/wait")[1]["state"] == "running"
     sleep.assert_not_called()
