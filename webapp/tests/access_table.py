@@ -203,6 +203,8 @@ PAGES: dict[str, Rule] = {
     "renew_notice_secret": act(Who.VIEWER),
     "send_notice_again": act(Who.VIEWER),
     # workers
+    "package-files": look(Who.ANYBODY),  # the command `sweetspot`, without secrets
+    "package-file": look(Who.ANYBODY),
     "worker-download": look(Who.ANYBODY),  # the worker itself and its installer, without secrets
     "worker-enrol": act(Who.ANYBODY),  # the one-time token is in the message
     "worker-token": act(Who.HOST),
