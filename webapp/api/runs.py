@@ -213,7 +213,7 @@ def run(request: HttpRequest, number: int) -> Run:
 
 @router.get("/runs/{number}/wait", response=RunDetail)
 def wait(request: HttpRequest, number: int, seconds: Annotated[float, Field(ge=0, le=MAX_WAIT_S)] = MAX_WAIT_S) -> Run:
-    """The run, as soon as it has ended, at the latest after `seconds`. Ask again until `ended_at` is set.
+    """The run, as soon as it has ended, at the latest after `seconds`. Ask again until it is done, failed or cancelled.
 
     The server keeps few such requests open at a time and answers others at once: ask at most every two seconds.
     """

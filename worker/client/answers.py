@@ -33,8 +33,6 @@ class Run:
     reason: str
     created_by: str | None
     created_at: str
-    started_at: str | None
-    ended_at: str | None
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from . import output
@@ -18,7 +18,8 @@ WAIT_S = 20  # of one request; the server allows 30
 MIN_INTERVAL_S = 2.0
 OUTAGE_S = 900.0  # of the server, which a wait survives
 LINE_INTERVAL_S = 30.0  # between lines of progress where there is no terminal
-STATES = ("queued", "running", "paused", "closing", "done", "failed", "cancelled")
+ENDED = ("done", "failed", "cancelled")
+STATES = ("queued", "running", "paused", "closing", *ENDED)
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -110,27 +111,27 @@ def _wait(options: argparse.Namespace, server: Server, number: int) -> ExitCode:
 
 def _until_end(server: Server, number: int, timeout: float | None) -> Iterator[Any]:
     """The run again and again, the last time after its end. Raises TimedOut."""
-    end = None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else monotonic() + timeout
     while True:
-        left = WAIT_S if end is None else max(0.0, min(WAIT_S, end - time.monotonic()))
-        asked_at = time.monotonic()
+        left = WAIT_S if end is None else max(0.0, min(WAIT_S, end - monotonic()))
+        asked_at = monotonic()
         found = _patiently(server, f"runs/{number}/wait", left)
         yield found
-        if found["ended_at"]:
+        if found["state"] in ENDED:
             return
-        if end is not None and time.monotonic() >= end:
+        if end is not None and monotonic() >= end:
             raise TimedOut(f"Run {number} has not ended and continues. To wait again: sweetspot wait {number}")
-        time.sleep(max(0.0, MIN_INTERVAL_S - (time.monotonic() - asked_at)))
+        sleep(max(0.0, MIN_INTERVAL_S - (monotonic() - asked_at)))
 
 
 def _patiently(server: Server, path: str, seconds: float) -> Any:
     """Survive a restart of the server."""
-    end = time.monotonic() + OUTAGE_S
+    end = monotonic() + OUTAGE_S
     while True:
         try:
             return server.get(path, [("seconds", seconds)])
         except Unreachable as error:
-            if time.monotonic() > end:
+            if monotonic() > end:
                 raise
             output.remark(f"{error} Trying again.")
 
@@ -147,9 +148,9 @@ class _Reporter:
         if self._is_terminal:
             print(f"\r{line:<{self._width}}", end="", file=sys.stderr, flush=True)
             self._width = len(line)
-        elif line != self._last and time.monotonic() - self._at >= LINE_INTERVAL_S:
+        elif line != self._last and monotonic() - self._at >= LINE_INTERVAL_S:
             print(line, file=sys.stderr, flush=True)
-            self._at = time.monotonic()
+            self._at = monotonic()
         self._last = line
 
     def close(self) -> None:
@@ -162,7 +163,7 @@ def progress_line(run: Run, progress: Progress) -> str:
     parts += [f"{count} {word}" for count, word in ((progress.failed, "failed"), (progress.lost, "lost")) if count]
     if progress.running is not None:
         parts.append(f"trial {progress.running} is running")
-    if progress.seconds_left is not None and not run.ended_at:
+    if progress.seconds_left is not None and run.state not in ENDED:
         parts.append(f"about {output.duration(progress.seconds_left)} left")
     return ", ".join(parts)
 
@@ -184,7 +185,7 @@ def run_cancel(options: argparse.Namespace, server: Server) -> ExitCode:
         output.print_json(found)
     else:
         run = read(Run, found)
-        print(f"Run {run.number} is {run.state}." if run.ended_at else f"Run {run.number} will be cancelled.")
+        print(f"Run {run.number} is {run.state}." if run.state in ENDED else f"Run {run.number} will be cancelled.")
     return ExitCode.OK
 
 

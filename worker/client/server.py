@@ -8,10 +8,10 @@ import http.client
 import io
 import json
 import ssl
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from time import sleep
 from typing import IO, Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -82,7 +82,7 @@ class Server:
             try:
                 return self._once(method, path, query, headers, sent, TIMEOUT_S)
             except Unreachable:
-                time.sleep(pause)
+                sleep(pause)
         return self._once(method, path, query, headers, sent, TIMEOUT_S)
 
     def _once(

@@ -17,6 +17,9 @@ from webapp.hosts.wheel import client_wheel
 from worker import client as package
 from worker.client.main import main
 
+COMMANDS = (
+    "plan check", "plan push", "run", "wait", "cancel", "runs", "results", "compare", "import", "hosts", "enrol",
+)  # fmt: skip
 FOLDER = Path(package.__file__).parent
 
 
