@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dev.truth.drive import Drive
-from webapp.results.steadiness import Steadiness, steadiness
+from worker.contract.steadiness import Steadiness, steadiness
 from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.items import DirectionResult, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack

@@ -271,7 +271,7 @@ class Result(models.Model):
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # contract.packing: the whole histogram
     metrics = models.JSONField(default=dict)  # the engine's own, by name; in the last direction of the trial only
-    # The verdict on the series of the trial, and its numbers: results.steadiness.Steadiness
+    # The verdict on the series of the trial, and its numbers: contract.steadiness.Steadiness
     steadiness = models.CharField(max_length=9, blank=True)
     steadiness_numbers = models.JSONField(default=dict)
     # Bytes that the devices counted / bytes of the engine; null for trims, and if a device does not count

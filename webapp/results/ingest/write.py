@@ -9,7 +9,7 @@ from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.quota import check_rows
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
-from webapp.results.steadiness import Steadiness, Timed, worst
+from worker.contract.steadiness import Steadiness, Timed, worst
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told

@@ -2,7 +2,7 @@
 
 from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
-from webapp.results.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
+from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 from worker.contract.inventory import MEMORY_FILE_SYSTEMS
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
