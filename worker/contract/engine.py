@@ -90,8 +90,13 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> int:
-        """Run time in seconds, the fields `runtime_s` and perhaps `ramp_s`; 0 if an amount limits it."""
+        """Maximum run time in seconds, the fields `runtime_s` and perhaps `ramp_s`; 0 if an amount limits it."""
         raise NotImplementedError
+
+    @property
+    def least_time_s(self) -> int:
+        """The shortest run time in seconds with its ramp: less than `time_s` only with a stop rule."""
+        return self.time_s
 
     @property
     def largest_io_bytes(self) -> int:

@@ -33,6 +33,20 @@ class Settled(Rule, tag="settled", frozen=True, kw_only=True):
 
 StopRule = Confidence | SteadyRounds | Settled
 
+SNIA_ROUNDS = 5
+
+
+def least_s(rule: StopRule, least_runtime_s: int) -> int:
+    """The seconds before which the rule cannot end a stream."""
+    match rule:
+        case Confidence():
+            return least_runtime_s
+        case SteadyRounds():
+            return max(least_runtime_s, SNIA_ROUNDS * rule.round_s)
+        case Settled():
+            return max(least_runtime_s, rule.hold_s)
+
+
 Milliseconds = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 

@@ -7,14 +7,15 @@ None. It is asked at the seconds of `looks`, and `first_window` replays that on 
 from collections.abc import Iterator
 
 from worker.contract.steadiness import Series
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule
+from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule, least_s
 from worker.stop_rules import confidence, settled, snia
 from worker.stop_rules.window import Window
 
-__all__ = ["Window", "find_window", "first_window", "looks"]
+__all__ = ["Window", "find_window", "first_look", "first_window", "looks", "next_look"]
 
 MIN_LOOK_S = 5  # no rule ends a shorter series
-LOOK_GROWTH = 20  # the next look is a 20th of the length later: fewer chances to stop by accident, and less work
+# The next look is 5 % of the length later: fewer chances to stop by accident, and less work. After a round: 1 %.
+LOOK_GROWTH, ROUND_GROWTH = 0.05, 0.01
 
 
 def find_window(rule: StopRule, rates: Series) -> Window | None:
@@ -30,20 +31,31 @@ def find_window(rule: StopRule, rates: Series) -> Window | None:
             return settled.window(rates, rule.hold_s)
 
 
-def next_look(seconds: int) -> int:
+def first_look(rule: StopRule, least_runtime_s: int) -> int:
+    """The length of the series in seconds at the first look."""
+    return _round_end(rule, max(MIN_LOOK_S, least_s(rule, least_runtime_s)))
+
+
+def next_look(rule: StopRule, seconds: int) -> int:
     """The length of the series at the next look, after a look at `seconds`."""
-    return seconds + max(1, seconds // LOOK_GROWTH)
+    growth = ROUND_GROWTH if isinstance(rule, SteadyRounds) else LOOK_GROWTH
+    return _round_end(rule, seconds + max(1, int(seconds * growth)))
 
 
-def looks(least_s: int, most_s: int) -> Iterator[int]:
+def _round_end(rule: StopRule, seconds: int) -> int:
+    """The first end of a round from `seconds` on; `seconds` without rounds."""
+    return -(-seconds // rule.round_s) * rule.round_s if isinstance(rule, SteadyRounds) else seconds
+
+
+def looks(rule: StopRule, least_runtime_s: int, most_s: int) -> Iterator[int]:
     """The lengths in seconds at which a rule is asked."""
-    at = max(least_s, MIN_LOOK_S)
+    at = first_look(rule, least_runtime_s)
     while at <= most_s:
         yield at
-        at = next_look(at)
+        at = next_look(rule, at)
 
 
-def first_window(rule: StopRule, rates: Series, *, least_s: int = MIN_LOOK_S) -> Window | None:
+def first_window(rule: StopRule, rates: Series, *, least_runtime_s: int = MIN_LOOK_S) -> Window | None:
     """The window with which the rule ends a recorded series; None if it never does."""
-    found = (find_window(rule, rates[:at]) for at in looks(least_s, len(rates)))
+    found = (find_window(rule, rates[:at]) for at in looks(rule, least_runtime_s, len(rates)))
     return next((window for window in found if window), None)

@@ -2,10 +2,10 @@
 
 from statistics import fmean
 
-from worker.contract.steadiness import Series, line
+from worker.contract.steadiness import Series, Verdict, line, steadiness_of_rates
+from worker.contract.stopping import SNIA_ROUNDS as ROUNDS
 from worker.stop_rules.window import Window
 
-ROUNDS = 5
 MAX_RANGE, MAX_SLOPE = 0.20, 0.10
 
 
@@ -16,7 +16,9 @@ def window(rates: Series, round_s: int) -> Window | None:
         return None
     ends = range((rounds - ROUNDS + 1) * round_s, rounds * round_s + 1, round_s)
     means = [fmean(rates[end - round_s : end]) for end in ends]
-    return Window(ends[0] - round_s, ends[-1]) if is_steady(means) else None
+    found = Window(ends[0] - round_s, ends[-1])
+    stalled = steadiness_of_rates(rates[found.from_s : found.to_s]).verdict is Verdict.STALLED
+    return found if is_steady(means) and not stalled else None
 
 
 def is_steady(rounds: Series) -> bool:

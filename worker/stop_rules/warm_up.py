@@ -2,6 +2,8 @@
 
 from worker.contract.steadiness import Series
 
+GAIN = 0.5  # a cut must reduce the squared error to this share: chance alone finds small gains
+
 
 def warm_up_s(rates: Series) -> int | None:
     """The cut that minimises the squared standard error of the mean of the rest; None if the warm-up is not over.
@@ -11,7 +13,7 @@ def warm_up_s(rates: Series) -> int | None:
     """
     n = len(rates)
     best, cut = float("inf"), 0
-    total = squares = 0.0
+    total = squares = error = 0.0
     shift = rates[-1]  # against cancellation in the squares
     for at in range(n - 1, -1, -1):
         each = rates[at] - shift
@@ -19,4 +21,6 @@ def warm_up_s(rates: Series) -> int | None:
         error = max(0.0, squares - total * total / kept) / kept**2
         if at <= n // 2 and error <= best:
             best, cut = error, at
-    return cut if cut < n // 2 else None
+    if cut == n // 2:
+        return None
+    return cut if best <= GAIN * error else 0
