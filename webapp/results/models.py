@@ -52,6 +52,7 @@ class StreamRun(models.Model):
     metrics = models.JSONField(default=list)
     samples_sent = models.PositiveIntegerField(default=0)
     stalled_s = models.FloatField(default=0)  # after which the engine was killed, because its device was frozen
+    stopped = models.JSONField(null=True)  # contract.stopping.Stopped; null without a stop rule
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `telemetry`
     kernel_log_read = models.BooleanField(default=False)  # if not, no lines does not mean no errors
 

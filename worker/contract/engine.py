@@ -94,6 +94,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def may_end_early(self) -> bool:
+        """Whether it has a stop rule, which may end it before its maximum run time."""
+        return False
+
+    @property
     def least_time_s(self) -> int:
         """The shortest run time in seconds with its ramp: less than `time_s` only with a stop rule."""
         return self.time_s

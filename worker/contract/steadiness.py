@@ -91,8 +91,25 @@ _NOTHING = Steadiness(verdict=Verdict.TOO_SHORT, seconds=0)
 
 def worst(streams: Iterable[Iterable[Timed]]) -> Steadiness:
     """The verdict on a trial: that of its least steady stream. Each is judged over its own time."""
-    found = [steadiness(samples) for samples in streams]
+    return least_steady(steadiness(samples) for samples in streams)
+
+
+def least_steady(found: Iterable[Steadiness]) -> Steadiness:
     return min(found, key=lambda each: _SEVERITY.index(each.verdict), default=_NOTHING)
+
+
+def steadiness_in(samples: Sequence[Timed], from_ms: int, to_ms: int) -> Steadiness:
+    """The verdict on a window of a stream. A stall before it counts as well."""
+    whole = steadiness(samples)
+    if whole.verdict is Verdict.STALLED:
+        return whole
+    inside = [
+        (offset_ms - from_ms, length_ms, count)
+        for offset_ms, length_ms, count in samples
+        if from_ms <= offset_ms - length_ms / 2 < to_ms
+    ]
+    found = steadiness(inside)
+    return msgspec.structs.replace(found, step_at_s=found.step_at_s + from_ms // 1000)
 
 
 def steadiness(samples: Iterable[Timed]) -> Steadiness:

@@ -22,10 +22,8 @@ def student_t(probability: float, freedom: float) -> float:
     y = (d * tails) ** (2 / n)
     if y > 0.05 + a:
         return sqrt(n * _from_normal(NormalDist().inv_cdf(tails / 2), n, (a, b, c, d)))
-    y = ((1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)) * y - 1) * (n + 1) / (
-        n + 2
-    ) + 1 / y
-    return sqrt(n * y)
+    inner = 1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)
+    return sqrt(n * ((inner * y - 1) * (n + 1) / (n + 2) + 1 / y))
 
 
 def _from_normal(x: float, n: float, terms: tuple[float, float, float, float]) -> float:

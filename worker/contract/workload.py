@@ -171,6 +171,10 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return (self.runtime_s or 0) + self.ramp_s
 
     @property
+    def may_end_early(self) -> bool:
+        return self.stop is not None
+
+    @property
     def least_time_s(self) -> int:
         longest = self.runtime_s or 0
         return self.ramp_s + (min(longest, least_s(self.stop, self.least_runtime_s)) if self.stop else longest)

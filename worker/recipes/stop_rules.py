@@ -17,9 +17,10 @@ def parse(text: str) -> StopRule:
         raise ValueError(f"`{text.strip()}` is not understood; write it like {EXAMPLES}")
     name, number, unit = match[1].lower(), float(match[2]), match[3].lower()
     try:
-        return msgspec.convert({"rule": name, **_field(name, number, unit)}, StopRule)
+        rule: StopRule = msgspec.convert({"rule": name, **_field(name, number, unit)}, StopRule)
     except (KeyError, msgspec.ValidationError) as error:
         raise ValueError(f"`{text.strip()}` is not a valid stop rule; write it like {EXAMPLES}") from error
+    return rule
 
 
 def _field(name: str, number: float, unit: str) -> dict[str, float]:

@@ -45,7 +45,7 @@ def interval(rates: Series) -> float:
 
     Student's t with the number of independent seconds. A short series says little about its autocorrelation r, so the
     upper limit of r counts: the estimate is too low by about (1 + 4 r) / n (M. G. Kendall, "Note on bias in the
-    estimation of autocorrelation", Biometrika 41, 1954), and has a standard error of 1 / sqrt(n) (M. S. Bartlett, 1946).
+    estimation of autocorrelation", Biometrika 41, 1954). Its standard error is 1 / sqrt(n) (M. S. Bartlett, 1946).
     """
     n, mean = len(rates), fmean(rates)
     differences = [rate - mean for rate in rates]

@@ -18,8 +18,8 @@ from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.factors import FACTORS, Value, closest
 from webapp.results.models import BOTH
-from worker.contract.steadiness import Verdict
 from worker.contract.items import Direction
+from worker.contract.steadiness import Verdict
 
 FACTOR_PREFIX = "factor."
 DIRECTIONS = (*Direction, BOTH)

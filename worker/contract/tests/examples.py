@@ -57,6 +57,7 @@ from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.signing import Endorsement
+from worker.contract.stopping import Stopped
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
@@ -196,6 +197,9 @@ STREAM_RESULT = StreamResult(
     sys_cpu_percent=24.0,
     device=DEVICE,
     samples=60,
+    stopped=Stopped(
+        rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4
+    ),
     stalled_s=0,
     attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text="{}"),),
 )

@@ -21,9 +21,11 @@ def test_a_rule_is_read_and_written(text: str, rule: StopRule, written: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "confidence", "confidence 2", "confidence 2s", "confidence 0%", "confidence 99%", "settled 5s", "snia 2%"]
-    + ["snia 1.5s", "steady 60s", "settled 60"],
-)
+    [
+        "", "confidence", "confidence 2", "confidence 2s", "confidence 0%", "confidence 99%", "settled 5s", "snia 2%",
+        "snia 1.5s", "steady 60s", "settled 60",
+    ],
+)  # fmt: skip
 def test_other_text_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="write it like `confidence 2%`, `settled 60s` or `snia 60s`"):
         parse(text)
