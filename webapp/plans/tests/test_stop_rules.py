@@ -19,9 +19,9 @@ def test_a_rule_is_part_of_the_point_and_of_the_workload() -> None:
 
 
 def test_a_point_without_a_rule_has_neither_factor() -> None:
-    (plain,) = expand(document(part()), [device()], seed=1).trials
+    plain = expand(document(part()), [device()], seed=1).trials[0]
     assert not {"stop", "runtime_min"} & set(plain.point)
-    (without,) = expand(document(part(runtime_min="10s")), [device()], seed=1).trials
+    without = expand(document(part(runtime_min="10s")), [device()], seed=1).trials[0]
     assert without.point_key == plain.point_key
 
 

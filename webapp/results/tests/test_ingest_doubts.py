@@ -64,18 +64,20 @@ def test_a_freeze_before_the_window_stays_a_doubt(attempt: Attempt) -> None:
     assert Result.objects.get().steadiness == "stalled"
 
 
+REACHED = Stopped(rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4)
+MISSED = Stopped(rule="snia 60s", reached=False, at_ms=600_010, from_ms=0, to_ms=600_010)
+
+
 @pytest.mark.parametrize(
     ("stopped", "words"),
     [
         (
-            Stopped(
-                rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4
-            ),
-            "Reached after 18 s, by the stop rule confidence 2%. The results are from 6 s to 18 s. The 95 % interval of "
-            "the mean is ±1.40 %.",
+            REACHED,
+            "Reached after 18 s, by the stop rule confidence 2%. The results are from 6 s to 18 s. "
+            "The 95 % interval of the mean is ±1.40 %.",
         ),
         (
-            Stopped(rule="snia 60s", reached=False, at_ms=600_010, from_ms=0, to_ms=600_010),
+            MISSED,
             "The stop rule snia 60s was not reached within the maximum time. The results cover all of the 600 s.",
         ),
     ],

@@ -57,7 +57,7 @@ from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.signing import Endorsement
-from worker.contract.stopping import Stopped
+from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
@@ -83,6 +83,7 @@ SPLIT = FioWorkload(
     block_split=(BlockShare(block_bytes=4096, percent=60), BlockShare(block_bytes=65_536, percent=40)),
     amount_bytes=10_737_418_240,
 )
+STOP_RULES = (Confidence(percent=2.0), SteadyRounds(round_s=60), Settled(hold_s=60))
 LAYOUT_REQUEST = LayoutRequest(
     layout=Layout(
         raid=Raid.RAID1,

@@ -140,7 +140,7 @@ def test_the_turnover_of_copies_is_estimated_from_earlier_copies(target: Target)
 
 
 def test_trials_with_a_stop_rule_tell_how_long_they_took(target: Target) -> None:
-    run = ended_run(target, [1, 1, 1])
+    run = ended_run(target, [1, 1, 1, 1])
     work = FioWorkload(pattern=Pattern.RANDREAD, runtime_s=60, stop=Confidence(percent=2))
     run.trials.update(workload=msgspec.to_builtins(work))
     known = experience_of([target])[str(target.host_id)]
