@@ -29,13 +29,14 @@ hypothesis.settings.load_profile("usual")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start long tests first, so that short ones fill the end; allow tests of whole systems a second try.
+    """Start long tests first, so that short ones fill the end; allow tests of whole systems and in a browser a second try.
 
     Only `make test` without arguments gives second tries, see docs/decisions/0011.
     """
     items.sort(key=_order)
     for item in items:
-        if SECOND_TRIES_VARIABLE in os.environ and item.get_closest_marker("pipeline"):
+        waits = item.get_closest_marker("pipeline") or item.get_closest_marker("browser")
+        if SECOND_TRIES_VARIABLE in os.environ and waits:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
