@@ -226,8 +226,15 @@ def _simple(name: str, factor: str, read: Callable[[str], Stored], *aliases: str
 _PAIRED = ("rate", "write_rate", "rate_iops", "write_rate_iops")  # reads and writes in one option
 # Options whose factor has fio's name and notation.
 _SAME = tuple(name for name in FioOptions.__struct_fields__ if name not in _PAIRED)
-_FLAGS = ("pre_read", "serialize_overlap", "userspace_reap", "fsync_on_close", "verify_fatal", "latency_run")
-_FLAGS += ("rate_ignore_thinktime",)
+_FLAGS = (
+    "pre_read",
+    "serialize_overlap",
+    "userspace_reap",
+    "fsync_on_close",
+    "verify_fatal",
+    "latency_run",
+    "rate_ignore_thinktime",
+)
 _ALIASES = {
     "blockalign": ("ba",),
     "iodepth_batch": ("iodepth_batch_submit",),
