@@ -8,12 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from webapp.bench.offered import products_of_import
 from webapp.core.models import User
 from webapp.imports.formats import FORMATS
-from webapp.imports.selectors import files_of, refused_by_reason, results_of
+from webapp.imports.selectors import files_of, refused_by_reason, results_of, timed_tests
 from webapp.results.models import Import
 from webapp.results.reading.rows import read_rows
 from webapp.screens.access import page, person
+from webapp.screens.bench.address import bench_address
 from webapp.screens.imports.tests_table import table_of
 
 PER_PAGE = 100
@@ -57,10 +59,12 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "shown": shown,
         "pages": pages,
         "table": table_of(read_rows(results_of(found).filter(pk__in=ids))) if ids else None,
+        "timed": timed_tests(found) if ids else (),
         "empty": EMPTY[shown],
         "reasons": list(refused.items())[:SHOWN_REASONS],
         "further_reasons": max(0, len(refused) - SHOWN_REASONS),
         "may_undo": may_undo(found, person(request)),
+        "bench": bench_address(products_of_import(found)),
     }
     return render(request, "screens/import.html", context)
 

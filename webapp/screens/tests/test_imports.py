@@ -112,6 +112,15 @@ def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(vie
     assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
 
 
+def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
+    made = an_import()
+    assert '<a class="btn" href="/bench/?product=import%3A1">Bench</a>' in viewer.get("/imports/1/").content.decode()
+    another = made.origins.latest("number")
+    made.origins.filter(pk=another.pk).update(drive="PM1733")
+    page = viewer.get("/imports/1/").content.decode()
+    assert 'href="/bench/?product=import%3A1%2FPM1733&amp;product=import%3A1%2FPM9A3"' in page
+
+
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
@@ -182,3 +191,17 @@ def test_the_api_imports_lists_and_undoes() -> None:
     assert client.delete("/api/v1/imports/1").status_code == 204
     assert client.get("/api/v1/imports/1").status_code == 404
     assert json.loads(client.post("/api/v1/imports", {"title": "x"}).content)["code"] == "import_empty"
+
+
+def test_a_test_with_logs_has_a_page_with_its_time_line_and_is_drawn_by_explore(operator: Client) -> None:
+    logs = {"t_iops.1.log": "1000, 500, 1, 0\n2000, 700, 1, 0\n", "t_clat.1.log": "1000, 80, 1, 0\n2000, 90, 1, 0\n"}
+    form = {"title": "Lab", "file": [a_file(name, text) for name, text in logs.items()]}
+    page = operator.post("/imports/new/", form, follow=True).content.decode()
+    assert 'href="/imports/1/tests/1/"' in page
+    page = operator.get("/imports/1/tests/1/").content.decode()
+    assert '"mean":[500.0,700.0]' in page
+    assert '"mean":[80.0,90.0]' in operator.get("/imports/1/tests/1/?metric=latency_mean").content.decode()
+    assert "have no Bandwidth" in operator.get("/imports/1/tests/1/?metric=bytes_per_s").content.decode()
+    assert operator.get("/imports/1/tests/2/").status_code == 404
+    explore = operator.get("/explore/?import=1&view=timeline&metric=iops", follow=True).content.decode()
+    assert '"mean":[500.0,700.0]' in explore
