@@ -124,7 +124,7 @@ def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
-    assert "Importing needs the role operator." in page
+    assert "Importing requires the operator role." in page
     assert "No references are loaded." in page
     assert "This import has no results." in viewer.get("/imports/1/").content.decode()
     assert viewer.get("/imports/2/").status_code == 404
