@@ -200,6 +200,7 @@ def test_a_test_with_logs_has_a_page_with_its_time_line_and_is_drawn_by_explore(
     assert 'href="/imports/1/tests/1/"' in page
     page = operator.get("/imports/1/tests/1/").content.decode()
     assert '"mean":[500.0,700.0]' in page
+    assert 'href="/imports/1/?test=1#test-1"' in page
     assert '"mean":[80.0,90.0]' in operator.get("/imports/1/tests/1/?metric=latency_mean").content.decode()
     assert "have no Bandwidth" in operator.get("/imports/1/tests/1/?metric=bytes_per_s").content.decode()
     assert operator.get("/imports/1/tests/2/").status_code == 404
