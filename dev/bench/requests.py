@@ -63,7 +63,7 @@ def _filters(chance: random.Random, runs: int) -> str:
     kinds: list[dict[str, str]] = [
         {"host": f"storage{chance.randrange(8)}"},
         {"run": str(chance.randint(1, runs))},
-        {"run": f"{chance.randint(1, runs // 2)}..{runs}"},
+        {"run": f"{max(runs - 900, chance.randint(1, runs // 2))}..{runs}"},
         {"plan": f"grid-{chance.randrange(12)}", "direction": chance.choice(("read", "write"))},
         {"factor.block_size": chance.choice(("4k", "8k, 16k", "4k..64k *2"))},
         {"factor.iodepth": "32", "factor.scheduler": "kyber", "host": f"storage{chance.randrange(8)}"},
