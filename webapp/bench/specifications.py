@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
-from webapp.bench.products import Product
 from webapp.compare.fact_labels import LABELS, label_of_fact
 from webapp.compare.facts import VOLATILE
 from webapp.core.formatting import bytes_binary, bytes_decimal
@@ -33,6 +32,7 @@ _OF_LABELS = {
 }  # fmt: skip
 
 Values = tuple[str, ...]  # sorted; empty if unknown
+Facts = Mapping[str, Values]  # by name
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Specification:
         return len(set(self.values)) > 1
 
 
-def header(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specification, ...]:
-    known = [_facts(each) for each in rows.values()]
-    return tuple(
+def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
+    """Without properties that are unknown for all products."""
+    made = (
         Specification(label, several, tuple(facts.get(name, ()) for facts in known)) for label, several, name in HEADER
     )
+    return tuple(one for one in made if any(one.values))
 
 
-def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specification, ...]:
+def differing(known: Sequence[Facts]) -> tuple[Specification, ...]:
     """Only what differs between products, hardware first."""
-    known = [_facts(each) for each in rows.values()]
     names = sorted({name for facts in known for name in facts} - _NAMES - {MODEL}, key=_order)
     made = [
         Specification(label_of_fact(name), "values", tuple(facts.get(name, ()) for facts in known)) for name in names
@@ -65,7 +65,7 @@ def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specificatio
     return tuple(one for one in made if one.differs)
 
 
-def _facts(rows: Iterable[ResultRow]) -> dict[str, Values]:
+def facts_of(rows: Iterable[ResultRow]) -> Facts:
     """Name -> values over all configurations."""
     found: dict[str, set[str]] = {}
     for row in {(*identity(row), row.model, row.host, row.tool_and_version): row for row in rows}.values():

@@ -127,7 +127,7 @@ export const timeLines = struct({
 
 export const timeCharts = struct({ lines: timeLines, logarithmic: boolean, ceilings: list(chartCeiling) });
 
-export const seriesNames = list(struct({ name: string, is_baseline: boolean }));
+export const seriesNames = list(struct({ name: string, is_baseline: boolean, colour: number }));
 
 export type Comparison = Checked<typeof comparison>;
 export type Level = Comparison["levels"][number];
