@@ -14,7 +14,7 @@ from webapp.bench.missing import missing
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
-from webapp.bench.specifications import Facts, Specification, differing, facts_of, header
+from webapp.bench.specifications import Facts, Specification, differing, facts_of, header, repeats_names
 from webapp.bench.workloads import Workload, assumed
 from webapp.compare.comparison import Cell
 from webapp.core.colours import colours_of
@@ -112,7 +112,9 @@ class SideBySide:
 
     @cached_property
     def header(self) -> tuple[Specification, ...]:
-        return header(self.facts)
+        """Without what the names of the products say already."""
+        names = list(self.matched.names.values())
+        return tuple(one for one in header(self.facts) if not repeats_names(one, names))
 
     @cached_property
     def differing(self) -> tuple[Specification, ...]:

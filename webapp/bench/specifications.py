@@ -68,6 +68,11 @@ def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
     return tuple(one for one in made if any(one.values))
 
 
+def repeats_names(one: Specification, names: Sequence[str]) -> bool:
+    """`Model` below the names of drive models, `Host` below those of hosts."""
+    return all(values == (name,) for values, name in zip(one.values, names, strict=True))
+
+
 def differing(known: Sequence[Facts]) -> tuple[Specification, ...]:
     """Only what differs between products, hardware first."""
     names = sorted({name for facts in known for name in facts} - _NAMES - {MODEL}, key=_order)
