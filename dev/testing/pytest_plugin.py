@@ -8,6 +8,7 @@ import pytest
 
 SECOND_TRIES_VARIABLE = "SWEETSPOT_SECOND_TRIES"
 SECOND_TRY = "=== second try: "
+WAITING = ("pipeline", "browser")
 LONG = ("pipeline", "browser", "root")  # markers, the longest tests first
 
 
@@ -29,13 +30,15 @@ hypothesis.settings.load_profile("usual")
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start long tests first, so that short ones fill the end; allow tests of whole systems a second try.
+    """Start long tests first, so that short ones fill the end; give tests that wait a second try.
 
-    Only `make test` without arguments gives second tries, see docs/decisions/0011.
+    These are tests of whole systems and in a browser. Only `make test` without arguments gives second tries, see
+    docs/decisions/0011.
     """
     items.sort(key=_order)
     for item in items:
-        if SECOND_TRIES_VARIABLE in os.environ and item.get_closest_marker("pipeline"):
+        waits = any(item.get_closest_marker(name) for name in WAITING)
+        if SECOND_TRIES_VARIABLE in os.environ and waits:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

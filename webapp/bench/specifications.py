@@ -4,8 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
+<<<<<<< HEAD
 from webapp.compare.dimensions import label_of
 from webapp.compare.facts import VOLATILE, setting_of
+=======
+from webapp.bench.products import Product
+from webapp.compare.fact_labels import LABELS, label_of_fact
+from webapp.compare.facts import VOLATILE
+>>>>>>> main
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.results.reading.rows import ResultRow
 
@@ -23,18 +29,6 @@ HEADER = (
 )
 # Names of devices and targets say nothing about the product.
 _NAMES = frozenset({"target", "folder", "device", "device.stable_id", "file_system.mount"}) | VOLATILE
-_LABELS = {
-    HOST: "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",
-    FIRMWARE: "Firmware", "device.model": "Model", KERNEL: "Kernel", "kernel.command_line": "Kernel command line",
-    "cpu.model": "CPU",
-    "cpu.cores": "CPU cores", "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets",
-    "cpu.governor": "CPU governor",
-    "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", TOOL: "Tool",
-    "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
-    "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",
-    "device.write_cache": "Cache policy", "file_system": "File system", "file_system.options": "Mount options",
-    "drive_state": "Drive state", "worker.version": "Worker", "target.kind": "Kind of target", "device.kind": "Kind",
-}  # fmt: skip
 
 # Labels of imports that are facts of our own runs.
 _OF_LABELS = {
@@ -108,10 +102,5 @@ def _text(name: str, text: str) -> str:
 
 
 def _order(name: str) -> tuple[int, str]:
-    listed = list(_LABELS)
+    listed = list(LABELS)
     return (listed.index(name) if name in listed else len(listed), name)
-
-
-def label_of_fact(name: str) -> str:
-    setting = setting_of(name)
-    return _LABELS.get(name) or (label_of(setting) if setting else name)

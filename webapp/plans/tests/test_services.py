@@ -194,14 +194,6 @@ def test_a_deleted_builtin_plan_stays_deleted() -> None:
     assert not plans_list().exists()
 
 
-def test_every_builtin_plan_can_run_on_a_directory_or_a_device() -> None:
-    for plan in load_builtin_plans():
-        four = [directory(id=f"dir{n}", name=f"a/dir{n}") for n in range(4)]  # as many as are used at once
-        made = expand(read(version_of(plan.slug).document), four, seed=1)
-        assert made.problems == (), plan.slug
-        assert made.trials, plan.slug
-
-
 def test_the_first_look_takes_under_three_minutes_on_a_directory_and_a_device() -> None:
     load_builtin_plans()
     made = expand(read(version_of("first-look").document), [directory(), device(destroy=False)], seed=1)

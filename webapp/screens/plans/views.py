@@ -42,10 +42,17 @@ def _factor_rows(document: PlanDocument) -> list[tuple[str, str, list[str]]]:
 
 @page
 def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """A run started here has the displayed order: the seed is drawn now, or typed."""
+    """A run started here has the displayed order: the seed is drawn now, or typed.
+
+    Without parameters, the targets of the plan's last run are chosen.
+    """
     version = found_version(slug, request.GET.get("version", ""))
     form = TargetsForm(request.GET)
     chosen = list(form.cleaned_data["target"]) if form.is_valid() else []
+    runs = list(listed_runs().filter(version__plan=version.plan)[:RUNS_SHOWN])
+    last = runs[0] if runs and not request.GET else None
+    if last is not None:
+        chosen = list(usable_targets().filter(runs=last.pk))
     document = read(version.document)
     wanted = asked(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
     shown = shown_preview(document, chosen, wanted) if chosen else None
@@ -59,12 +66,13 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "factor_warnings": shown.preview.factor_warnings if shown else factor_warnings(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
+        "chosen_by": last if chosen else None,
         "shown": shown,
         "drives": drives_to_arm(shown.preview.destructive) if shown and shown.preview.destructive else [],
         "note": request.GET.get("note", "")[:2000],
         "schedules": Schedule.objects.filter(version__plan=version.plan, deleted_at=None).select_related("version"),
         "schedule_url": _schedule_url(version, chosen),
-        "runs": listed_runs().filter(version__plan=version.plan)[:RUNS_SHOWN],
+        "runs": runs,
     }
     return render(request, "screens/plan.html", context)
 

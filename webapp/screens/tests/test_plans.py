@@ -154,6 +154,17 @@ def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target)
     assert "the times between trials and for prefill in 2 earlier runs here" in page
 
 
+def test_a_plan_opened_again_has_the_targets_of_its_last_run(operator: Client, target: Target) -> None:
+    assert "trials</button>" not in operator.get("/plans/first-look/").content.decode()
+    run = first_look_run(PlanVersion.objects.get(), [target])
+    page = operator.get("/plans/first-look/").content.decode()
+    assert f'<a href="/runs/{run.number}/">run {run.number}</a>, the last run of this plan, are chosen.' in page
+    assert "trials</button>" in page
+    assert "are chosen" not in operator.get("/plans/first-look/?version=1").content.decode()
+    Target.objects.update(present=False)
+    assert "are chosen" not in operator.get("/plans/first-look/").content.decode()
+
+
 def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
     drives = [storage1_drive(target.host, slug=slug, lock_keys=["disk"]) for slug in ("p2", "p1")]
     parts = (Part(name="main", factors={"pattern": "read", "at_once": "2", "size": "1M", "runtime": "1s"}),)
