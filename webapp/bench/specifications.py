@@ -4,14 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
-<<<<<<< HEAD
-from webapp.compare.dimensions import label_of
-from webapp.compare.facts import VOLATILE, setting_of
-=======
-from webapp.bench.products import Product
 from webapp.compare.fact_labels import LABELS, label_of_fact
 from webapp.compare.facts import VOLATILE
->>>>>>> main
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.results.reading.rows import ResultRow
 

@@ -125,13 +125,9 @@ export const timeLines = struct({
   series: list(struct({ name: string, is_baseline: boolean, repeats: list(line), mean: line, low: line, high: line })),
 });
 
-<<<<<<< HEAD
-export const seriesNames = list(struct({ name: string, is_baseline: boolean, colour: number }));
-=======
 export const timeCharts = struct({ lines: timeLines, logarithmic: boolean, ceilings: list(chartCeiling) });
 
-export const seriesNames = list(struct({ name: string, is_baseline: boolean }));
->>>>>>> main
+export const seriesNames = list(struct({ name: string, is_baseline: boolean, colour: number }));
 
 export type Comparison = Checked<typeof comparison>;
 export type Level = Comparison["levels"][number];
