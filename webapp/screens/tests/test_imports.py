@@ -105,6 +105,13 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
     assert "Undo import" not in page
 
 
+def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
+    an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
+    page = viewer.get("/imports/1/").content.decode()
+    assert "All tests below:</span> folder: results · chassis: T640</p>" in page
+    assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
+
+
 def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
     made = an_import()
     assert '<a class="btn" href="/bench/?product=import%3A1">Bench</a>' in viewer.get("/imports/1/").content.decode()
@@ -112,13 +119,6 @@ def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
     made.origins.filter(pk=another.pk).update(drive="PM1733")
     page = viewer.get("/imports/1/").content.decode()
     assert 'href="/bench/?product=import%3A1%2FPM1733&amp;product=import%3A1%2FPM9A3"' in page
-
-
-def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
-    an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
-    page = viewer.get("/imports/1/").content.decode()
-    assert "All tests below:</span> folder: results · chassis: T640</p>" in page
-    assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
 
 
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:

@@ -1,5 +1,6 @@
 """Streams with real fio, on files of a scratch directory and on a loop device."""
 
+import json
 import os
 import resource
 import signal
@@ -15,13 +16,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from worker.contract.fio_options import FioOptions, Verify
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
+from worker.contract.stopping import SteadyRounds
 from worker.contract.workload import MIB, FioWorkload, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions
 from worker.engines import StreamFailed, capabilities, device, prefill
 from worker.engines.fio import run_stream
-from worker.engines.fio.probe import device_under, missing_features, polls
+from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls
 from worker.engines.fio.version import version_of
 from worker.open_target import OpenTarget
 from worker.process import open_scope, supervisor
@@ -114,6 +117,25 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
     assert result.engine_version.startswith("fio-")
     (attachment,) = result.attachments
     assert (attachment.name, attachment.text[0]) == ("fio.json", "{")
+
+
+def test_a_stop_rule_ends_it_before_its_maximum_time(bench: Bench) -> None:
+    """Five rounds of 1 s that differ by less than 20 % are likely, but not certain: the rule may look again."""
+    work = stream(ioengine=IoEngine.PSYNC, iodepth=1, numjobs=2, runtime_s=300, stop=SteadyRounds(round_s=1))
+    bench.prefill(work)
+    result = bench.run(work, total_s=400)
+    stopped = result.stopped
+    assert stopped is not None
+    assert stopped.reached
+    assert stopped.rule == "snia 1s"
+    assert result.exit_code == 128  # of fio after SIGINT
+    assert 4000 <= stopped.to_ms - stopped.from_ms <= 6500
+    assert stopped.to_ms <= stopped.at_ms <= bench.samples[-1].offset_ms
+    (read,) = result.directions
+    inside = [s for s in bench.samples if stopped.from_ms < s.offset_ms <= stopped.to_ms]
+    assert read.ios == sum(part.ios for s in inside for part in s.directions)
+    assert read.runtime_ms == sum(s.length_ms for s in inside)
+    assert json.loads(result.attachments[0].text)["jobs"][0]["read"]["total_ios"] >= read.ios
 
 
 def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
@@ -277,6 +299,51 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
     assert result.device.queue_depth > 0.5
     with pytest.raises(StreamFailed, match="use a smaller size"):
         bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), open_target)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_measures_trims(bench: Bench, loop: str) -> None:
+    open_target = OpenTarget(path=loop, device=Path(loop).name)
+    given: dict[str, Any] = {"pattern": Pattern.TRIMWRITE, "block_bytes": MIB, "runtime_s": None, "prefill": False}
+    result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, amount_bytes=8 * MIB, **given), open_target)
+    moved = {each.direction: (each.ios, each.bytes) for each in result.directions}
+    assert moved == {Direction.WRITE: (8, 8 * MIB), Direction.TRIM: (8, 8 * MIB)}
+    sampled = [part for sample in bench.samples for part in sample.directions]
+    assert sum(part.ios for part in sampled if part.direction is Direction.TRIM) == 8
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_scsi_commands_need_a_whole_scsi_drive(bench: Bench, loop: str) -> None:
+    """SCSI commands to a partition or volume would reach the drive below it."""
+    work = stream(TargetKind.BLOCK, loop, ioengine=IoEngine.SG, size_bytes=MIB)
+    with pytest.raises(StreamFailed, match="not a whole SCSI drive"):
+        bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
+
+
+def test_a_partition_is_not_a_whole_scsi_drive(tmp_path: Path) -> None:
+    (tmp_path / "sda" / "device" / "scsi_disk" / "0:0:0:0").mkdir(parents=True)
+    (tmp_path / "sda1").mkdir()
+    assert is_scsi_disk("sda", tmp_path)
+    assert not any(is_scsi_disk(name, tmp_path) for name in ("sda1", "dm-0", ""))
+
+
+def test_a_verified_write_has_samples_of_both_directions(bench: Bench) -> None:
+    options = FioOptions(verify=Verify.CRC32C)
+    given: dict[str, Any] = {"pattern": Pattern.WRITE, "runtime_s": None, "amount_bytes": MIB, "options": options}
+    result = bench.run(stream(size_bytes=MIB, **given))
+    assert {each.direction: each.bytes for each in result.directions} == {Direction.READ: MIB, Direction.WRITE: MIB}
+    sampled = [part for sample in bench.samples for part in sample.directions]
+    assert sum(part.bytes for part in sampled) == 2 * MIB
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_refuses_an_offset_beyond_the_device(bench: Bench, loop: str) -> None:
+    work = stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, options=FioOptions(offset=2**40))
+    with pytest.raises(StreamFailed, match="use a smaller size"):
+        bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
 
 
 @pytest.mark.root
