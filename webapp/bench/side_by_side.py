@@ -14,7 +14,7 @@ from webapp.bench.missing import missing
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
-from webapp.bench.specifications import Facts, Specification, differing, facts_of, header, repeats_names
+from webapp.bench.specifications import Facts, Specification, differing, facts_of, header
 from webapp.bench.workloads import Workload, assumed
 from webapp.compare.comparison import Cell
 from webapp.core.colours import colours_of
@@ -44,6 +44,12 @@ class Shown:
     assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     reference: bool
     slow: int  # results whose mean latency is above their p99
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Reasons not to trust the value. That it was measured once is shown as n."""
+        slow = ["mean above p99: a few I/Os took very long"] if self.slow else []
+        return (*(doubt for doubt in self.cell.doubts if not doubt.startswith("n = 1")), *slow)
 
 
 @dataclass(frozen=True)
@@ -112,9 +118,7 @@ class SideBySide:
 
     @cached_property
     def header(self) -> tuple[Specification, ...]:
-        """Without what the names of the products say already."""
-        names = list(self.matched.names.values())
-        return tuple(one for one in header(self.facts) if not repeats_names(one, names))
+        return header(self.facts)
 
     @cached_property
     def differing(self) -> tuple[Specification, ...]:

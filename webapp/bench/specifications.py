@@ -47,6 +47,10 @@ class Specification:
     def differs(self) -> bool:
         return len(set(self.values)) > 1
 
+    def repeats(self, names: Iterable[str]) -> bool:
+        """`Model` below the names of drive models, `Host` below those of hosts."""
+        return self.values == tuple((name,) for name in names)
+
 
 def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
     """Without properties that are unknown for all products."""
@@ -54,11 +58,6 @@ def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
         Specification(label, several, tuple(facts.get(name, ()) for facts in known)) for label, several, name in HEADER
     )
     return tuple(one for one in made if any(one.values))
-
-
-def repeats_names(one: Specification, names: Sequence[str]) -> bool:
-    """`Model` below the names of drive models, `Host` below those of hosts."""
-    return all(values == (name,) for values, name in zip(one.values, names, strict=True))
 
 
 def differing(known: Sequence[Facts]) -> tuple[Specification, ...]:

@@ -70,6 +70,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     colours = list(found.colours.values())
     return {
         "found": found,
+        "header": [one for one in found.header if not one.repeats(names.values())],
         "columns": _columns(data, found),
         "picker": _picker(data, found.products),
         "headlines": [shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines],
