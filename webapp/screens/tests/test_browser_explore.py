@@ -165,7 +165,7 @@ def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path
     seen = page.evaluate(PIXELS, base64.b64encode((tmp_path / "picture.png").read_bytes()).decode())
     assert seen["width"] > 480
     assert seen["height"] > 300
-    # the baseline's grey or a line's blue where the chart is, dark letters of the title above it
+    # a line's colour where the chart is, dark letters of the title above it
     assert seen["coloured"] > 200
     assert seen["dark"] > 50
 
