@@ -24,7 +24,8 @@ MAX_PREVIEWED = 100
 
 
 class EstimateOut(Schema):
-    """`seconds` excludes `unknown_trials`, which end by an amount. `learned_runs` 0: no earlier runs on these hosts."""
+    """`seconds` excludes `unknown_trials`, which end by an amount. It counts the maximum time of `unknown_stops`, which
+    have a stop rule and no earlier trial like them on the target. `learned_runs` 0: no earlier runs on these hosts."""
 
     trials: int
     seconds: float
@@ -32,6 +33,9 @@ class EstimateOut(Schema):
     seconds_high: float
     learned_runs: int
     unknown_trials: int
+    stop_trials: int
+    stop_seconds: tuple[int, int]
+    unknown_stops: int
     bytes_written_max: int
     space_bytes: int
     layouts_built: int

@@ -9,6 +9,7 @@ from webapp.plans.values import Value, Values
 class FactorKind(StrEnum):
     WORKLOAD = "workload"
     PROCESS = "process"  # of the engine's processes: part of the workload; in a point only if the plan sets it
+    STOPPING = "stopping"  # end of a trial: part of the workload; in a point only if the plan sets it
     DRIVE = "drive"  # done to the drive before the trial; in a point only if the plan sets it
     TARGETS = "targets"  # number of targets of a trial; in a point only if the plan sets it
     LAYOUT = "layout"  # of drives: built before its trials, removed at the end

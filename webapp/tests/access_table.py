@@ -163,6 +163,7 @@ PAGES: dict[str, Rule] = {
     # results of other tools
     "imports": look(Who.VIEWER),
     "import": look(Who.VIEWER),
+    "import_test": look(Who.VIEWER),
     "begin_import": act(Who.OPERATOR),
     "add_import_files": act(Who.OPERATOR),  # one's own
     "end_import": act(Who.OPERATOR),  # one's own
@@ -172,6 +173,7 @@ PAGES: dict[str, Rule] = {
     "explore": look(Who.VIEWER),
     "explore_csv": look(Who.VIEWER),
     "explore_json": look(Who.VIEWER),
+    "explore_timeline": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),
     "saved_comparison": look(Who.VIEWER),
     "save_comparison": act(Who.OPERATOR),

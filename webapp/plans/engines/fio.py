@@ -8,6 +8,7 @@ import msgspec
 from webapp.plans.engines.base import Levels
 from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE
 from webapp.plans.factor import Factor, FactorKind
+from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import BlockSplit, Choice, Count, Duration, Size, Switch, Token, Value, Whole
 from worker.contract.workload import (
     MIB,
@@ -42,6 +43,7 @@ PHRASES = {
     "iodepth": "queue depth {}",
     "runtime": "{} each",
     "amount": "{} each",
+    "stop": "until {}",
 }
 
 FACTORS = (
@@ -87,6 +89,23 @@ FACTORS = (
         example="1G",
     ),
     Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="time before the measurement starts"),
+    Factor(
+        "stop",
+        "Stop rule",
+        StopRuleText(),
+        kind=FactorKind.STOPPING,
+        help="ends a trial before its time: `confidence 2%`, `settled 60s` or `snia 60s`; the time is then the maximum",
+        example="confidence 2%",
+    ),
+    Factor(
+        "runtime_min",
+        "Minimum time",
+        Duration(low=5, high=86400),
+        unit="s",
+        kind=FactorKind.STOPPING,
+        help="of one trial with a stop rule; 5 s if not given",
+        example="10s",
+    ),
     PREFILL,
     BUFFERS,
     DROP_CACHES,
@@ -139,8 +158,10 @@ _PLAIN = {
 
 
 def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
-    """Factors without effect at this point: the share of reads of a pattern that does not mix."""
-    return () if Pattern(str(point["pattern"])).mixed else ("read_percent",)
+    """Factors without effect at this point: the share of reads of a pattern that does not mix, the minimum time
+    without a stop rule."""
+    mix = () if Pattern(str(point["pattern"])).mixed else ("read_percent",)
+    return (*mix, "runtime_min") if "runtime_min" in point and "stop" not in point else mix
 
 
 def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
@@ -151,7 +172,7 @@ def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
 
 
 def time_s(levels: Levels) -> float | None:
-    """The mean run time with its ramp; None for an amount."""
+    """The mean maximum run time with its ramp; None for an amount."""
     if "runtime" not in levels or "amount" in levels:
         return None
     return _mean(levels["runtime"]) + _mean(levels.get("ramp", (0,)))
@@ -170,6 +191,9 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
     fields["uring"] = {name: point[name] for name in URING if name in point}
     fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
     fields["block_split"] = block_shares(point.get("block_split"))
+    fields["stop"] = StopRuleText().rule(point.get("stop"))
+    if "runtime_min" in point:
+        fields["least_runtime_s"] = point["runtime_min"]
     return msgspec.convert(fields | {"seed": seed}, FioWorkload)
 
 
