@@ -29,7 +29,16 @@ def test_it_has_the_version_of_the_worker() -> None:
 
 def test_the_server_makes_the_wheel_that_the_build_tool_makes(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "client", ignore=shutil.ignore_patterns("__pycache__", "tests"))
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, tmp_path / "client"]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        str(tmp_path / "client"),
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     (built,) = tmp_path.glob("*.whl")
     ours, theirs = zipfile.ZipFile(BytesIO(client_wheel().content)), zipfile.ZipFile(built)
