@@ -21,8 +21,13 @@ _PATTERNS = {
     Pattern.RANDWRITE: "Random write",
     Pattern.READWRITE: "Sequential mix",
     Pattern.RANDRW: "Random mix",
+    Pattern.TRIM: "Sequential trim",
+    Pattern.RANDTRIM: "Random trim",
+    Pattern.TRIMWRITE: "Sequential trim and write",
+    Pattern.RANDTRIMWRITE: "Random trim and write",
 }
-_ORDER = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE, Pattern.RANDRW, Pattern.READWRITE)
+_FIRST = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE, Pattern.RANDRW, Pattern.READWRITE)
+_ORDER = (*_FIRST, *(pattern for pattern in Pattern if pattern not in _FIRST))
 
 
 @dataclass(frozen=True)

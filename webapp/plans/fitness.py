@@ -101,7 +101,7 @@ def _room(target: TargetFacts, layout: Layout | None) -> int:
 
 def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
     """Check the space: a directory needs space for its files, a device must be as large as its used part."""
-    needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.size_bytes or 0
+    needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.end_bytes or 0
     if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"

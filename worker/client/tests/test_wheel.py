@@ -63,11 +63,9 @@ def test_it_runs_with_nothing_but_python(tmp_path: Path) -> None:
 
 
 def test_the_server_is_a_package_index(client: Client) -> None:
-    page = client.get("/simple/sweetspot/").content.decode()
-    link = re.search(r'href="([^"#]+)#sha256=([0-9a-f]{64})"', page)
-    assert link
-    assert link[2] == client_wheel().sha256
-    assert client.get(f"/simple/sweetspot/{link[1]}").content == client_wheel().content
+    (file,) = client.get("/simple/sweetspot/").json()["files"]
+    assert file["hashes"] == {"sha256": client_wheel().sha256}
+    assert client.get(f"/simple/sweetspot/{file['url']}").content == client_wheel().content
     assert client.get("/simple/sweetspot/sweetspot-9.9.9-py3-none-any.whl").status_code == 404
 
 
