@@ -23,10 +23,10 @@ from django.utils import timezone
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
 from webapp.runs.dispatch.ending import end_finished_run
+from webapp.runs.dispatch.failure_limit import stop_failing
 from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import free, keys_of, take_locks
 from webapp.runs.dispatch.orders import publish
-from webapp.runs.dispatch.failure_limit import stop_failing
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,

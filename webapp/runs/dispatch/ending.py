@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
-from webapp.runs.dispatch.locks import drop_all, drop_locks
 from webapp.runs.dispatch.failure_limit import STOPPED
+from webapp.runs.dispatch.locks import drop_all, drop_locks
 from webapp.runs.models import (
     ENDED_TRIAL_STATES,
     Attempt,
