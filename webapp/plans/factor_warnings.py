@@ -22,6 +22,7 @@ from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
 
+_OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION)
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
 
 
@@ -40,7 +41,7 @@ class Case:
     @cached_property
     def workloads(self) -> list[Workload]:
         """The workloads of all points, without settings; [] if the contract does not allow one of them."""
-        own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind is FactorKind.WORKLOAD}
+        own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind in _OF_WORKLOAD}
         try:
             return [workload_of(point, seed=1) for point in combinations(own)]
         except msgspec.ValidationError:
@@ -182,7 +183,7 @@ def _no_depth_to_replace(case: Case) -> bool:
 
 def _reads_after_purge(case: Case) -> bool:
     purges = bool(case.of(PURGE) - {"none"})
-    return purges and not case.in_directories and any(work.write_share < 1 for work in case.workloads)
+    return purges and not case.in_directories and any(work.reads for work in case.workloads)
 
 
 _SYSFS = "Linux, Documentation/ABI/stable/sysfs-block"
@@ -223,7 +224,7 @@ RULES = (
         "ACS-4 and SBC-4: volatile write cache (WCE); NVM Express base specification: feature 06h",
     ),
     Rule(
-        ("sync", "fsync_every", "end_fsync"),
+        ("sync", "fsync_every", "end_fsync", "fsync_on_close"),
         lambda case, _: case.only_reads,
         "it applies only to written data, and there are only reads",
         _FSYNC,

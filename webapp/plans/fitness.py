@@ -89,7 +89,7 @@ def _drive_problems(layout: Layout | None, target: TargetFacts) -> list[str]:
 
 
 def _reflink_problems(workload: Workload, layout: Layout | None) -> list[str]:
-    """The file system of a directory without a layout is not known here: the worker refuses it."""
+    """Without a layout the file system may change: the preview only warns of it, and the worker refuses it."""
     if not workload.needs_reflinks or layout is None or layout.file_system in (FileSystem.XFS, FileSystem.BTRFS):
         return []
     return [f"{layout.file_system} has no reflinks. Use btrfs or xfs, or another copy method."]
@@ -101,7 +101,7 @@ def _room(target: TargetFacts, layout: Layout | None) -> int:
 
 def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
     """Check the space: a directory needs space for its files, a device must be as large as its used part."""
-    needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.size_bytes or 0
+    needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.end_bytes or 0
     if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"

@@ -19,6 +19,7 @@ _SIZE_UNITS = {"": 1, "b": 1} | {
     text: 1024**power for power, letter in enumerate("kmgtp", start=1) for text in (letter, f"{letter}b", f"{letter}ib")
 }
 _TIME_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_MICROSECOND_UNITS = {"": 1, "us": 1, "usec": 1, "ms": 1000, "msec": 1000, "s": 10**6, "sec": 10**6, "m": 60 * 10**6}
 _NUMBER_UNIT = re.compile(r"([0-9]{1,19})(\.[0-9]{1,6})?\s*([a-z]*)", re.IGNORECASE | re.ASCII)
 
 
@@ -67,6 +68,7 @@ class Size:
     high: int = 2**60
     multiple: int = 512
     whole: str = ""  # text for None; "" if None is not allowed
+    suffix: str = ""  # shown after the unit
     numeric: bool = True
 
     def parse(self, text: str) -> Value:
@@ -81,7 +83,7 @@ class Size:
         if not isinstance(value, int):
             return self.whole
         unit, name = _largest_divisor(value)
-        return f"{value // unit} {name}"
+        return f"{value // unit} {name}{self.suffix}"
 
     def write(self, value: Value) -> str:
         if not isinstance(value, int):
@@ -118,6 +120,28 @@ class Duration:
 
     def write(self, value: Value) -> str:
         return f"{int(value or 0)}s"
+
+
+@dataclass(frozen=True)
+class Microseconds:
+    """Microseconds: `100us`, `10ms`, `1s`, or a plain number of microseconds, as in fio."""
+
+    low: int = 0
+    high: int = 86_400_000_000
+    numeric: bool = True
+
+    def parse(self, text: str) -> Value:
+        return _in_range(_scaled(text, _MICROSECOND_UNITS, "`100us`, `10ms` or `1s`"), self.low, self.high, self)
+
+    def format(self, value: Value) -> str:
+        number = int(value or 0)
+        for unit, name in ((10**6, "s"), (1000, "ms")):
+            if number and number % unit == 0:
+                return f"{number // unit} {name}"
+        return f"{number} µs"
+
+    def write(self, value: Value) -> str:
+        return self.format(value).replace(" ", "").replace("µ", "u")
 
 
 @dataclass(frozen=True)
@@ -253,6 +277,31 @@ def _understood(read: Callable[[str], T], text: str) -> T:
         return read(text.strip())
     except ValueError as error:
         raise ValueRefused(str(error)) from error
+
+
+@dataclass(frozen=True)
+class BlockRange:
+    """fio's bsrange: `4k-64k`. Stored in that form with the shortest sizes."""
+
+    block: Size = Size(high=16 * 1024 * 1024)
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        low, dash, high = text.partition("-")
+        if not dash:
+            raise ValueRefused(f"`{text.strip()}` is not understood; write a range like `4k-64k`")
+        return f"{self.block.write(self.block.parse(low))}-{self.block.write(self.block.parse(high))}"
+
+    def ends(self, value: Value) -> tuple[int, int]:
+        """The smallest and the largest block of a stored range, in bytes."""
+        low, high = (int(self.block.parse(end) or 0) for end in str(value).split("-"))
+        return low, high
+
+    def format(self, value: Value) -> str:
+        return " to ".join(map(self.block.format, self.ends(value)))
+
+    def write(self, value: Value) -> str:
+        return str(value)
 
 
 def number_token(unit: str = "", *, negative: bool = False) -> Token:

@@ -1,18 +1,25 @@
 """Finds the factors that vary among points; tables, grids, filters and comparisons use this rule.
 
 A factor varies if it has more than one level. A missing factor counts as a level if its absence has a meaning: a
-setting that keeps the host's value, no layout, one target alone, or the other of two alternatives (a block size or a
-split, a time or an amount), if the point has it. It does not count if the factor does not apply (`fixedbufs` of psync,
-the block size of a reflink), because then the factor that causes it varies already.
+setting that keeps the host's value, no layout, one target alone, an option that keeps fio's default, or the other of
+two alternatives (a block size or a split, a time or an amount), if the point has it. It does not count if the factor
+does not apply (`fixedbufs` of psync, the block size of a reflink), because then the factor that causes it varies
+already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
+from webapp.plans.engines import engine_of
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
-_SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS)
+_SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS, FactorKind.OPTION)
 _ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
-_ALTERNATIVES_OF = {name: frozenset(pair) for pair in ALTERNATIVES for name in pair}
+_ALTERNATIVES_OF = {
+    name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)
+    for name in {*chain.from_iterable(ALTERNATIVES)}
+}
+_OPTIONS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.OPTION)
 _PLACES = {name: index for index, name in enumerate(FACTORS)}
 
 
@@ -40,5 +47,15 @@ def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
     others = _ALTERNATIVES_OF.get(name, frozenset())
     factor = FACTORS.get(name)
     speaks = factor is not None and factor.kind in _SPEAKING
-    absent = any(name not in point and (speaks or not others.isdisjoint(point)) for point in points)
+    absent = any(
+        name not in point and ((speaks and _applies(name, point)) or not others.isdisjoint(point)) for point in points
+    )
     return levels | {_ABSENT} if absent else levels
+
+
+def _applies(name: str, point: Mapping[str, object]) -> bool:
+    """Whether the point could have the factor: its engine has it, and its other levels leave it an effect."""
+    engine = engine_of(point)
+    if name not in _OPTIONS:
+        return True
+    return any(factor.name == name for factor in engine.FACTORS) and name not in engine.silent(point)

@@ -55,6 +55,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def reads(self) -> bool:
+        """Whether it reads data that was there before."""
+        return self.write_share < 1
+
+    @property
     def uniform(self) -> bool:
         """Whether a constant speed from start to end is expected, so that any change is worth a warning."""
         return True
@@ -106,6 +111,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     @property
     def largest_io_bytes(self) -> int:
         raise NotImplementedError
+
+    @property
+    def end_bytes(self) -> int | None:
+        """End of the used part of a device or of each file; None: the whole device."""
+        return self.size_bytes
 
     @property
     def space_bytes(self) -> int:

@@ -9,6 +9,7 @@ from msgspec import Meta
 from worker.contract.base import Id, Message, Name, Path
 from worker.contract.engine import KIB, MIB, Buffers, Workload
 from worker.contract.file_copy import CopyWorkload
+from worker.contract.fio_options import FioOptions
 from worker.contract.stopping import StopRule, least_s
 
 __all__ = ["KIB", "MIB", "Buffers", "CopyWorkload", "Workload"]  # re-exported
@@ -23,14 +24,28 @@ class Pattern(StrEnum):
     RANDWRITE = "randwrite"
     READWRITE = "readwrite"
     RANDRW = "randrw"
+    TRIM = "trim"  # trims discard the data of a block device
+    RANDTRIM = "randtrim"
+    TRIMWRITE = "trimwrite"  # each block is trimmed, then written
+    RANDTRIMWRITE = "randtrimwrite"
 
     @property
     def reads(self) -> bool:
-        return self not in (Pattern.WRITE, Pattern.RANDWRITE)
+        return not self.trims and self not in (Pattern.WRITE, Pattern.RANDWRITE)
 
     @property
     def writes(self) -> bool:
+        """Whether it destroys data: trims do so too."""
         return self not in (Pattern.READ, Pattern.RANDREAD)
+
+    @property
+    def trims(self) -> bool:
+        return self in (Pattern.TRIM, Pattern.RANDTRIM, Pattern.TRIMWRITE, Pattern.RANDTRIMWRITE)
+
+    @property
+    def stores(self) -> bool:
+        """Whether it writes data."""
+        return self.writes and self not in (Pattern.TRIM, Pattern.RANDTRIM)
 
     @property
     def mixed(self) -> bool:
@@ -38,21 +53,25 @@ class Pattern(StrEnum):
 
     @property
     def random(self) -> bool:
-        return self in (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW)
+        return self.value.startswith("rand")
 
 
 class IoEngine(StrEnum):
     IO_URING = "io_uring"
     LIBAIO = "libaio"
     PSYNC = "psync"
+    SYNC = "sync"
+    PVSYNC2 = "pvsync2"
+    MMAP = "mmap"
+    SG = "sg"  # SCSI commands, past the block layer
 
     @property
     def asynchronous(self) -> bool:
-        return self is not IoEngine.PSYNC
+        return self in (IoEngine.IO_URING, IoEngine.LIBAIO)
 
 
 class SyncDepth(StrEnum):
-    """What an engine without a queue (psync) does with a requested depth above 1."""
+    """What an I/O engine without a queue (psync, mmap) does with a requested depth above 1."""
 
     REFUSE = "refuse"  # the workload is refused
     THREADS = "threads"  # numjobs x iodepth threads of depth 1
@@ -109,12 +128,21 @@ class BlockShare(Message, frozen=True, kw_only=True):
     percent: Annotated[int, Meta(ge=1, le=100)]
 
 
+Split = Annotated[tuple[BlockShare, ...], Meta(max_length=64)]
+
+
 class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
     """Exactly one of `runtime_s` and `amount_bytes` limits it."""
 
     pattern: Pattern
     block_bytes: BlockBytes = 4 * KIB
-    block_split: Annotated[tuple[BlockShare, ...], Meta(max_length=64)] = ()  # replaces block_bytes
+    block_split: Split = ()  # replaces block_bytes
+    block_range: tuple[BlockBytes, BlockBytes] | None = None  # smallest and largest, replaces block_bytes
+    write_block_bytes: BlockBytes | None = None  # of writes; block_bytes is then the size of reads
+    write_block_split: Split = ()  # of writes; block_split is then the split of reads
+    reverse: bool = False  # sequential patterns: from the end to the start
+    skip_bytes: Annotated[int, Meta(ge=0, le=2**50, multiple_of=512)] = 0  # sequential patterns: after each I/O
+    run_length: Annotated[int, Meta(ge=1, le=2**31)] = 1  # random patterns: I/Os from each random offset
     read_percent: Annotated[int, Meta(ge=0, le=100)] | None = None  # mixed patterns only
     ioengine: IoEngine = IoEngine.IO_URING
     uring: UringOptions = UringOptions()
@@ -131,6 +159,7 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
     stop: StopRule | None = None  # may end it before `runtime_s`
     least_runtime_s: Annotated[int, Meta(ge=5, le=86400)] = 5  # before which the rule does not end it
     placement: Placement = Placement()
+    options: FioOptions = FioOptions()
 
     @property
     def threads(self) -> int:
@@ -147,20 +176,43 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return self.pattern.writes
 
     @property
+    def reads(self) -> bool:
+        return self.pattern.reads
+
+    @property
+    def verifies(self) -> bool:
+        """Whether it reads back everything that it has written."""
+        return self.options.verify is not None
+
+    @property
     def words(self) -> str:
         return self.pattern.value
 
     @property
     def random(self) -> bool:
-        return self.pattern.random
+        return self.pattern.random and not self.pattern.trims
 
     @property
     def writes_in_order(self) -> bool:
-        return self.pattern is Pattern.WRITE and self.threads == 1
+        skips = self.reverse or self.skip_bytes or self.options.percentage_random
+        return self.pattern is Pattern.WRITE and self.threads == 1 and not skips
 
     @property
     def write_share(self) -> float:
-        return 1 - (self.read_percent or 0) / 100 if self.writes else 0.0
+        """fio mixes I/Os, so the shares in bytes depend on their sizes. Trims are not counted, nor is verification."""
+        if not self.pattern.mixed:
+            return float(self.pattern.stores)
+        read_share = (self.read_percent or 0) / 100
+        read_bytes, write_bytes = read_share * self._mean_bytes(), (1 - read_share) * self._mean_bytes(of_writes=True)
+        return write_bytes / (read_bytes + write_bytes)
+
+    def _mean_bytes(self, *, of_writes: bool = False) -> float:
+        split = (self.write_block_split if of_writes else ()) or self.block_split
+        if split:
+            return sum(share.block_bytes * share.percent for share in split) / 100
+        if self.block_range is not None:
+            return sum(self.block_range) / 2
+        return (self.write_block_bytes if of_writes else None) or self.block_bytes
 
     @property
     def moved_bytes(self) -> int | None:
@@ -180,8 +232,29 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return self.ramp_s + (min(longest, least_s(self.stop, self.least_runtime_s)) if self.stop else longest)
 
     @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """All block sizes; of a range, both ends."""
+        if self.block_range is not None:
+            return self.block_range
+        shares = (*self.block_split, *self.write_block_split)
+        return tuple(share.block_bytes for share in shares) or (
+            self.block_bytes, self.write_block_bytes or self.block_bytes
+        )  # fmt: skip
+
+    @property
     def largest_io_bytes(self) -> int:
-        return max((share.block_bytes for share in self.block_split), default=self.block_bytes)
+        return max(self.block_sizes)
+
+    @property
+    def one_block_size(self) -> bool:
+        return len(set(self.block_sizes)) == 1
+
+    @property
+    def end_bytes(self) -> int | None:
+        if self.size_bytes is None:
+            return None
+        first, step = self.options.offset or 0, self.options.offset_increment or 0
+        return first + (self.threads - 1) * step + self.size_bytes
 
     @property
     def space_bytes(self) -> int:

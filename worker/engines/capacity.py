@@ -10,7 +10,7 @@ from worker.open_target import OpenTarget
 
 def check_capacity(stream: Stream, open_target: OpenTarget) -> None:
     """Raises StreamFailed if the requested size exceeds the device or file. The guard checks directories."""
-    wanted, there = stream.workload.size_bytes, size_of(stream, open_target)
+    wanted, there = stream.workload.end_bytes, size_of(stream, open_target)
     if wanted is not None and there is not None and wanted > there:
         raise StreamFailed(
             "option_refused",

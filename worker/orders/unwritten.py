@@ -21,7 +21,7 @@ def refuse_unwritten(stream: Stream, open_target: OpenTarget) -> None:
 
     Call it after the prefill. Files that do not exist yet are written by the engine before it reads them.
     """
-    if open_target.cwd_fd is None or stream.workload.write_share == 1:
+    if open_target.cwd_fd is None or not stream.workload.reads:
         return
     for name in target_names(stream):
         try:
@@ -38,7 +38,7 @@ def _refuse_file(name: str, stream: Stream, directory_fd: int) -> None:
         return
     try:
         size = os.fstat(fd).st_size
-        length = min(size, stream.workload.size_bytes or size)
+        length = min(size, stream.workload.end_bytes or size)
         unwritten = unwritten_bytes(fd, length)
     finally:
         os.close(fd)

@@ -36,4 +36,4 @@ def render_prefill(stream: Stream) -> Recipe | None:
 
 
 def _ioengine(work: Workload) -> IoEngine:
-    return work.ioengine if isinstance(work, FioWorkload) else IoEngine.PSYNC
+    return work.ioengine if isinstance(work, FioWorkload) and work.ioengine.asynchronous else IoEngine.PSYNC

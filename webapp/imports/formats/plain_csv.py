@@ -142,4 +142,6 @@ def direction(text: str, factors: Mapping[str, Value]) -> Direction | None:
     if "pattern" not in factors:
         raise ImportRefused("The CSV needs a column for the direction or the pattern.")
     pattern = Pattern(str(factors["pattern"]))
-    return None if pattern.mixed else Direction.WRITE if pattern.writes else Direction.READ
+    if pattern.mixed or (pattern.trims and pattern.stores):
+        return None
+    return Direction.TRIM if pattern.trims else Direction.WRITE if pattern.writes else Direction.READ

@@ -74,7 +74,7 @@ class PlanEngine(Protocol):
         """The factors in the sentence about a part, with their text; {} is replaced by the levels."""
         ...
 
-    def silent(self, point: Mapping[str, Value]) -> tuple[str, ...]:
+    def silent(self, point: Mapping[str, object]) -> tuple[str, ...]:
         """Factors that have no effect at this point, so the point does not contain them."""
         ...
 

@@ -55,7 +55,7 @@ _FIELDS = {
 }
 
 
-def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
+def silent(point: Mapping[str, object]) -> tuple[str, ...]:
     """Factors without effect at this point: the block size of a copy that moves no blocks."""
     return ("block_size",) if point.get("copy_method") == CopyMethod.REFLINK.value else ()
 

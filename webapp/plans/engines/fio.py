@@ -7,9 +7,11 @@ import msgspec
 
 from webapp.plans.engines.base import Levels
 from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE
+from webapp.plans.engines.fio_options import FACTORS as OPTIONS
+from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.stop_rule_values import StopRuleText
-from webapp.plans.values import BlockSplit, Choice, Count, Duration, Size, Switch, Token, Value, Whole
+from webapp.plans.values import BlockRange, BlockSplit, Choice, Count, Duration, Size, Switch, Token, Value, Whole
 from worker.contract.workload import (
     MIB,
     BlockShare,
@@ -27,7 +29,13 @@ WORKLOAD = FioWorkload
 LABEL = recipe.LABEL
 DEFAULT_METRIC = recipe.DEFAULT_METRIC
 REQUIRED = "pattern"
-ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"))
+ALTERNATIVES = (
+    ("block_size", "block_split"),
+    ("block_size", "block_range"),
+    ("block_split", "block_range"),
+    ("runtime", "amount"),
+    ("cpus", "numa_node"),
+)
 SILENT_BY = "pattern"
 CHART_BY = "pattern"
 SERIES_BY = "ioengine"
@@ -57,6 +65,51 @@ FACTORS = (
         "Block sizes",
         BlockSplit(),
         help="several block sizes with shares in %, instead of one: 4k/60:8k/40",
+    ),
+    Factor(
+        "block_range", "Block size range", BlockRange(), help="random block sizes, instead of one", example="4k-64k"
+    ),
+    Factor(
+        "write_block_size",
+        "Write block size",
+        Size(high=16 * MIB),
+        unit="B",
+        kind=FactorKind.OPTION,
+        help="of the writes of a mixed pattern; block_size is then the size of reads",
+        example="64k",
+    ),
+    Factor(
+        "write_block_split",
+        "Write block sizes",
+        BlockSplit(),
+        kind=FactorKind.OPTION,
+        help="of the writes of a mixed pattern; block_split is then the split of reads",
+        example="8k/50:64k/50",
+    ),
+    Factor(
+        "reverse",
+        "Reverse",
+        Switch(),
+        kind=FactorKind.OPTION,
+        help="sequential patterns: from the end to the start",
+        example="on, off",
+    ),
+    Factor(
+        "skip",
+        "Skip",
+        Size(low=0, high=2**50),
+        unit="B",
+        kind=FactorKind.OPTION,
+        help="sequential patterns: bytes left out after each I/O; the stride is this plus the block size",
+        example="0, 64k",
+    ),
+    Factor(
+        "run_length",
+        "Run length",
+        Count(1, 2**31, " I/Os"),
+        kind=FactorKind.OPTION,
+        help="random patterns: I/Os from each random offset",
+        example="1, 8",
     ),
     Factor("ioengine", "I/O engine", Choice(tuple(IoEngine)), default=IoEngine.IO_URING.value),
     Factor("fixedbufs", "Fixed buffers", Switch(), default=False, help="io_uring: buffers registered once"),
@@ -140,28 +193,44 @@ FACTORS = (
     Factor(
         "numa_node", "NUMA node", Count(0, 1023), kind=FactorKind.PROCESS, help="NUMA node of fio's CPUs and memory"
     ),
+    *OPTIONS,
 )
 
 URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
 # Factors with a different name in the contract.
-_FIELDS = {"block_size": "block_bytes", "size": "size_bytes", "runtime": "runtime_s", "amount": "amount_bytes"} | {
-    "ramp": "ramp_s"
+_FIELDS = {
+    "block_size": "block_bytes",
+    "write_block_size": "write_block_bytes",
+    "skip": "skip_bytes",
+    "size": "size_bytes",
+    "runtime": "runtime_s",
+    "amount": "amount_bytes",
+    "ramp": "ramp_s",
 }
 PLACEMENT = Placement.__struct_fields__
-_ELSEWHERE = {*URING, *PLACEMENT, "block_split", "drop_caches"}
+_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, "block_split", "write_block_split", "block_range", "drop_caches"}
 # Factors whose value is copied into the workload unchanged.
-_PLAIN = {
-    factor.name: _FIELDS.get(factor.name, factor.name)
-    for factor in FACTORS
-    if factor.kind is FactorKind.WORKLOAD and factor.name not in _ELSEWHERE
-}
+_PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 
 
-def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
-    """Factors without effect at this point: the share of reads of a pattern that does not mix, the minimum time
-    without a stop rule."""
-    mix = () if Pattern(str(point["pattern"])).mixed else ("read_percent",)
-    return (*mix, "runtime_min") if "runtime_min" in point and "stop" not in point else mix
+_OF_MIXES = ("read_percent", "write_block_size", "write_block_split", "write_rate", "write_rate_iops")
+_OF_SEQUENTIAL = ("reverse", "skip")
+_OF_RANDOM = ("run_length", "rw_sequencer", "random_distribution", "percentage_random")
+_OF_WRITES = (*(name for name in OPTION_NAMES if name.startswith("verify")), "fdatasync", "sync_file_range")
+
+
+def silent(point: Mapping[str, object]) -> tuple[str, ...]:
+    """Factors without effect at this point: those of mixed, random, sequential or writing patterns only, and the
+    minimum time without a stop rule."""
+    if point.get("pattern") not in tuple(Pattern):
+        return ()
+    pattern = Pattern(str(point["pattern"]))
+    return (
+        *(() if pattern.mixed else _OF_MIXES),
+        *(_OF_SEQUENTIAL if pattern.random else _OF_RANDOM),
+        *(() if pattern.stores else _OF_WRITES),
+        *(() if "stop" in point else ("runtime_min",)),
+    )
 
 
 def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
@@ -190,10 +259,14 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
     fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
     fields["uring"] = {name: point[name] for name in URING if name in point}
     fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
+    fields["options"] = {name: point[name] for name in OPTION_NAMES if name in point}
     fields["block_split"] = block_shares(point.get("block_split"))
     fields["stop"] = StopRuleText().rule(point.get("stop"))
     if "runtime_min" in point:
         fields["least_runtime_s"] = point["runtime_min"]
+    fields["write_block_split"] = block_shares(point.get("write_block_split"))
+    if "block_range" in point:
+        fields["block_range"] = BlockRange().ends(point["block_range"])
     return msgspec.convert(fields | {"seed": seed}, FioWorkload)
 
 

@@ -13,9 +13,11 @@ from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import IoEngine, Pattern
 from worker.recipes.fio.options import ALLOWED, Meaning, Option
+from worker.recipes.fio.refused_options import REFUSED
 
 _FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "ioengine": "psync", "direct": False}
 _STONEWALL = "stonewall"
+_OF_BOTH = ("block_size", "block_split", "rate", "rate_iops")  # factors with a separate value of writes
 GROUPING = ("part", "on")  # properties of a section that are not factors
 
 
@@ -89,12 +91,17 @@ def _last_lines(job: Job) -> dict[str, Line]:
     for line in job.section.lines:
         option = ALLOWED.get(line.option)
         if option is None:
-            job.problems.append(JobProblem(line.number, line.option, "is not supported by Sweetspot. Remove it."))
+            job.problems.append(JobProblem(line.number, line.option, _not_supported(line.option)))
             continue
         found.pop(option.name, None)
         found[option.name] = line
         job.given[option.name] = line
     return found
+
+
+def _not_supported(option: str) -> str:
+    why = f": {REFUSED[option]}" if option in REFUSED else ""
+    return f"is not supported by Sweetspot{why}. Remove it."
 
 
 def _take(job: Job, name: str, line: Line) -> None:
@@ -113,6 +120,8 @@ def _checked(factor: str, value: Value, option: Option) -> Value:
         if not isinstance(value, int) or not 0 < value <= 2**60:
             raise ValueRefused("the size is not possible")
         return value
+    if option.meaning is Meaning.SEQUENCE and factor == "skip":
+        return value
     return FACTORS[factor].values.parse(value if isinstance(value, str) else FACTORS[factor].values.write(value))
 
 
@@ -126,28 +135,60 @@ def _set(job: Job, factor: str, value: Value, line: Line) -> None:
 
 
 def _whole(job: Job) -> None:
-    """Values that depend on the whole job: sizes of files, amounts, depth, the end."""
-    for step in (_depth, _split, _mix, _sizes, _end, _differences):
+    """Values that depend on the whole job: order of offsets, sizes of files, amounts, depth, the end."""
+    for step in (_depth, _split, _mix, _sequence, _priority, _sizes, _end, _differences):
         step(job)
 
 
 def _depth(job: Job) -> None:
-    if job.values["ioengine"] == IoEngine.PSYNC and int(job.values.get("iodepth") or 1) > 1:
+    engine = IoEngine(str(job.values["ioengine"]))
+    if not engine.asynchronous and int(job.values.get("iodepth") or 1) > 1:
         job.refuse(
-            "iodepth", "has no effect with psync, which has one I/O in flight: remove it, or choose another I/O engine."
+            "iodepth",
+            f"has no effect with {engine}, which has one I/O in flight: remove it, or choose another I/O engine.",
         )
 
 
 def _split(job: Job) -> None:
-    """bssplit overrides bs, as in fio."""
-    if "block_split" in job.values:
+    """bssplit and bsrange override bs, as in fio."""
+    if "block_split" in job.values or "block_range" in job.values:
         job.values.pop("block_size", None)
+        job.values.pop("write_block_size", None)
 
 
 def _mix(job: Job) -> None:
-    """The share of reads; 50 % by default, and without effect if the pattern does not mix."""
-    if not Pattern(str(job.values["pattern"])).mixed:
-        job.values.pop("read_percent", None)
+    """The share of reads; 50 % by default, and without effect if the pattern does not mix.
+
+    If the pattern does not mix, separate values of reads and writes become a single value.
+    """
+    pattern = Pattern(str(job.values["pattern"]))
+    if pattern.mixed:
+        return
+    job.values.pop("read_percent", None)
+    for name in _OF_BOTH:
+        of_writes = job.values.pop(f"write_{name}", None)
+        if of_writes is not None and pattern.writes:
+            job.values[name] = of_writes
+
+
+def _sequence(job: Job) -> None:
+    """fio's gap between two sequential I/Os: below 0, the I/Os run backwards."""
+    gap = job.values.pop("skip", None)
+    if not isinstance(gap, int) or not gap:
+        return
+    block_bytes = int(job.values.get("block_size") or FACTORS["block_size"].default or 0)
+    skip = -gap - 2 * block_bytes if gap < 0 else gap
+    if skip < 0:
+        job.refuse("rw", f"of {gap} bytes would read blocks twice: give at least twice the block size.")
+    job.values |= ({"reverse": True} if gap < 0 else {}) | ({"skip": skip} if skip else {})
+
+
+def _priority(job: Job) -> None:
+    """fio's prioclass and prio are one factor."""
+    lines = {name: job.given[name].value for name in ("prioclass", "prio") if name in job.given}
+    kind = {"1": "rt", "2": "be", "3": "idle"}.get(lines.get("prioclass", "2").strip(), "none")
+    if lines:
+        job.values["ionice"] = f"{kind}/{int(lines.get('prio', '0'))}" if kind in ("rt", "be") else kind
 
 
 def _sizes(job: Job) -> None:
@@ -163,7 +204,7 @@ def _sizes(job: Job) -> None:
 
 def _end(job: Job) -> None:
     """A run time, an amount, or without either fio's default: every job goes once through its size."""
-    jobs = int(job.values.get("numjobs") or 1)
+    jobs = int(job.values.get("numjobs") or 1) * int(job.given["loops"].value if "loops" in job.given else 1)
     amount, size = job.values.get("amount"), job.values.get("size")
     if "runtime" in job.values:
         if amount is not None:
@@ -187,14 +228,23 @@ def _differences(job: Job) -> None:
     pattern, jobs = Pattern(str(job.values["pattern"])), int(job.values.get("numjobs") or 1)
     if pattern.random and "norandommap" not in job.given:
         job.notes.append("fio would visit every block once before any twice; here every offset is drawn independently")
-    if pattern.writes and "buffers" not in job.values:
+    if pattern.stores and "buffers" not in job.values:
         job.notes.append("fio would scramble one random buffer; here the data does not compress")
     if jobs > 1 and not pattern.random:
         job.notes.append("fio's jobs would all begin at the same offset; here each uses a separate part of the file")
     if jobs > 1 and "filename" not in job.given:
         job.notes.append("fio's jobs would have files of their own; here they share them")
+    job.notes.extend(_logging(job))
     for option in ("filename", "directory"):
         if option in job.given:
             job.notes.append(
                 f"`{option}={job.given[option].value}` is left out: a run's targets are chosen when it starts"
             )
+
+
+def _logging(job: Job) -> list[str]:
+    """One note about all options of logs."""
+    named = [name for name in job.given if name in ALLOWED and ALLOWED[name].meaning is Meaning.LOGGING]
+    if not named:
+        return []
+    return [f"{', '.join(f'`{name}`' for name in named)} ignored: {ALLOWED[named[0]].note}"]

@@ -21,12 +21,13 @@ from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
 from webapp.plans.points import Point, combinations, with_defaults
 from webapp.plans.problems import refuse_unsound
-from worker.contract.workload import Pattern
+from worker.recipes.fio.job import blocks, sequence
+from worker.recipes.fio.text import DATA_OPTIONS, content, further
 
 MAX_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
 _SAME = (
-    ("bssplit", "block_split"), ("ioengine", "ioengine"), ("numjobs", "numjobs"), ("sync", "sync"),
+    ("ioengine", "ioengine"), ("numjobs", "numjobs"), ("sync", "sync"),
     ("fsync", "fsync_every"), ("nrfiles", "files"), ("rwmixread", "read_percent"),
 )  # fmt: skip
 _SWITCHES = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored", "end_fsync")
@@ -91,13 +92,14 @@ def _section(name: str, point: Point) -> list[str]:
 
 def _options(point: Point) -> Options:
     """The point's fio options."""
-    options: Options = [("rw", str(point["pattern"])), ("direct", "1" if point["direct"] else "0")]
-    if point.get("block_size"):
-        options.append(("bs", str(point["block_size"])))
+    work = fio.workload(point, seed=1)
+    options: Options = [("rw", work.pattern + sequence(work)), ("direct", "1" if point["direct"] else "0")]
+    options.append(blocks(work))
     options += [(option, str(point[factor])) for option, factor in _SAME if point.get(factor) not in (None, 0, "none")]
     options += [(name, "1") for name in _SWITCHES if point.get(name)]
     options += [_BUFFERS[str(point["buffers"])]] if point["buffers"] in _BUFFERS else []
-    if Pattern(str(point["pattern"])).random:
+    options += [option for option in content(work) if option[0] in DATA_OPTIONS] + further(work)
+    if work.pattern.random:
         options.append(("norandommap", ""))
     return [*options, *_depth(point), *_extent(point), *_end(point), ("group_reporting", "")]
 

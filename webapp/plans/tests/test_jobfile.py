@@ -112,8 +112,8 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
         ("include other.fio", "paste the other file's text"),
         ("include=other.fio", "is not supported"),
         ("bs=1000", "not a multiple of 512 B"),
-        ("bs=4k,8k", "separate block sizes"),
-        ("rw=trim", "is not one of"),
+        ("bs=4k,8k,16k", "separate value for trims"),
+        ("rw=erase", "is not one of"),
         ("iodepth=99999", "outside 1 to 4096"),
         ("iodepth=4", "has no effect with psync"),
         ("runtime=0", "outside 1 s"),
@@ -124,7 +124,9 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
         ("nrfiles=3", "cannot be divided"),
         ("ramp_time=2", "needs a runtime"),
         ("zero_buffers\nrefill_buffers", "contradicts `zero_buffers`"),
-        ("write_bw_log=/etc/x", "is not supported"),
+        ("write_iolog=/etc/x", "is not supported by Sweetspot: it writes a file"),
+        ("read_iolog=/etc/x", "it reads a file"),
+        ("filename_format=/etc/x", "is not supported"),
     ],
 )
 def test_it_names_the_line_and_the_option_that_it_refuses(option: str, words: str) -> None:

@@ -63,7 +63,7 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
         ("iodepth", "1..4096 +1", f"more than {MAX_LEVELS} levels"),
         ("fsync_every", "0..8 *2", "start above 0"),
         ("ioengine", "a..b *2", "has names, not numbers"),
-        ("ioengine", "sync", "not one of io_uring, libaio, psync"),
+        ("ioengine", "posixaio", "not one of io_uring, libaio, psync"),
         ("direct", "maybe", "neither on nor off"),
         ("scheduler", "none; reboot", "not understood"),
         ("read_ahead_kb", "lots", "not understood"),

@@ -19,6 +19,7 @@ _OFTEN = {
 _GROUPS = {
     FactorKind.WORKLOAD: "Workload",
     FactorKind.STOPPING: "Workload",
+    FactorKind.OPTION: "Further options of fio",
     FactorKind.PROCESS: "Processes of the engine",
     FactorKind.TARGETS: "Several targets",
     FactorKind.LAYOUT: "Layout of a pool's drives",

@@ -17,6 +17,10 @@ _PATTERNS = {
     "randwrite": "random write",
     "readwrite": "sequential read and write mixed",
     "randrw": "random read and write mixed",
+    "trim": "sequential trim",
+    "randtrim": "random trim",
+    "trimwrite": "sequential trim and write",
+    "randtrimwrite": "random trim and write",
 }
 _BOTH = {
     name: (pair, words)

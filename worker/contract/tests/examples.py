@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from worker.contract.file_copy import CopyMethod
+from worker.contract.fio_options import FioOptions
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.histogram import Histogram
 from worker.contract.inventory import (
@@ -81,6 +82,7 @@ SPLIT = FioWorkload(
     pattern=Pattern.RANDRW,
     read_percent=70,
     block_split=(BlockShare(block_bytes=4096, percent=60), BlockShare(block_bytes=65_536, percent=40)),
+    options=FioOptions(random_distribution="zipf:1.1", fdatasync=32),
     amount_bytes=10_737_418_240,
 )
 STOP_RULES = (Confidence(percent=2.0), SteadyRounds(round_s=60), Settled(hold_s=60))

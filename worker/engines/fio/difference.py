@@ -58,8 +58,12 @@ class Differ:
     def estimate(
         self, device: DeviceSample, so_far: DeviceSample | None, limits: Mapping[Direction, float]
     ) -> tuple[DirectionSample, ...]:
-        """Estimate the I/Os of an interval without a dump, from the device's counters of all intervals so far."""
-        moved = {Direction.READ: (device.read_bytes, so_far.read_bytes if so_far else 0)}
+        """Estimate the I/Os of an interval without a dump, from the device's counters of all intervals so far.
+
+        Trims are not estimated: the counters do not contain them.
+        """
+        moved = {Direction.TRIM: (0, 0)}
+        moved |= {Direction.READ: (device.read_bytes, so_far.read_bytes if so_far else 0)}
         moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
         return tuple(self._estimated(each, *moved[each], limits.get(each, 0.0)) for each in self._told)
 

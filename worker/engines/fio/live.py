@@ -38,7 +38,7 @@ class DumpSampler:
         self._work = work
         self._alone = alone
         self._sampler = sampler
-        self._differ = Differ(self.kind, _directions(work), io_bytes=None if work.block_split else work.block_bytes)
+        self._differ = Differ(self.kind, _directions(work), io_bytes=work.block_bytes if work.one_block_size else None)
         self._heard = time.monotonic() + START_S  # time of the last dump
         self._look_at = self._heard + SILENT_S  # when the devices' counters are checked next
         self._began: float | None = None  # None in the ramp, and before the first dump
@@ -159,5 +159,9 @@ def _moment(dump: Dump) -> float:
 
 
 def _directions(work: FioWorkload) -> tuple[Direction, ...]:
-    wanted = {Direction.READ: work.pattern.reads, Direction.WRITE: work.pattern.writes}
+    wanted = {
+        Direction.READ: work.pattern.reads or work.verifies,
+        Direction.WRITE: work.pattern.stores,
+        Direction.TRIM: work.pattern.trims,
+    }
     return tuple(direction for direction, is_wanted in wanted.items() if is_wanted)

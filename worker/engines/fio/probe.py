@@ -75,10 +75,12 @@ def _missing(work: FioWorkload, device: str) -> list[tuple[str, str]]:
     found = [
         ("uring_feature_missing", f"io_uring option {option} does not work on this host: {problem}")
         for option in work.uring.wanted()
-        if (problem := uring_problem(option))
+        if (problem := _try(*_identity(), work.ioengine.value, option))
     ]
     if work.uring.hipri and not polls(device):
         found.append(("uring_feature_missing", f"hipri: {device or 'the device'} has no poll queues (queue/io_poll)."))
+    if work.ioengine is IoEngine.SG and not is_scsi_disk(device):
+        found.append(("option_refused", f"sg: {device or 'the target'} is not a whole SCSI drive."))
     latency = completion_latency_problem(fio_version(), work)
     return [*found, ("option_refused", latency)] if latency else found
 
@@ -91,6 +93,14 @@ def polls(device: str, sys_block: Path = SYS_BLOCK) -> bool:
         if file.exists():
             return file.read_text().strip() == "1"
     return False
+
+
+def is_scsi_disk(device: str, sys_block: Path = SYS_BLOCK) -> bool:
+    """Whether the block device is a whole SCSI drive.
+
+    SCSI commands to a partition or a volume may go to the drive below it, and so leave the target.
+    """
+    return bool(device) and (sys_block / device / "device" / "scsi_disk").is_dir()
 
 
 def device_under(path: str) -> str:
@@ -133,10 +143,19 @@ def _try(_boot: str, fio: str, engine: str, option: str) -> str:
     program = fio.rpartition("@")[0]
     if not program:
         return "fio is not installed"
+    if engine == IoEngine.SG.value:  # needs a SCSI drive, and there may be none
+        return "" if _knows(program, engine) else "this fio was built without it"
     job = f"[try]\nfilename=try\nsize=4k\nrw=read\nbs=4k\nioengine={engine}\n" + (f"{option}=1\n" if option else "")
     with tempfile.TemporaryDirectory(prefix="sweetspot-try-") as directory:
         Path(directory, "try").write_bytes(bytes(4096))
         return _outcome(program, job, directory, polled=option == "hipri")
+
+
+def _knows(program: str, engine: str) -> bool:
+    try:
+        return ask(program, f"--enghelp={engine}", limit_s=TRY_LIMIT_S).exit_code == 0
+    except ToolError:
+        return False
 
 
 def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:

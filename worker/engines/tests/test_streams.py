@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from worker.contract.fio_options import FioOptions, Verify
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
@@ -23,7 +24,7 @@ from worker.contract.stopping import SteadyRounds
 from worker.contract.workload import MIB, FioWorkload, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions
 from worker.engines import StreamFailed, capabilities, device, prefill
 from worker.engines.fio import run_stream
-from worker.engines.fio.probe import device_under, missing_features, polls
+from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls
 from worker.engines.fio.version import version_of
 from worker.open_target import OpenTarget
 from worker.process import open_scope, supervisor
@@ -298,6 +299,51 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
     assert result.device.queue_depth > 0.5
     with pytest.raises(StreamFailed, match="use a smaller size"):
         bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), open_target)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_measures_trims(bench: Bench, loop: str) -> None:
+    open_target = OpenTarget(path=loop, device=Path(loop).name)
+    given: dict[str, Any] = {"pattern": Pattern.TRIMWRITE, "block_bytes": MIB, "runtime_s": None, "prefill": False}
+    result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, amount_bytes=8 * MIB, **given), open_target)
+    moved = {each.direction: (each.ios, each.bytes) for each in result.directions}
+    assert moved == {Direction.WRITE: (8, 8 * MIB), Direction.TRIM: (8, 8 * MIB)}
+    sampled = [part for sample in bench.samples for part in sample.directions]
+    assert sum(part.ios for part in sampled if part.direction is Direction.TRIM) == 8
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_scsi_commands_need_a_whole_scsi_drive(bench: Bench, loop: str) -> None:
+    """SCSI commands to a partition or volume would reach the drive below it."""
+    work = stream(TargetKind.BLOCK, loop, ioengine=IoEngine.SG, size_bytes=MIB)
+    with pytest.raises(StreamFailed, match="not a whole SCSI drive"):
+        bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
+
+
+def test_a_partition_is_not_a_whole_scsi_drive(tmp_path: Path) -> None:
+    (tmp_path / "sda" / "device" / "scsi_disk" / "0:0:0:0").mkdir(parents=True)
+    (tmp_path / "sda1").mkdir()
+    assert is_scsi_disk("sda", tmp_path)
+    assert not any(is_scsi_disk(name, tmp_path) for name in ("sda1", "dm-0", ""))
+
+
+def test_a_verified_write_has_samples_of_both_directions(bench: Bench) -> None:
+    options = FioOptions(verify=Verify.CRC32C)
+    given: dict[str, Any] = {"pattern": Pattern.WRITE, "runtime_s": None, "amount_bytes": MIB, "options": options}
+    result = bench.run(stream(size_bytes=MIB, **given))
+    assert {each.direction: each.bytes for each in result.directions} == {Direction.READ: MIB, Direction.WRITE: MIB}
+    sampled = [part for sample in bench.samples for part in sample.directions]
+    assert sum(part.bytes for part in sampled) == 2 * MIB
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_refuses_an_offset_beyond_the_device(bench: Bench, loop: str) -> None:
+    work = stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, options=FioOptions(offset=2**40))
+    with pytest.raises(StreamFailed, match="use a smaller size"):
+        bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
 
 
 @pytest.mark.root

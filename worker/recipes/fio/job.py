@@ -1,10 +1,20 @@
 """The measured job of the fio engine. The functions explain the choice of options."""
 
-from worker.contract.workload import FioWorkload, IoEngine, Placement, Stream, Sync
+from worker.contract.workload import BlockShare, FioWorkload, IoEngine, Placement, Stream, Sync
 from worker.recipes.base import Recipe
 from worker.recipes.fio.names import size_text
 from worker.recipes.fio.problems import parts_of
-from worker.recipes.fio.text import COMMAND, Options, content, file_names, filename, flag, job_text, workload_of
+from worker.recipes.fio.text import (
+    COMMAND,
+    Options,
+    content,
+    file_names,
+    filename,
+    flag,
+    further,
+    job_text,
+    workload_of,
+)
 
 
 def render(stream: Stream) -> Recipe:
@@ -17,6 +27,7 @@ def render(stream: Stream) -> Recipe:
         *_engine(work),
         *_syncing(work),
         *_data(work),
+        *further(work),
         *_stop(work),
         *_placement(work.placement),
         *_reporting(work),
@@ -42,6 +53,7 @@ def _region(stream: Stream) -> Options:
     `problems` refuses a size that does not divide exactly.
     If all jobs started at the beginning, the others would read data that the first one has just
     brought into a cache, and write the same blocks at the same time.
+    With `offset_increment`, each job uses its own region of this size.
     """
     work = workload_of(stream)
     parts = parts_of(work)
@@ -61,19 +73,40 @@ def _pattern(work: FioWorkload) -> Options:
     file (256 MB for 8 TB), and the distribution of a short run on a small file differs from that
     of a long run. Independent draws have the same distribution at every size, as in other tools.
     """
-    options = [("rw", work.pattern.value)]
+    options = [("rw", work.pattern.value + sequence(work))]
     if work.read_percent is not None:
         options.append(("rwmixread", str(work.read_percent)))
-    if work.block_split:
-        shares = ":".join(f"{size_text(share.block_bytes)}/{share.percent}" for share in work.block_split)
-        options.append(("bssplit", shares))
-    else:
-        options.append(("bs", size_text(work.block_bytes)))
+    options.append(blocks(work))
     if work.pattern.random:
         options.append(("norandommap", "1"))
-    if work.pattern.random or work.pattern.mixed or work.block_split:
+    if work.pattern.random or work.pattern.mixed or not work.one_block_size or work.options.percentage_random:
         options.append(("randseed", str(work.seed)))
     return options
+
+
+def sequence(work: FioWorkload) -> str:
+    """The suffix of rw. Sequential: bytes from the end of an I/O to the start of the next one, below 0 for reverse.
+
+    Random: the number of I/Os before the next random offset.
+    """
+    if work.pattern.random:
+        return f":{work.run_length}" if work.run_length > 1 else ""
+    gap = -2 * work.block_bytes - work.skip_bytes if work.reverse else work.skip_bytes
+    return f":{gap}" if gap else ""
+
+
+def blocks(work: FioWorkload) -> tuple[str, str]:
+    """Block sizes; reads and writes are separated by a comma if they differ."""
+    if work.block_range is not None:
+        return "bsrange", "-".join(map(size_text, work.block_range))
+    if work.block_split:
+        return "bssplit", ",".join(_shares(split) for split in (work.block_split, work.write_block_split) if split)
+    sizes = (work.block_bytes, work.write_block_bytes or work.block_bytes)
+    return "bs", ",".join(map(size_text, dict.fromkeys(sizes)))
+
+
+def _shares(split: tuple[BlockShare, ...]) -> str:
+    return ":".join(f"{size_text(share.block_bytes)}/{share.percent}" for share in split)
 
 
 def _engine(work: FioWorkload) -> Options:
@@ -89,7 +122,7 @@ def _syncing(work: FioWorkload) -> Options:
     options = [("direct", flag(work.direct))]
     if not work.direct:
         options.append(("fadvise_hint", "0"))
-    if not work.pattern.writes:
+    if not work.pattern.stores:
         return options
     if work.sync is not Sync.NONE:
         options.append(("sync", work.sync.value))
@@ -102,7 +135,7 @@ def _syncing(work: FioWorkload) -> Options:
 
 def _data(work: FioWorkload) -> Options:
     """A file that is not prefilled is not preallocated either, because allocation is part of the cost of writing it."""
-    if not work.pattern.writes:
+    if not work.pattern.stores:
         return []
     return content(work) if work.prefill else [*content(work), ("fallocate", "none")]
 

@@ -1,8 +1,9 @@
 """The fio job-file options that Sweetspot supports, each with the factor that it sets.
 
 This is an allowlist: any other option is refused by name, including options of newer fio
-versions. `read` converts an option's text to factor values. It raises OptionRefused for a value
-that Sweetspot cannot run in the same way as fio. The text `""` means an option without a value.
+versions. `refused_options` has the reasons. `read` converts an option's text to factor values. It
+raises OptionRefused for a value that Sweetspot cannot run in the same way as fio. The text `""`
+means an option without a value.
 """
 
 import re
@@ -11,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from worker.contract.fio_options import FioOptions
 from worker.contract.workload import Buffers, CpusPolicy, IoEngine, Pattern, Sync
 
 Stored = str | int | bool
@@ -27,7 +29,9 @@ class Meaning(StrEnum):
     VALUE = "value"  # unchanged
     PER_JOB = "per job"  # per job: multiply by the number of jobs
     OVER_FILES = "over files"  # total of all files of a job: divide by the number of files
+    SEQUENCE = "sequence"  # bytes between two I/Os: positive or negative, depends on the block size
     IGNORED = "ignored"  # does not affect the measurement, or is always set
+    LOGGING = "logging"  # ignored, and the plan's note says so
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,10 +80,17 @@ def _of(factor: str, read: Callable[[str], Stored]) -> Callable[[str], Values]:
 
 
 def _pattern(text: str) -> Values:
-    name = {"rw": "readwrite"}.get(text.strip(), text.strip())
+    """`randread`, `randread:8` (I/Os from each random offset), `read:64k` and `read:-8k` (bytes between two I/Os)."""
+    name, colon, sequence = text.strip().partition(":")
+    name = {"rw": "readwrite"}.get(name, name)
     if name not in tuple(Pattern):
         raise OptionRefused(f"the pattern {text!r} is not one of {', '.join(Pattern)}")
-    return {"pattern": name}
+    if not colon:
+        return {"pattern": name}
+    if Pattern(name).random:
+        return {"pattern": name, "run_length": _count(sequence)}
+    sign = -1 if sequence.startswith("-") else 1
+    return {"pattern": name, "skip": sign * _size(sequence.removeprefix("-"))}
 
 
 def _engine(text: str) -> Values:
@@ -120,19 +131,58 @@ def _sync(text: str) -> Values:
     return {"sync": name}
 
 
+def _directions(text: str, read: str, write: str) -> dict[str, str]:
+    """`reads,writes` as texts of two factors; a single value is for both, and reads may be left out: `,writes`."""
+    values = [value.strip() for value in text.split(",")]
+    if len(values) > 2 and values[2] not in ("", values[1]):
+        raise OptionRefused(f"{text!r} has a separate value for trims: give values for reads and writes only")
+    both = {read: values[0]} if values[0] else {}
+    return both | ({write: values[1]} if len(values) > 1 and values[1] and values[1] != values[0] else {})
+
+
 def _block_size(text: str) -> Values:
-    sizes = {_size(part) for part in text.split(",") if part.strip()}
-    if len(sizes) != 1:
-        raise OptionRefused(f"{text!r} gives separate block sizes for reads and writes, or a range: give a single size")
-    return {"block_size": sizes.pop()}
+    found = {factor: _size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
+    return {"block_size": 4096} | found
 
 
 def _block_split(text: str) -> Values:
-    if not re.fullmatch(r"[0-9]+[kKmM]?/[0-9]+(:[0-9]+[kKmM]?/[0-9]+)*", text.strip()):
-        raise OptionRefused(
-            f"{text!r} is not a split like 4k/60:64k/40: use one split for all directions, with all shares"
-        )
-    return {"block_split": text.strip().lower()}
+    found = _directions(text.lower(), "block_split", "write_block_split")
+    for split in found.values():
+        if not re.fullmatch(r"[0-9]+[km]?/[0-9]+(:[0-9]+[km]?/[0-9]+)*", split):
+            raise OptionRefused(f"{split!r} is not a split like 4k/60:64k/40 with all shares")
+    if "block_split" not in found:
+        raise OptionRefused(f"{text!r} has no split for reads")
+    return found
+
+
+def _block_range(text: str) -> Values:
+    if not re.fullmatch(r"[0-9]+[km]?-[0-9]+[km]?", text.strip().lower()):
+        raise OptionRefused(f"{text!r} is not a range like 4k-64k for reads and writes together")
+    return {"block_range": text.strip().lower()}
+
+
+def _limits(factor: str) -> Callable[[str], Values]:
+    return lambda text: dict(_directions(text, factor, f"write_{factor}"))
+
+
+def _unchanged(text: str) -> str:
+    """The factor's notation is fio's, but for the comma, which separates levels."""
+    return text.strip().replace(",", "+")
+
+
+def _flag(text: str) -> str:
+    return "on" if _switch(text) else "off"
+
+
+def _number(low: int, high: int) -> Callable[[str], Values]:
+    """Checks a number that the reader of the job combines with other options."""
+
+    def read(text: str) -> Values:
+        if not low <= _count(text) <= high:
+            raise OptionRefused(f"{text!r} is outside {low} to {high}")
+        return {}
+
+    return read
 
 
 def _buffers_if(on: Buffers, *, when: bool = True) -> Callable[[str], Values]:
@@ -156,6 +206,15 @@ def _ignored(name: str, note: str, *aliases: str) -> Option:
     return Option(name=name, read=_anything, aliases=aliases, meaning=Meaning.IGNORED, note=note)
 
 
+def _logging(*names: str) -> tuple[Option, ...]:
+    why = "a sample of every second and the whole latency histogram are always stored"
+    return tuple(Option(name=name, read=_anything, meaning=Meaning.LOGGING, note=why) for name in names)
+
+
+def _kept(*names: str, why: str) -> tuple[Option, ...]:
+    return tuple(_ignored(name, why) for name in names)
+
+
 def _fixed(name: str, *allowed: str, why: str, aliases: tuple[str, ...] = ()) -> Option:
     return Option(name=name, read=_always(*allowed, why=why), aliases=aliases, meaning=Meaning.IGNORED, note=why)
 
@@ -164,12 +223,67 @@ def _simple(name: str, factor: str, read: Callable[[str], Stored], *aliases: str
     return Option(name=name, factor=factor, read=_of(factor, read), aliases=aliases)
 
 
+_PAIRED = ("rate", "write_rate", "rate_iops", "write_rate_iops")  # reads and writes in one option
+# Options whose factor has fio's name and notation.
+_SAME = tuple(name for name in FioOptions.__struct_fields__ if name not in _PAIRED)
+_FLAGS = (
+    "pre_read",
+    "serialize_overlap",
+    "userspace_reap",
+    "fsync_on_close",
+    "verify_fatal",
+    "latency_run",
+    "rate_ignore_thinktime",
+)
+_ALIASES = {
+    "blockalign": ("ba",),
+    "iodepth_batch": ("iodepth_batch_submit",),
+    "iodepth_batch_complete_min": ("iodepth_batch_complete",),
+}
+
 _OPTIONS = (
-    Option(name="rw", factor="pattern", read=_pattern, aliases=("readwrite",)),
+    Option(
+        name="rw",
+        factor="pattern",
+        read=_pattern,
+        aliases=("readwrite",),
+        meaning=Meaning.SEQUENCE,
+        note="rw=read:64k sets skip, rw=read:-8k sets reverse, rw=randread:8 sets run_length",
+    ),
     _simple("rwmixread", "read_percent", _percent),
     _simple("rwmixwrite", "read_percent", lambda text: 100 - _percent(text)),
-    Option(name="bs", factor="block_size", read=_block_size, aliases=("blocksize",)),
-    Option(name="bssplit", factor="block_split", read=_block_split),
+    Option(
+        name="bs",
+        factor="block_size",
+        read=_block_size,
+        aliases=("blocksize",),
+        note="a second value is that of writes: write_block_size",
+    ),
+    Option(
+        name="bssplit",
+        factor="block_split",
+        read=_block_split,
+        note="a second value is that of writes: write_block_split",
+    ),
+    Option(name="bsrange", factor="block_range", read=_block_range, aliases=("blocksize_range",)),
+    Option(name="rate", factor="rate", read=_limits("rate"), note="a second value is that of writes: write_rate"),
+    Option(
+        name="rate_iops",
+        factor="rate_iops",
+        read=_limits("rate_iops"),
+        note="a second value is that of writes: write_rate_iops",
+    ),
+    *(_simple(name, name, _flag if name in _FLAGS else _unchanged, *_ALIASES.get(name, ())) for name in _SAME),
+    Option(
+        name="loops",
+        factor="amount",
+        read=_number(1, 1_000_000),
+        meaning=Meaning.VALUE,
+        note="multiplies the amount",
+    ),
+    Option(name="prioclass", factor="ionice", read=_number(0, 3)),
+    Option(name="prio", factor="ionice", read=_number(0, 7)),
+    _simple("numa_cpu_nodes", "numa_node", _count),
     Option(name="ioengine", factor="ioengine", read=_engine),
     *(_simple(n, n, _switch) for n in ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")),
     _simple("numjobs", "numjobs", _count),
@@ -215,6 +329,75 @@ _OPTIONS = (
     _ignored("randrepeat", "the plan sets the seed"),
     _ignored("randseed", "the plan sets the seed"),
     _ignored("thread", "jobs are processes, fio's default"),
+    _fixed("kb_base", "1024", why="sizes are binary"),
+    _fixed("do_verify", "", "1", why="data is read back whenever `verify` is given"),
+    _fixed("random_generator", "tausworthe", "tausworthe64", why="random offsets are drawn independently"),
+    _fixed("fadvise_hint", "0", "1", why="buffered I/O gives the kernel no hints, so that read-ahead has its effect"),
+    _fixed("create_only", "0", why="a trial must measure something"),
+    _fixed("continue_on_error", "none", "0", why="an I/O error ends the trial"),
+    _fixed("thinktime_blocks_type", "complete", why="pauses are counted in completed I/Os"),
+    *_logging(
+        "write_bw_log",
+        "write_lat_log",
+        "write_iops_log",
+        "write_hist_log",
+        "log_avg_msec",
+        "log_hist_msec",
+        "log_hist_coarseness",
+        "log_max_value",
+        "log_offset",
+        "log_prio",
+        "log_entries",
+        "log_compression",
+        "log_compression_cpus",
+        "log_store_compressed",
+        "log_unix_epoch",
+        "log_alternate_epoch",
+        "log_alternate_epoch_clock_id",
+        "per_job_logs",
+        "bwavgtime",
+        "iopsavgtime",
+        "disk_util",
+        "slat_percentiles",
+        "block_error_percentiles",
+        "significant_figures",
+        "unified_rw_reporting",
+        "output",
+        "output-format",
+        "status-interval",
+        "eta",
+        "eta-newline",
+        "minimal",
+        "append-terse",
+        "bandwidth-log",
+        "error_dump",
+    ),
+    *_kept(
+        "disable_lat",
+        "disable_clat",
+        "disable_slat",
+        "disable_bw_measurement",
+        "stats",
+        why="latencies and rates are always measured",
+    ),
+    *_kept("gtod_cpu", "clocksource", why="fio's default clock is used"),
+    *_kept(
+        "fallocate",
+        "overwrite",
+        "create_serialize",
+        "create_fsync",
+        "create_on_open",
+        "unlink",
+        "unlink_each_loop",
+        why="Sweetspot creates, fills and removes the files of a directory target",
+    ),
+    *_kept("allrandrepeat", why="the plan sets the seed"),
+    *_kept("softrandommap", why="random offsets are drawn independently"),
+    *_kept("exitall", "exit_what", "new_group", "startdelay", "delay", why="trials run one after another"),
+    *_kept("unit_base", why="all values are stored in bytes"),
+    *_kept("numa_mem_policy", why="memory comes from the node of `numa_cpu_nodes`"),
+    *_kept("verify_state_save", why="always off: fio would write a file"),
+    *_kept("verifysort", "verifysort_nr", "experimental_verify", why="fio's default is used"),
     _ignored("stonewall", "trials run one after another", "wait_for_previous"),
     _ignored("invalidate", "always on"),
     _ignored("lat_percentiles", "latency is fio's total latency"),

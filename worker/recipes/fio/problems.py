@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from worker.contract.stopping import least_s
-from worker.contract.workload import CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
+from worker.contract.workload import BlockShare, CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
+from worker.recipes.fio import option_problems
 from worker.recipes.sizes import size_words
 from worker.recipes.stop_rules import write
 
@@ -20,8 +21,8 @@ def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
 
 
 def parts_of(work: FioWorkload) -> int:
-    """Number of parts of each file or device: one per job for sequential patterns, else 1."""
-    return 1 if work.pattern.random else work.threads
+    """Number of parts of each file or device: one per sequential job, unless the jobs have their own offsets."""
+    return 1 if work.pattern.random or work.options.offset_increment else work.threads
 
 
 def _mix(work: FioWorkload) -> Iterator[str]:
@@ -54,9 +55,9 @@ def _stop_rule(work: FioWorkload) -> Iterator[str]:
 
 
 def _depth(work: FioWorkload) -> Iterator[str]:
-    if work.ioengine is IoEngine.PSYNC and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
+    if not work.ioengine.asynchronous and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
         yield (
-            f"I/O engine psync has one I/O in flight per thread, so depth {work.iodepth} is impossible: "
+            f"I/O engine {work.ioengine} has one I/O in flight per thread, so depth {work.iodepth} is impossible: "
             "use depth 1, or sync_depth=threads for one thread per I/O"
         )
     if work.ioengine is IoEngine.LIBAIO and work.iodepth > 1 and not work.direct:
@@ -66,7 +67,7 @@ def _depth(work: FioWorkload) -> Iterator[str]:
 
 
 def _uring(work: FioWorkload) -> Iterator[str]:
-    wanted = work.uring.wanted()
+    wanted = [name for name in work.uring.wanted() if (work.ioengine, name) != (IoEngine.PVSYNC2, "hipri")]
     if wanted and work.ioengine is not IoEngine.IO_URING:
         yield f"{', '.join(wanted)} need I/O engine io_uring, not {work.ioengine}"
     if work.uring.hipri and not work.direct:
@@ -74,17 +75,22 @@ def _uring(work: FioWorkload) -> Iterator[str]:
 
 
 def _split(work: FioWorkload) -> Iterator[str]:
-    total = sum(share.percent for share in work.block_split)
-    if work.block_split and total != 100:
-        yield f"the shares of block_split add up to {total} %, not 100 %"
-    sizes = [share.block_bytes for share in work.block_split]
+    for name, split in (("block_split", work.block_split), ("write_block_split", work.write_block_split)):
+        yield from _shares(name, split)
+
+
+def _shares(name: str, split: tuple[BlockShare, ...]) -> Iterator[str]:
+    total = sum(share.percent for share in split)
+    if split and total != 100:
+        yield f"the shares of {name} add up to {total} %, not 100 %"
+    sizes = [share.block_bytes for share in split]
     if len(set(sizes)) < len(sizes):
-        yield "block_split lists a block size twice"
+        yield f"{name} lists a block size twice"
     smallest = min(sizes, default=1)
     for uneven in (size for size in sizes if size % smallest):
         yield (
             f"fio would round blocks of {size_words(uneven)} down to a multiple of the smallest, "
-            f"{size_words(smallest)}: use only multiples of it in block_split"
+            f"{size_words(smallest)}: use only multiples of it in {name}"
         )
 
 
@@ -103,14 +109,18 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         yield f"size {work.size_bytes} is smaller than a block of {block_bytes} bytes"
     elif work.size_bytes < block_bytes * parts:
         yield f"size {work.size_bytes} gives each of {parts} sequential jobs less than a block of {block_bytes} bytes"
-    elif work.block_split and work.size_bytes < SPLIT_BLOCKS * block_bytes * parts:
+    elif not work.one_block_size and work.size_bytes < SPLIT_BLOCKS * block_bytes * parts:
         yield (
-            f"size {size_words(work.size_bytes)} is too small for block_split: at the end of a file fio replaces large "
-            f"blocks by small ones, so their shares would change; use {size_words(SPLIT_BLOCKS * block_bytes * parts)} "
-            "or more"
+            f"size {size_words(work.size_bytes)} is too small for {_several(work)}: at the end of a file fio replaces "
+            "large blocks by small ones, so their shares would change; use "
+            f"{size_words(SPLIT_BLOCKS * block_bytes * parts)} or more"
         )
     elif not work.pattern.random:
         yield from _uneven_size(work, work.size_bytes)
+
+
+def _several(work: FioWorkload) -> str:
+    return "block_split" if work.block_split else "several block sizes"
 
 
 def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
@@ -120,7 +130,7 @@ def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
     block, so it has no effect on the result.
     """
     parts = parts_of(work)
-    block_bytes = min((share.block_bytes for share in work.block_split), default=work.block_bytes)
+    block_bytes = min(work.block_sizes)
     step = parts * block_bytes
     if size_bytes % step == 0:
         return
@@ -165,5 +175,5 @@ def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
         yield first, last or first
 
 
-RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed)
-TARGET_RULES = (_size, _files)
+RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, *option_problems.RULES)
+TARGET_RULES = (_size, _files, *option_problems.TARGET_RULES)

@@ -37,7 +37,36 @@ def file_names(stream: Stream) -> tuple[str, ...]:
 
 def content(work: Workload) -> Options:
     """Options for the data. Incompressible data is one random buffer; scramble_buffers varies its blocks cheaply."""
-    return [_CONTENT[work.buffers]]
+    options = work.options.wanted() if isinstance(work, FioWorkload) else {}
+    return [_CONTENT[work.buffers], *((name, _text(options[name])) for name in DATA_OPTIONS if name in options)]
+
+
+def further(work: FioWorkload) -> Options:
+    """The further options of the workload that are not about data. fio separates limits of reads and writes by a comma.
+
+    fio would write the state of a verification to a file.
+    """
+    values = work.options.wanted()
+    pairs = {name: values.pop(write, None) for name, write in WRITE_LIMITS.items()}
+    options = {name: _text(value) for name, value in values.items() if name not in DATA_OPTIONS}
+    options |= {name: f"{options.get(name, '')},{value}" for name, value in pairs.items() if value is not None}
+    return [*options.items(), *([("verify_state_save", "0")] if work.verifies else [])]
+
+
+def _text(value: object) -> str:
+    """Values contain `+` for fio's comma, which separates the levels of a factor."""
+    return flag(value) if isinstance(value, bool) else str(value).replace("+", ",")
+
+
+WRITE_LIMITS = {"rate": "write_rate", "rate_iops": "write_rate_iops"}  # the limit of reads and writes -> of writes only
+DATA_OPTIONS = (
+    "dedupe_percentage",
+    "dedupe_mode",
+    "dedupe_working_set_percentage",
+    "buffer_compress_percentage",
+    "buffer_compress_chunk",
+    "buffer_pattern",
+)  # also of prefilled files
 
 
 _CONTENT = {

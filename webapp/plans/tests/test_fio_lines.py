@@ -1,0 +1,202 @@
+"""Option lines of practitioners' fio job files: each is taken as meant, or refused with a reason."""
+
+import subprocess
+
+import msgspec
+import pytest
+
+from webapp.plans.expand import expand
+from webapp.plans.jobfile import JobFileError, read_job_file, write_job_file
+from webapp.plans.tests.helpers import GIB, device
+from worker.contract.workload import Stream, TargetKind, TargetRef
+from worker.recipes import render
+
+_READ = "rw=randread\nsize=1g\nruntime=10\ntime_based\n"
+_WRITE = "rw=randwrite\nsize=1g\nruntime=10\ntime_based\n"
+_MIX = "rw=randrw\nsize=1g\nruntime=10\ntime_based\n"
+_SEQUENTIAL = "rw=read\nsize=1g\nruntime=10\ntime_based\n"
+_AMOUNT = "rw=randwrite\nsize=1g\n"
+_QUEUE = "rw=randread\nsize=1g\nruntime=10\nioengine=libaio\ndirect=1\niodepth=32\n"
+_URING = "rw=randread\nsize=1g\nruntime=10\nioengine=io_uring\n"
+
+# (job, line, factors that the line sets)
+TAKEN: list[tuple[str, str, dict[str, str]]] = [
+    ("size=1g\nbs=4k\n", "rw=read:-8k", {"pattern": "read", "reverse": "on"}),
+    ("size=1g\nbs=4k\n", "rw=read:-12k", {"reverse": "on", "skip": "4k"}),
+    ("size=1g\nbs=4k\n", "rw=read:60k", {"pattern": "read", "skip": "60k"}),
+    ("size=1g\n", "rw=randread:8", {"pattern": "randread", "run_length": "8"}),
+    ("size=1g\nrw=randread:8\n", "rw_sequencer=identical", {"rw_sequencer": "identical"}),
+    ("size=1g\nruntime=9\n", "rw=trim", {"pattern": "trim"}),
+    ("size=1g\nruntime=9\n", "rw=randtrim", {"pattern": "randtrim"}),
+    ("size=1g\nruntime=9\n", "rw=trimwrite", {"pattern": "trimwrite"}),
+    (_MIX, "rwmixread=70", {"read_percent": "70"}),
+    (_MIX, "rwmixwrite=30", {"read_percent": "70"}),
+    (_MIX, "bs=4k,64k", {"block_size": "4k", "write_block_size": "64k"}),
+    (_MIX, "bs=,64k", {"block_size": "4k", "write_block_size": "64k"}),
+    (_MIX, "bs=4k,64k,64k", {"block_size": "4k", "write_block_size": "64k"}),
+    (_WRITE, "bs=4k,64k", {"block_size": "64k"}),
+    (_MIX, "bssplit=4k/60:8k/40,64k/100", {"block_split": "4k/60:8k/40", "write_block_split": "64k/100"}),
+    (_MIX, "bsrange=4k-64k", {"block_range": "4k-64k"}),
+    (_READ, "random_distribution=zipf:1.2", {"random_distribution": "zipf:1.2"}),
+    (_READ, "random_distribution=pareto:0.2", {"random_distribution": "pareto:0.2"}),
+    (_READ, "random_distribution=normal:20", {"random_distribution": "normal:20"}),
+    (_READ, "random_distribution=zoned:60/10:30/20:10/70", {"random_distribution": "zoned:60/10:30/20:10/70"}),
+    (_READ, "percentage_random=80", {"percentage_random": "80"}),
+    (_READ, "ba=8k", {"blockalign": "8k"}),
+    (_READ, "blockalign=64k", {"blockalign": "64k"}),
+    (_READ, "file_service_type=random", {"file_service_type": "random"}),
+    (_READ, "openfiles=16", {"openfiles": "16"}),
+    (_READ, "pre_read=1", {"pre_read": "on"}),
+    (_READ, "rate=50m", {"rate": "50M"}),
+    (_MIX, "rate=50m,10m", {"rate": "50M", "write_rate": "10M"}),
+    (_MIX, "rate=,10m", {"write_rate": "10M"}),
+    (_READ, "rate_iops=1000", {"rate_iops": "1000"}),
+    (_MIX, "rate_iops=1000,500", {"rate_iops": "1000", "write_rate_iops": "500"}),
+    (_READ + "rate_iops=9\n", "rate_process=poisson", {"rate_process": "poisson"}),
+    (_READ, "thinktime=1000", {"thinktime": "1ms"}),
+    (_READ, "thinktime=5ms", {"thinktime": "5ms"}),
+    (_READ + "thinktime=9\n", "thinktime_spin=5", {"thinktime_spin": "5us"}),
+    (_READ + "thinktime=9\n", "thinktime_blocks=16", {"thinktime_blocks": "16"}),
+    (_READ + "thinktime=9\n", "thinktime_iotime=2s", {"thinktime_iotime": "2s"}),
+    (_READ + "thinktime=9\n", "rate_ignore_thinktime=1", {"rate_ignore_thinktime": "on"}),
+    (_READ, "latency_target=10ms", {"latency_target": "10ms"}),
+    (_READ + "latency_target=9\n", "latency_window=5s", {"latency_window": "5s"}),
+    (_READ + "latency_target=9\n", "latency_percentile=99.9", {"latency_percentile": "99.9"}),
+    (_READ + "latency_target=9\n", "latency_run=1", {"latency_run": "on"}),
+    (_READ, "max_latency=2s", {"max_latency": "2s"}),
+    (_QUEUE, "iodepth_batch=8", {"iodepth_batch": "8"}),
+    (_QUEUE, "iodepth_batch_submit=8", {"iodepth_batch": "8"}),
+    (_QUEUE, "iodepth_batch_complete_min=4", {"iodepth_batch_complete_min": "4"}),
+    (_QUEUE, "iodepth_batch_complete=4", {"iodepth_batch_complete_min": "4"}),
+    (_QUEUE, "iodepth_batch_complete_max=16", {"iodepth_batch_complete_max": "16"}),
+    (_QUEUE, "iodepth_low=16", {"iodepth_low": "16"}),
+    (_QUEUE, "io_submit_mode=offload", {"io_submit_mode": "offload"}),
+    (_QUEUE, "userspace_reap=1", {"userspace_reap": "on"}),
+    (_QUEUE, "serialize_overlap=1", {"serialize_overlap": "on"}),
+    (_URING, "force_async=4", {"force_async": "4"}),
+    (_WRITE, "fdatasync=1", {"fdatasync": "1"}),
+    (_WRITE, "fsync=32", {"fsync_every": "32"}),
+    (_WRITE, "end_fsync=1", {"end_fsync": "on"}),
+    (_WRITE, "sync=1", {"sync": "sync"}),
+    (_WRITE, "sync=dsync", {"sync": "dsync"}),
+    (_WRITE, "fsync_on_close=1", {"fsync_on_close": "on"}),
+    (_WRITE, "sync_file_range=wait_before,write:8", {"sync_file_range": "wait_before+write:8"}),
+    (_WRITE + "refill_buffers\n", "dedupe_percentage=50", {"dedupe_percentage": "50"}),
+    (_WRITE + "refill_buffers\ndedupe_percentage=9\n", "dedupe_mode=working_set", {"dedupe_mode": "working_set"}),
+    (_WRITE + "refill_buffers\n", "buffer_compress_percentage=70", {"buffer_compress_percentage": "70"}),
+    (_WRITE + "refill_buffers\nbuffer_compress_percentage=9\n", "buffer_compress_chunk=4k",
+     {"buffer_compress_chunk": "4k"}),
+    (_WRITE + "scramble_buffers=0\n", "buffer_pattern=0xdeadbeef", {"buffer_pattern": "0xdeadbeef"}),
+    (_AMOUNT, "verify=crc32c", {"verify": "crc32c", "amount": "1G"}),
+    (_AMOUNT + "verify=md5\n", "verify_backlog=1024", {"verify_backlog": "1024"}),
+    (_AMOUNT + "verify=md5\n", "verify_fatal=1", {"verify_fatal": "on"}),
+    (_AMOUNT + "verify=md5\n", "verify_async=2", {"verify_async": "2"}),
+    (_AMOUNT + "verify=md5\n", "verify_interval=512", {"verify_interval": "512"}),
+    (_AMOUNT + "verify=md5\n", "do_verify=1", {"verify": "md5"}),
+    (_AMOUNT + "verify=md5\n", "verify_state_save=0", {"verify": "md5"}),
+    (_AMOUNT, "loops=3", {"amount": "3G"}),
+    (_READ, "loops=3", {"runtime": "10s"}),
+    (_AMOUNT, "io_size=4g", {"amount": "4G"}),
+    (_READ, "offset=1g", {"offset": "1G"}),
+    (_READ + "numjobs=4\n", "offset_increment=1g", {"offset_increment": "1G"}),
+    (_SEQUENTIAL, "ioengine=sync", {"ioengine": "sync"}),
+    (_SEQUENTIAL, "ioengine=pvsync2", {"ioengine": "pvsync2"}),
+    (_SEQUENTIAL + "ioengine=pvsync2\ndirect=1\n", "hipri=1", {"hipri": "on"}),
+    (_SEQUENTIAL, "ioengine=mmap", {"ioengine": "mmap"}),
+    (_SEQUENTIAL, "ioengine=sg", {"ioengine": "sg"}),
+    (_READ, "prio=4", {"ionice": "be/4"}),
+    (_READ + "prio=2\n", "prioclass=1", {"ionice": "rt/2"}),
+    (_READ, "prioclass=3", {"ionice": "idle"}),
+    (_READ, "nice=10", {"nice": "10"}),
+    (_READ, "cpus_allowed=0-3,8", {"cpus": "0-3+8"}),
+    (_READ, "numa_cpu_nodes=1", {"numa_node": "1"}),
+    (_READ, "overwrite=1", {}),
+    (_READ, "fallocate=none", {}),
+    (_READ, "create_on_open=1", {}),
+    (_READ, "unlink=1", {}),
+    (_READ, "startdelay=5", {}),
+    (_READ, "exitall", {}),
+    (_READ, "disable_slat=1", {}),
+    (_READ, "clocksource=gettimeofday", {}),
+    (_READ, "random_generator=tausworthe64", {}),
+    (_READ, "write_bw_log=results/bw", {}),
+    (_READ, "write_lat_log=/tmp/lat", {}),
+    (_READ, "log_avg_msec=1000", {}),
+    (_READ, "log_hist_msec=1000", {}),
+    (_READ, "per_job_logs=0", {}),
+    (_READ, "disk_util=0", {}),
+    (_READ, "unified_rw_reporting=1", {}),
+]  # fmt: skip
+
+REFUSED = [
+    ("exec_prerun=echo 3 > /proc/sys/vm/drop_caches", "runs a program"),
+    ("exec_postrun=sync", "runs a program"),
+    ("read_iolog=trace.log", "reads a file"),
+    ("write_iolog=trace.log", "writes a file"),
+    ("replay_redirect=/dev/sdb", "cannot be replayed"),
+    ("opendir=/home", "reads a file"),
+    ("verify_dump=1", "writes a file"),
+    ("verify_state_load=1", "reads a file"),
+    ("buffer_pattern='/etc/shadow'", "write it like `0xdeadbeef`"),
+    ("mem=mmaphuge:/mnt/huge/x", "default memory"),
+    ("allow_mounted_write=1", "guard decides"),
+    ("cgroup=fast", "limits of fio's processes"),
+    ("uid=1000", "limits of fio's processes"),
+    ("flow=8", "one workload"),
+    ("fill_device=1", "until the device is full"),
+    ("file_append=1", "past the end"),
+    ("rate_min=10m", "a slow drive is a result"),
+    ("continue_on_error=all", "an I/O error ends the trial"),
+    ("zonemode=zbd", "zoned drives are not supported"),
+    ("ioscheduler=none", "Use the factor `scheduler`"),
+    ("gtod_reduce=1", "leaves out the latency"),
+    ("steadystate=iops:1%", "the plan's rules end a trial"),
+    ("bs_unaligned", "multiples of 512 bytes"),
+    ("ioengine=posixaio", "not one of"),
+    ("ioengine=null", "not one of"),
+    ("rw=read:-4k", "would read blocks twice"),
+    ("cmdprio_percentage=10", "single I/Os"),
+    ("norandommap=0", "drawn independently"),
+]
+
+
+def job_of(job: str, line: str) -> str:
+    return f"[a]\n{job}{line}\n"
+
+
+@pytest.mark.parametrize(("job", "line", "factors"), TAKEN, ids=[line for _, line, _ in TAKEN])
+def test_a_plan_takes(job: str, line: str, factors: dict[str, str]) -> None:
+    made = read_job_file(job_of(job, line))
+    assert factors.items() <= made.parts[0].factors.items()
+    if line.startswith(("write_", "log_", "per_job", "disk_util", "unified")):
+        assert f"`{line.partition('=')[0]}` ignored" in made.note
+    first = expand(made, [device()], seed=1)
+    assert first.problems == ()
+    again = expand(read_job_file(write_job_file(made)), [device()], seed=1)
+    assert [trial.workload for trial in again.trials] == [trial.workload for trial in first.trials]
+
+
+@pytest.mark.parametrize(("line", "why"), REFUSED, ids=[line for line, _ in REFUSED])
+def test_a_plan_refuses(line: str, why: str) -> None:
+    with pytest.raises(JobFileError) as caught:
+        read_job_file(job_of("size=1g\n", line))
+    assert why in caught.value.problems[0].message
+
+
+def test_fio_parses_the_jobs_of_all_these_plans() -> None:
+    target = TargetRef(id="t", kind=TargetKind.BLOCK, path="/dev/null", stable_id="s")
+    texts = []
+    for job, line, _ in TAKEN:
+        made = expand(read_job_file(job_of(job, line)), [device(size_bytes=100 * GIB)], seed=1)
+        texts.append(render(Stream(number=0, target=target, workload=made.trials[0].workload)).job_text)
+    done = subprocess.run(
+        ("fio", "--parse-only", "-"), input="\n".join(texts), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_guard_knows_of_every_line_that_writes() -> None:
+    for job, line, _ in TAKEN:
+        work = expand(read_job_file(job_of(job, line)), [device()], seed=1).trials[0].workload
+        reads_only = msgspec.to_builtins(work)["pattern"] in ("read", "randread")
+        assert work.writes is not reads_only, line

@@ -1,0 +1,262 @@
+"""Further options of fio: the job text, what fio does with it, and what is refused."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker.contract.fio_options import FioOptions, RwSequencer, Verify
+from worker.contract.workload import KIB, MIB, BlockShare, Buffers, IoEngine, Pattern, SyncDepth, TargetKind
+from worker.recipes import render, render_prefill, workload_problems
+from worker.recipes.fio import table
+from worker.recipes.fio.options import ALLOWED
+from worker.recipes.fio.refused_options import REFUSED
+from worker.recipes.tests.test_job import options, run_fio, stream
+
+AMOUNT: dict[str, Any] = {"runtime_s": None, "amount_bytes": 16 * 4 * KIB}
+# For each option of the contract, a workload that uses it.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "offset": {"offset": 4096},
+    "offset_increment": {"offset_increment": MIB},
+    "blockalign": {"blockalign": 8192},
+    "random_distribution": {"random_distribution": "zoned:60/10:40/90"},
+    "percentage_random": {"percentage_random": 50},
+    "rw_sequencer": {"rw_sequencer": RwSequencer.IDENTICAL, "run_length": 4},
+    "file_service_type": {"file_service_type": "random"},
+    "openfiles": {"openfiles": 2},
+    "pre_read": {"pre_read": True, "direct": False},
+    "rate": {"rate": 10 * MIB},
+    "write_rate": {"write_rate": MIB, "pattern": Pattern.RANDRW, "read_percent": 50},
+    "rate_iops": {"rate_iops": 1000},
+    "write_rate_iops": {"rate_iops": 9, "write_rate_iops": 8, "pattern": Pattern.RANDRW, "read_percent": 50},
+    "rate_process": {"rate_iops": 1000, "rate_process": "poisson"},
+    "rate_ignore_thinktime": {"thinktime": 100, "rate_ignore_thinktime": True},
+    "thinktime": {"thinktime": 100},
+    "thinktime_spin": {"thinktime": 100, "thinktime_spin": 50},
+    "thinktime_blocks": {"thinktime": 100, "thinktime_blocks": 4},
+    "thinktime_iotime": {"thinktime": 100, "thinktime_iotime": 2000},
+    "latency_target": {"latency_target": 1000},
+    "latency_window": {"latency_target": 1000, "latency_window": 100_000},
+    "latency_percentile": {"latency_target": 1000, "latency_percentile": "99.9"},
+    "latency_run": {"latency_target": 1000, "latency_run": True},
+    "max_latency": {"max_latency": 10_000_000},
+    "iodepth_batch": {"iodepth": 8, "iodepth_batch": 4},
+    "iodepth_batch_complete_min": {"iodepth": 8, "iodepth_batch_complete_min": 2},
+    "iodepth_batch_complete_max": {"iodepth": 8, "iodepth_batch_complete_max": 8},
+    "iodepth_low": {"iodepth": 8, "iodepth_low": 2},
+    "serialize_overlap": {"serialize_overlap": True},
+    "io_submit_mode": {"io_submit_mode": "offload"},
+    "force_async": {"force_async": 4},
+    "userspace_reap": {"userspace_reap": True, "ioengine": IoEngine.LIBAIO},
+    "fdatasync": {"fdatasync": 4, "pattern": Pattern.WRITE},
+    "fsync_on_close": {"fsync_on_close": True, "pattern": Pattern.WRITE},
+    "sync_file_range": {"sync_file_range": "wait_before+write:8", "pattern": Pattern.WRITE},
+    "dedupe_percentage": {"dedupe_percentage": 50, "buffers": Buffers.REFILLED},
+    "dedupe_mode": {"dedupe_percentage": 50, "dedupe_mode": "working_set", "buffers": Buffers.REFILLED},
+    "dedupe_working_set_percentage": {
+        "dedupe_percentage": 50, "dedupe_working_set_percentage": 10, "buffers": Buffers.REFILLED,
+    },
+    "buffer_compress_percentage": {"buffer_compress_percentage": 50, "buffers": Buffers.REFILLED},
+    "buffer_compress_chunk": {
+        "buffer_compress_percentage": 50, "buffer_compress_chunk": 4096, "buffers": Buffers.REFILLED,
+    },
+    "buffer_pattern": {"buffer_pattern": "0xdeadbeef", "buffers": Buffers.REPEATED},
+    "verify": {"verify": Verify.CRC32C, "pattern": Pattern.RANDWRITE, **AMOUNT},
+    "verify_pattern": {
+        "verify": Verify.PATTERN, "verify_pattern": "0xff", "pattern": Pattern.WRITE, **AMOUNT,
+    },
+    "verify_interval": {"verify": Verify.MD5, "verify_interval": 512, "pattern": Pattern.WRITE, **AMOUNT},
+    "verify_backlog": {"verify": Verify.MD5, "verify_backlog": 8, "pattern": Pattern.WRITE, **AMOUNT},
+    "verify_backlog_batch": {
+        "verify": Verify.MD5, "verify_backlog": 8, "verify_backlog_batch": 4, "pattern": Pattern.WRITE, **AMOUNT,
+    },
+    "verify_async": {"verify": Verify.MD5, "verify_async": 2, "pattern": Pattern.WRITE, **AMOUNT},
+    "verify_fatal": {"verify": Verify.MD5, "verify_fatal": True, "pattern": Pattern.WRITE, **AMOUNT},
+    # The versions of fio whose latencies are right are newer than Debian's: only parsed.
+    "sqthread_poll_cpu": {"sqthread_poll_cpu": 0},
+}  # fmt: skip
+
+
+def using(kind: TargetKind = TargetKind.FILE, **given: Any) -> Any:
+    """A stream; options of FioOptions by their names."""
+    own = {name: given.pop(name) for name in FioOptions.__struct_fields__ if name in given}
+    return stream(kind, "/data/x", options=FioOptions(**own), **({"pattern": Pattern.RANDWRITE} | given))
+
+
+def test_fio_parses_every_option(tmp_path: Path) -> None:
+    assert set(EXAMPLES) == set(FioOptions.__struct_fields__)
+    texts = [render(using(**given)).job_text for name, given in EXAMPLES.items() if name != "sqthread_poll_cpu"]
+    done = subprocess.run(
+        ("fio", "--parse-only", "-"), input="\n".join(texts), capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"sqthread_poll_cpu"}))
+def test_it_renders(name: str) -> None:
+    work = using(**EXAMPLES[name])
+    assert workload_problems(work.workload, TargetKind.FILE) == ()
+    assert name.removeprefix("write_") in options(render(work).job_text)
+    if name.startswith(("dedupe", "buffer")):  # read data is the same as written data
+        directory = using(TargetKind.DIRECTORY, **EXAMPLES[name])
+        recipe = render_prefill(directory)
+        assert recipe is not None
+        assert name in options(recipe.job_text)
+
+
+def offsets(tmp_path: Path, bs: int = 4 * KIB, **given: Any) -> list[int]:
+    """The offsets of the first 8 I/Os on a file of 64 KiB, in blocks."""
+    (tmp_path / "x").write_bytes(bytes(64 * KIB))
+    work = using(block_bytes=bs, ioengine=IoEngine.PSYNC, direct=False, runtime_s=None, amount_bytes=8 * bs, **given)
+    run_fio(render(work).job_text + "write_iolog=log\n", tmp_path)
+    moved = [line.split() for line in (tmp_path / "log").read_text().splitlines() if f" {bs}" in line]
+    return [int(words[-2]) // bs for words in moved]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"pattern": Pattern.READ, "skip_bytes": 8 * KIB}, [0, 3, 6, 9, 12, 15, 0, 3]),
+        ({"pattern": Pattern.READ, "reverse": True}, [0, 14, 13, 12, 11, 10, 9, 8]),
+        ({"pattern": Pattern.WRITE, "reverse": True, "skip_bytes": 4 * KIB}, [0, 13, 11, 9, 7, 5, 3, 1]),
+        ({"pattern": Pattern.READ, "offset": 16 * KIB, "size_bytes": 8 * KIB}, [4, 5, 4, 5, 4, 5, 4, 5]),
+    ],
+)
+def test_it_uses_these_offsets(tmp_path: Path, given: dict[str, Any], expected: list[int]) -> None:
+    assert offsets(tmp_path, **({"size_bytes": 64 * KIB} | given)) == expected
+
+
+def test_runs_continue_from_a_random_offset(tmp_path: Path) -> None:
+    same = offsets(tmp_path, pattern=Pattern.RANDREAD, size_bytes=64 * KIB, run_length=4, rw_sequencer="identical")
+    assert (len(set(same[:4])), len(set(same[4:]))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"pattern": Pattern.WRITE, "reverse": True},
+        {"pattern": Pattern.WRITE, "skip_bytes": 4 * KIB},
+        {"pattern": Pattern.RANDWRITE},
+        {"pattern": Pattern.RANDWRITE, "random_distribution": "zipf:1.2"},
+        {"pattern": Pattern.RANDWRITE, "percentage_random": 30},
+        {"pattern": Pattern.RANDWRITE, "run_length": 7},
+        {"pattern": Pattern.RANDWRITE, "blockalign": 8 * KIB},
+    ],
+)
+def test_writes_stay_in_the_used_part(tmp_path: Path, given: dict[str, Any]) -> None:
+    """3 jobs from 4 KiB on, 8 KiB apart, 16 KiB each: the used part ends at 36 KiB."""
+    (tmp_path / "x").write_bytes(b"\xee" * 64 * KIB)
+    work = using(
+        **given, size_bytes=16 * KIB, offset=4 * KIB, offset_increment=8 * KIB, numjobs=3, ioengine=IoEngine.PSYNC,
+        direct=False, runtime_s=None, amount_bytes=MIB, buffers=Buffers.ZEROES,
+    )  # fmt: skip
+    assert work.workload.end_bytes == 36 * KIB
+    run_fio(render(work).job_text, tmp_path)
+    data = (tmp_path / "x").read_bytes()
+    assert (data[: 4 * KIB], data[36 * KIB :]) == (b"\xee" * 4 * KIB, b"\xee" * 28 * KIB)
+    assert data[4 * KIB : 36 * KIB] != b"\xee" * 32 * KIB
+
+
+def test_verification_reads_everything_back_and_writes_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(MIB))
+    work = using(
+        pattern=Pattern.WRITE, verify=Verify.CRC32C, runtime_s=None, amount_bytes=MIB, ioengine=IoEngine.PSYNC,
+        direct=False,
+    )  # fmt: skip
+    job = run_fio(render(work).job_text, tmp_path)
+    assert (job["write"]["io_bytes"], job["read"]["io_bytes"]) == (MIB, MIB)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_shares_of_written_bytes_follow_the_block_sizes(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(8 * MIB))
+    work = using(
+        pattern=Pattern.RANDRW, read_percent=75, write_block_bytes=64 * KIB, runtime_s=None, amount_bytes=64 * MIB,
+        size_bytes=8 * MIB, ioengine=IoEngine.PSYNC, direct=False,
+    )  # fmt: skip
+    job = run_fio(render(work).job_text, tmp_path)
+    assert options(render(work).job_text)["bs"] == "4k,64k"
+    written = job["write"]["io_bytes"] / (job["write"]["io_bytes"] + job["read"]["io_bytes"])
+    assert written == pytest.approx(work.workload.write_share, abs=0.03)
+
+
+def test_separate_splits_are_separated_by_a_comma() -> None:
+    split = (BlockShare(block_bytes=4096, percent=60), BlockShare(block_bytes=8192, percent=40))
+    work = using(
+        pattern=Pattern.RANDRW, read_percent=50, block_split=split, write_block_split=split[:1], size_bytes=MIB
+    )
+    assert "60" in "".join(workload_problems(work.workload, TargetKind.FILE))
+    whole = (BlockShare(block_bytes=8192, percent=100),)
+    work = using(pattern=Pattern.RANDRW, read_percent=50, block_split=split, write_block_split=whole, size_bytes=MIB)
+    assert options(render(work).job_text)["bssplit"] == "4k/60:8k/40,8k/100"
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern in Pattern if pattern.trims])
+def test_trims_destroy_data_and_need_a_block_device(pattern: Pattern) -> None:
+    work = using(pattern=pattern).workload
+    assert work.writes
+    assert not work.reads
+    assert work.write_share == float(pattern in (Pattern.TRIMWRITE, Pattern.RANDTRIMWRITE))
+    assert "needs a block device" in workload_problems(work, TargetKind.FILE)[0]
+    assert workload_problems(work, TargetKind.BLOCK) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"random_distribution": "zipf:1.0"}, "does not support zipf:1"),
+        ({"random_distribution": "zoned:50/10:40/90"}, "add up to 100 %"),
+        ({"random_distribution": "zipf:1.1", "pattern": Pattern.READ}, "only for random patterns"),
+        ({"reverse": True}, "only for sequential"),
+        ({"reverse": True, "pattern": Pattern.RANDRW, "read_percent": 5, "write_block_bytes": 8192}, "single block"),
+        ({"skip_bytes": 512, "pattern": Pattern.READ}, "multiple of the block size"),
+        ({"run_length": 2, "pattern": Pattern.READ}, "only for random"),
+        ({"write_block_bytes": 8192}, "only for mixed patterns"),
+        ({"block_range": (4096, 6144)}, "multiple of its start"),
+        ({"iodepth_batch": 4}, "larger than the queue depth"),
+        ({"force_async": 4, "ioengine": IoEngine.LIBAIO}, "needs I/O engine io_uring"),
+        ({"thinktime_spin": 5}, "thinktime_spin needs thinktime"),
+        ({"rate": MIB, **AMOUNT}, "rate needs a runtime"),
+        ({"dedupe_percentage": 50}, "needs? buffers=refilled"),
+        ({"verify": Verify.MD5}, "verify needs an amount"),
+        ({"verify": Verify.MD5, "pattern": Pattern.RANDREAD, **AMOUNT}, "only writes"),
+        ({"verify": Verify.MD5, "numjobs": 2, **AMOUNT}, "needs offset_increment"),
+        (
+            {"verify": Verify.MD5, "pattern": Pattern.WRITE, "runtime_s": None, "amount_bytes": 2 * MIB},
+            "up to the size",
+        ),
+        ({"verify_pattern": "0xff"}, "verify_pattern needs verify"),
+        ({"ioengine": IoEngine.MMAP}, "disable direct"),
+        ({"ioengine": IoEngine.SG}, "needs a SCSI drive"),
+        ({"ioengine": IoEngine.SYNC, "iodepth": 2}, "one I/O in flight"),
+        ({"offset": 4096, "size_bytes": None}, "need a size"),
+    ],
+)
+def test_it_says_why_it_refuses(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        render(using(**given))
+
+
+def test_files_of_a_directory_have_no_offset() -> None:
+    with pytest.raises(ValueError, match="need a device or a file"):
+        render(using(TargetKind.DIRECTORY, offset=4096))
+
+
+@pytest.mark.parametrize("engine", [IoEngine.SYNC, IoEngine.PVSYNC2, IoEngine.MMAP])
+def test_engines_without_a_queue_move_the_amount(tmp_path: Path, engine: IoEngine) -> None:
+    (tmp_path / "x").write_bytes(bytes(MIB))
+    work = using(ioengine=engine, iodepth=2, sync_depth=SyncDepth.THREADS, direct=False, **AMOUNT)
+    assert run_fio(render(work).job_text, tmp_path)["write"]["io_bytes"] == 16 * 4 * KIB
+
+
+def test_every_option_of_fio_is_supported_or_refused_with_a_reason() -> None:
+    done = subprocess.run(("fio", "--cmdhelp"), capture_output=True, text=True, check=True)
+    known = {line.split(":")[0].strip() for line in done.stdout.splitlines() if ":" in line}
+    assert known - set(ALLOWED) - set(REFUSED) == set()
+    assert not set(ALLOWED) & set(REFUSED)
+
+
+def test_the_documentation_lists_every_option_as_it_is() -> None:
+    words = "run `python -m worker.recipes.fio.table > docs/fio-options.md`"
+    assert (Path(__file__).parents[3] / "docs" / "fio-options.md").read_text() == table.page(), words
