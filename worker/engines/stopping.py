@@ -12,7 +12,7 @@ from worker.contract.stopping import Stopped, StopRule
 from worker.recipes.stop_rules import write
 from worker.stop_rules import Window, find_window, first_look, next_look
 
-# A longer sample says nothing about its single seconds, which would look perfectly even. fio's samples are long if a
+# A longer sample says nothing about its single seconds, which would look perfectly even. Samples are long if a
 # job completes no I/O in a second, as with many jobs and large blocks on a slow drive.
 MAX_SAMPLE_MS = 2000
 
