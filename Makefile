@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import fuzz truth truth-statistics faults lab
+.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -66,6 +66,14 @@ bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts overl
 bench-import: ## measure importing of fio files (ARGS="--json-files N --logs N --fio-plot PYTHON")
 	@.ci/setup --tests
 	@$(DEV).bench.imports $(ARGS)
+
+bench-size: ## measure the pages with a million results and 100 million samples (ARGS="--results N --samples N")
+	@.ci/setup --tests
+	@$(DEV).bench.pages $(ARGS)
+
+stop-curve: ## show time and error of stop rules on recorded series (ARGS="PATH …")
+	@.ci/setup --tests
+	@$(DEV).bench.stop_curve $(ARGS)
 
 fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesis-seed=S")
 	@.ci/setup --tests

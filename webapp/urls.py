@@ -5,6 +5,7 @@ from django.urls import include, path
 urlpatterns = [
     path("", include("webapp.worker_api.urls")),
     path("api/", include("webapp.api.urls")),
+    path("", include("webapp.api.package_index")),
     path("", include("webapp.core.urls")),
     path("", include("webapp.screens.urls")),
 ]

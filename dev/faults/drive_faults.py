@@ -1,4 +1,6 @@
-"""Faults of drives: another program uses the drive under test; it is quarantined; it is left with a password."""
+"""Faults of drives and their controller: another program uses the drive under test; it is quarantined; it is left with
+a password; the controller's tool hangs.
+"""
 
 import contextlib
 import hashlib
@@ -6,6 +8,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +24,7 @@ from dev.stack import loop_device, processes
 from dev.stack.network import await_condition
 
 DETACHED_WITHIN_S = 90.0  # it may be mounted
+HANGS_WITHIN_S = 30.0
 PASSWORD = "left behind"  # noqa: S105 - of a drive without security
 
 
@@ -130,6 +134,30 @@ def leave_password(installation: Installation, fault: ScheduledFault) -> None:
         installation.pause(fault.duration_s if fault.choice < 0.5 else 0)
 
 
+# ---- the tool of a RAID controller
+
+
+def hang_storcli(installation: Installation, fault: ScheduledFault) -> None:
+    """storcli does not end after it applied a change. In half of the cases, the worker is killed while it waits.
+
+    The worker changes and restores the cache policy once a run.
+    """
+    host = installation.host(fault)
+    host.controller.hung.unlink(missing_ok=True)
+    host.controller.hangs.touch()
+    try:
+        until = time.monotonic() + HANGS_WITHIN_S
+        while not host.controller.hung.exists():
+            if time.monotonic() > until:
+                raise ToolError(f"No policy was changed within {HANGS_WITHIN_S:g} s.")
+            installation.pause(0.05)
+        if fault.choice < 0.5:
+            kill(installation, host.worker)
+        installation.pause(fault.duration_s)
+    finally:
+        host.controller.hangs.unlink(missing_ok=True)  # another such fault may have ended
+
+
 FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "open drive": _opener(0),  # as QEMU does
     "hold drive": _opener(os.O_EXCL),  # as LVM does
@@ -138,4 +166,5 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "remove drive": remove_drive,
     "quarantine drive": quarantine_drive,
     "password left": leave_password,
+    "hang storcli": hang_storcli,
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dev.faults import disks
 from dev.faults.clock import Clock
+from dev.faults.controller import RaidController
 from dev.faults.disks import SmallDisk
 from dev.faults.network import Network
 from dev.stack import loop_device, processes
@@ -18,10 +19,12 @@ from dev.stack.processes import Command
 from dev.stack.state import REPOSITORY, State
 
 SETTINGS = ("scheduler", "read_ahead_kb", "nr_requests")
+CONTROLLER_SETTING = "controller.write_cache"
 DRIVE_BYTES = 32 * MIB
 SPOOL_BYTES = 96 * MIB  # the worker keeps 32 MiB of it free
 SCRATCH_BYTES = 64 * MIB
 PROXY = Path(__file__).with_name("proxy.py")
+WORKER = Path(__file__).with_name("behind_controller.py")
 HDPARM = """#!/bin/sh
 # Answers for a drive whose password is the content of a file, and removes it with the right password.
 case "$*" in
@@ -61,6 +64,7 @@ class StorageHost:
         self.device = ""
         self.initial_settings: Mapping[str, str] = {}
         self._write_programs(fio)
+        self.controller = RaidController(self._root / "controller", self._root / "bin")
 
     def prepare(self) -> None:
         """Create its disks and its policy, and record the initial settings of its drive."""
@@ -68,6 +72,7 @@ class StorageHost:
         self.scratch_disk = disks.file_disk(self.scratch, self._root / "scratch.img", SCRATCH_BYTES)
         self.device = loop_device.attach(self.image, DRIVE_BYTES, direct_io=False)
         processes.run(["mkfs.ext4", "-q", "-F", self.device])  # so that it can be mounted
+        self.controller.add(self.device)
         self._set_read_ahead()
         self.initial_settings = disks.queue_settings(self.device)
         self.scratch.mkdir(mode=0o755, exist_ok=True)
@@ -84,7 +89,7 @@ class StorageHost:
         scratch = PolicyTarget(id="scratch", kind="directory", path=str(self.scratch))
         return scratch, PolicyTarget(
             id="drive", kind="block", path=self.device, stable_id=loop_device.stable_id(self.device), destroy=True,
-            settings=SETTINGS,
+            settings=(*SETTINGS, CONTROLLER_SETTING),
         )  # fmt: skip
 
     def _write_programs(self, fio: str) -> None:
@@ -105,7 +110,9 @@ class StorageHost:
 
     def _worker_command(self, *arguments: str) -> tuple[str, ...]:
         paths = ("--state", str(self.state_folder), "--policy", str(self._root / "policy.toml"))
-        return self._network.inside(self.number, (sys.executable, "-m", "worker", *paths, *arguments))
+        return self._network.inside(
+            self.number, (sys.executable, "-P", str(WORKER), str(self.controller.sys), *paths, *arguments)
+        )
 
     def start_worker(self) -> None:
         command = self._worker_command("start")

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import redis
 
+from dev.faults.controller import BEFORE, PROGRAM
 from dev.faults.disks import queue_settings
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
@@ -23,8 +24,10 @@ EXPECTED_REASONS = frozenset(
         "order_unreadable", "order_superseded", "order_too_early", "not_on_host",
     }
 )  # fmt: skip
-# Settings of a quarantined or absent drive are restored later; until then the run may have failed.
-QUARANTINED = "is quarantined"
+# A fault explains an attempt or a run that failed with such a message: of a drive that is absent (its loop device has
+# no file) or quarantined, or of a tool that hung. Its settings are restored later.
+ABSENT = ("has size 0", "is name:loop", "the device is absent")
+EXPECTED_MESSAGES = (*ABSENT, "is quarantined", f"{PROGRAM} did not finish")
 
 
 class InvariantChecker:
@@ -65,10 +68,10 @@ class InvariantChecker:
 
     def _reasons(self, run: str) -> Iterator[str]:
         for number, code, words in self._rows(FAILED_TRIALS, run):
-            if code not in EXPECTED_REASONS and not _is_absent(str(words)):
+            if code not in EXPECTED_REASONS and not _is_expected(str(words)):
                 yield f"trial {number} failed for an unexpected reason: {code}: {words}"
         for state, code, words in self._rows(RUN_END, run):
-            if code not in ("", "no_trial_done") and QUARANTINED not in str(words) and not _is_absent(str(words)):
+            if code not in ("", "no_trial_done") and not _is_expected(str(words)):
                 yield f"the run is {state}: {code}: {words}"
 
     def _fio_starts(self, run: str) -> Iterator[str]:
@@ -105,6 +108,8 @@ class InvariantChecker:
             rows = host.query(database, sql)
             if rows:
                 yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
+        if host.controller.write_cache != BEFORE:
+            yield f"{host.slug}: the controller's write cache was {BEFORE} and is {host.controller.write_cache}"
         if host.drive_password.exists():
             yield f"{host.slug}: the drive has a password"
         if host.trusted_keys() != host.server_keys:
@@ -116,21 +121,21 @@ class InvariantChecker:
 
     def _processes(self) -> Iterator[str]:
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and _is_fio(entry):
-                yield f"fio still runs: process {entry.name}"
+            if entry.name.isdigit() and _runs_program(entry):
+                yield f"a program of a worker still runs: process {entry.name}"
 
 
-def _is_absent(words: str) -> bool:
-    """The words say that the drive is absent: its loop device has no file."""
-    return any(said in words for said in ("has size 0", "is name:loop", "the device is absent"))
+def _is_expected(words: str) -> bool:
+    return any(said in words for said in EXPECTED_MESSAGES)
 
 
-def _is_fio(process: Path) -> bool:
+def _runs_program(process: Path) -> bool:
     try:
         fields = (process / "stat").read_text()
     except OSError:
         return False
-    return "(fio)" in fields and fields.rpartition(")")[2].split()[0] not in "ZX"
+    name = fields.partition("(")[2].rpartition(")")[0]
+    return name in ("fio", PROGRAM) and fields.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _cgroups(host: StorageHost) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from dev.faults.host import CONTROLLER_SETTING
 from webapp.plans.document import Part, PlanDocument
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ DOCUMENT = PlanDocument(
                 "scheduler": "none, mq-deadline",
                 "read_ahead_kb": "128, 512",
                 "nr_requests": "64",
+                CONTROLLER_SETTING: "write through",
             },
         ),
         Part(name="files", on=("directory",), factors={"pattern": "randread, randwrite", "size": "8m"}),

@@ -41,7 +41,8 @@ INVARIANTS = {
         select c.name, c.device, c.note from runs_settingchange c
         join runs_attempt a on a.id = c.attempt_id
         where a.run_id = %(run)s and a.kind = 'close_run' and c.restoring and not c.restored
-          and c.note not like '%%is quarantined%%' and c.note not like '%%the device is absent%%'""",
+          and c.note not like '%%is quarantined%%' and c.note not like '%%the device is absent%%'
+          and c.note not like '%%storcli64 did not finish%%'""",
 }
 FAILED_TRIALS = """
     select index + 1, reason_code, left(coalesce(reason_fields ->> 'message', reason_fields::text), 300)

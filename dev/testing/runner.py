@@ -1,5 +1,6 @@
 """`make test`: all tests against a private PostgreSQL and Redis that exist for one call only."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -20,6 +21,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-p", "dev.testing.pytest_plugin")
 NO_TESTS = 5  # pytest's exit status
 SECOND_TRIES = REPOSITORY / ".build" / "second-tries.txt"
 MAX_SECOND_TRIES = 3
+FIO_RESULTS = "SWEETSPOT_FIO_RESULTS"  # folder of a large collection of fio's files, for test_corpus.py
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,17 @@ def main(arguments: str) -> int:
     with temporary("test") as state:
         with step("starting PostgreSQL and Redis for the tests"):
             lifecycle.start_stores(state, durable=False)
-        env = _environment(state)
+        env = environment(state)
         if arguments:
             return subprocess.run([*PYTEST, *shlex.split(arguments)], cwd=REPOSITORY, env=env, check=False).returncode
         return run_parts([_vitest(state.root), *_pytest(state.root)], env, SECOND_TRIES)
 
 
-def _environment(state: State) -> dict[str, str]:
-    """Without the address of a web tier: a test that starts one sets it."""
+def environment(state: State) -> dict[str, str]:
+    """Without the address of a web tier: a test that starts one sets it. With the folder of real results, if any."""
     env = services.environment(state)
     del env["SWEETSPOT_PUBLIC_URL"]
-    return env
+    return env | {name: os.environ[name] for name in (FIO_RESULTS,) if name in os.environ}
 
 
 def _vitest(folder: Path) -> Part:

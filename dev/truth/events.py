@@ -16,10 +16,10 @@ from dev.console import say, step
 from dev.truth.drive import Drive, Limit, drives
 from dev.truth.trial import SILENCE_S, Script, Trial, differences, run
 from webapp.core.formatting import latency
-from webapp.results.steadiness import Verdict
 from worker.contract.histogram import BEYOND, supported_percentile
 from worker.contract.items import Sample
 from worker.contract.packing import unpack
+from worker.contract.steadiness import Verdict
 from worker.contract.workload import FioWorkload, IoEngine, Pattern
 
 AT_ONCE, TRIES = 5, 3

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from dev.truth.drive import Drive
-from webapp.results.steadiness import Steadiness, steadiness
 from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.items import DirectionResult, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
+from worker.contract.steadiness import Steadiness, steadiness
 from worker.contract.workload import FioWorkload, Stream, TargetKind, TargetRef
 from worker.engines import engine_of
 from worker.open_target import OpenTarget

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { axisOf, spreadsOf, tooltipOf } from "../src/features/benchCharts";
+import { axisOf, isGap, spreadsOf, tooltipOf } from "../src/features/benchCharts";
 import { matches } from "../src/features/benchPicker";
 import { needed } from "../src/features/compareSelected";
 import { lookAt } from "../src/lib/colours";
@@ -21,6 +21,11 @@ describe("the charts of products", () => {
     expect(spreadsOf([point], { levels: levels(1, 32) })).toEqual([{ x: 32, y: 10, yMin: 10, yMax: 10, of: point }]);
   });
 
+  test("have a dashed line where a level was not measured", () => {
+    expect(isGap({ level: 0 }, { level: 1 })).toBe(false);
+    expect(isGap({ level: 0 }, { level: 2 })).toBe(true);
+  });
+
   test("say the interval and the number of repeats", () => {
     expect(tooltipOf("storage1", point)).toBe("storage1: 10 (n = 1)");
   });
@@ -30,7 +35,7 @@ describe("colours of products", () => {
   test("are the same in style sheet and charts", () => {
     const style = readFileSync("src/styles/bench.css", "utf8");
     for (let index = 0; index < 8; index++) {
-      expect(style).toMatch(new RegExp(`\\.product-${index} {\\s*--product: ${lookAt(index).colour};`));
+      expect(style).toMatch(new RegExp(`\\.colour-${index} {\\s*--product: ${lookAt(index).colour};`));
     }
   });
 });

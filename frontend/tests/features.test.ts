@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { looksOf } from "../src/features/compareKey";
 import { cellText, spreadText } from "../src/features/runGrid";
 import { lastMeasured, notStarted } from "../src/features/runNow";
-import { assignLooks } from "../src/lib/colours";
 import { pauseMs } from "../src/lib/poll";
 
 const value = {
@@ -71,11 +71,10 @@ test("the tiles show the newest trial that has a second, and nothing of an older
   expect(lastMeasured([])).toEqual([]);
 });
 
-test("the baseline is grey and the others keep apart", () => {
-  const looks = assignLooks(["a", "b", "c"], "b");
+test("series have the colours that the server gives them, and keep apart", () => {
+  const looks = looksOf(["a", "b", "c"].map((name, colour) => ({ name, is_baseline: name === "b", colour })));
   const colours = ["a", "b", "c"].map((name) => looks.get(name)?.colour);
   expect(new Set(colours).size).toBe(3);
-  expect(looks.get("b")?.colour).toBe("#8a929c");
   expect(looks.get("a")?.marker).not.toBe(looks.get("c")?.marker);
 });
 

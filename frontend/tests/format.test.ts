@@ -27,3 +27,12 @@ test("every group of examples has its formatter", () => {
 test("clock counts minutes, and hours from the first on", () => {
   expect([0, 59.6, 61, 3661, -5].map(format.clock)).toEqual(["0:00", "1:00", "1:01", "1:01:01", "−0:05"]);
 });
+
+test("a counted noun has its plural and grouped digits", () => {
+  expect([0, 1, 2, 2300].map((count) => format.counted(count, "file"))).toEqual([
+    "0 files",
+    "1 file",
+    "2 files",
+    "2,300 files",
+  ]);
+});

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { curve, nines, ninesText } from "../src/features/latencyCharts";
-import { line } from "../src/features/timeLines";
+import { closerAddress, line, spread } from "../src/features/timeLines";
 
 test("nines are counted and said", () => {
   expect(nines(0.9)).toBeCloseTo(1);
@@ -19,9 +19,22 @@ test("a distribution ends at all of its I/Os, which has no place among nines", (
 });
 
 test("bins stand at their beginning, gaps stay gaps", () => {
-  expect(line([5, null, 7], 10)).toEqual([
-    { x: 0, y: 5 },
-    { x: 10, y: null },
-    { x: 20, y: 7 },
+  expect(line([5, null, 7], { from_s: 100, bin_s: 10 })).toEqual([
+    { x: 100, y: 5 },
+    { x: 110, y: null },
+    { x: 120, y: 7 },
   ]);
+});
+
+test("a bin is drawn from its lowest to its highest second", () => {
+  expect(spread({ low: [1, 3], high: [2, 9] }, { from_s: 0, bin_s: 2 })).toEqual([
+    { x: 0, y: 1 },
+    { x: 0, y: 2 },
+    { x: 2, y: 3 },
+    { x: 2, y: 9 },
+  ]);
+});
+
+test("a zoom asks for the whole seconds around it", () => {
+  expect(closerAddress("/explore/timeline.json?x=run", -0.2, 9.4)).toBe("/explore/timeline.json?x=run&from=0&to=11");
 });

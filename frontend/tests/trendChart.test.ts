@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { dateText, dateTicks, levelPoints, valueRange } from "../src/features/trendChart";
+import { dateText, dateTicks, levelPoints, timeRange, valueRange } from "../src/features/trendChart";
 
 const point = (at_ms: number, value: number, low: number | null = null, high: number | null = null) => ({
   run: 1,
@@ -21,6 +21,13 @@ describe("the trend chart", () => {
     const from = new Date(2026, 10, 3, 7).getTime();
     const ticks = dateTicks(from, from + 4 * 86_400_000, 5);
     expect(ticks.map((tick) => new Date(tick).getHours())).toEqual([0, 0, 0, 0]);
+  });
+
+  test("shows the day around a single run", () => {
+    const at = new Date(2026, 10, 3, 12).getTime();
+    const { min, max } = timeRange({ points: [point(at, 10)] });
+    expect([dateText(min, 3600), dateText(max, 3600)]).toEqual(["2026-11-03 00:00", "2026-11-04 00:00"]);
+    expect(timeRange({ points: [point(5, 10), point(9, 10)] })).toEqual({ min: 5, max: 9 });
   });
 
   test("draws each level between its steps", () => {

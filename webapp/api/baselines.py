@@ -1,5 +1,6 @@
 """Baseline runs, and the verdict on a run."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.runs import run_with
 from webapp.hosts.selectors import known_targets
+from webapp.results.reading.content import Point
 from webapp.trends.judging import Outcome, Row, outcome_of
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on
@@ -87,7 +89,7 @@ class TargetVerdictOut(Schema):
 
     @staticmethod
     def resolve_rows(verdict: Verdict) -> list[RowOut]:
-        return [_row(row, verdict) for row in verdict.rows]
+        return [row_out(row, verdict.points) for row in verdict.rows]
 
 
 class VerdictOut(Schema):
@@ -127,10 +129,10 @@ def verdict(request: HttpRequest, number: int) -> dict[str, object]:
     return {"run": number, "outcome": outcome_of(rows) if found else None, "targets": found}
 
 
-def _row(row: Row, verdict: Verdict) -> RowOut:
+def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
     key, direction = row.cell or (None, None)
     return RowOut(
-        metric=row.metric.key, point=dict(verdict.points[key]) if key else None, direction=direction, cells=row.cells,
+        metric=row.metric.key, point=dict(points[key]) if key else None, direction=direction, cells=row.cells,
         tolerance_percent=row.tolerance, limit=row.limit, baseline=row.baseline, value=row.value,
         ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
         ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why,

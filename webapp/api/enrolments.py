@@ -10,6 +10,9 @@ from ninja.pagination import paginate
 from webapp.api.common.authentication import administrator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
+from webapp.core.tokens import hash_token
+from webapp.hosts.installer import install_line
+from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken
 from webapp.hosts.names import checked_name
 from webapp.hosts.selectors import enrolment_called, known_host, open_enrolments
@@ -26,7 +29,13 @@ class NewEnrolment(Input):
 
 
 class EnrolmentMade(Schema):
+    """`line`: the command for a root shell on the host, with the token; it checks what it downloads."""
+
+    reference: str
     token: str  # shown once
+    line: str
+    fingerprint: str  # of the key that signs orders
+    expires_at: datetime
 
 
 class EnrolmentOut(Schema):
@@ -51,10 +60,16 @@ def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
 
 @router.post("/enrolments", response=EnrolmentMade)
 def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
+    """Create a one-time token, and the command that installs and enrols the worker on a host."""
     by = administrator(request)
     again = known_host(body.again) if body.again else None
     slug = checked_name(body.slug) if body.slug and again is None else ""
-    return EnrolmentMade(token=issue_enrolment_token(by=by, slug=slug, host=again))
+    token = issue_enrolment_token(by=by, slug=slug, host=again)
+    made, (fingerprint, _) = EnrolmentToken.objects.get(token_hash=hash_token(token)), signing_key()
+    return EnrolmentMade(
+        reference=made.reference, token=token, line=install_line(token=token, key=fingerprint, again=again is not None),
+        fingerprint=fingerprint, expires_at=made.expires_at,
+    )  # fmt: skip
 
 
 @router.delete("/enrolments/{reference}", response={204: None})

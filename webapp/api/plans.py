@@ -17,6 +17,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.selectors import plans_list, version_of
 from webapp.plans.services import (
     copy_plan,
+    create_or_save,
     create_plan,
     delete_plan,
     restore_version,
@@ -138,6 +139,14 @@ def plan_differences(request: HttpRequest, slug: str, before: int, after: int | 
 def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
     person = operator(request)
     return Status(201, version_of(create_plan(document=payload.read(), by=person, slug=payload.slug).slug))
+
+
+@router.put("/plans/{slug}", response={200: VersionOut, 201: VersionOut})
+def put_plan(request: HttpRequest, slug: str, payload: PlanIn) -> Status[PlanVersion]:
+    """Create the plan, or save the next version of it; without changes, return the newest. Safe to repeat."""
+    person = operator(request)
+    version, created = create_or_save(slug=slug, document=payload.read(), by=person)
+    return Status(201 if created else 200, version_of(slug, version.number))
 
 
 @router.post("/job-files", response={201: VersionOut})

@@ -1,16 +1,20 @@
-"""Previews a run of a plan: trials, time estimated from earlier runs, job texts."""
+"""Previews a run of a plan, saved or not: trials, time estimated from earlier runs, job texts."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema
 
+from webapp.api.plans import PlanIn
+from webapp.hosts.models import Target
 from webapp.hosts.selectors import known_targets
-from webapp.plans.document import read
+from webapp.plans.document import PlanDocument, read
 from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import StreamJob, jobs_of, preview
+from webapp.plans.problems import document_problems
 from webapp.plans.selectors import version_of
 from webapp.results.speeds import expected_writes
 from webapp.runs.forecast.experience import experience_of
@@ -20,7 +24,8 @@ MAX_PREVIEWED = 100
 
 
 class EstimateOut(Schema):
-    """`seconds` excludes `unknown_trials`, which end by an amount. `learned_runs` 0: no earlier runs on these hosts."""
+    """`seconds` excludes `unknown_trials`, which end by an amount. It counts the maximum time of `unknown_stops`, which
+    have a stop rule and no earlier trial like them on the target. `learned_runs` 0: no earlier runs on these hosts."""
 
     trials: int
     seconds: float
@@ -28,6 +33,9 @@ class EstimateOut(Schema):
     seconds_high: float
     learned_runs: int
     unknown_trials: int
+    stop_trials: int
+    stop_seconds: tuple[int, int]
+    unknown_stops: int
     bytes_written_max: int
     space_bytes: int
     layouts_built: int
@@ -134,8 +142,6 @@ class PreviewOut(Schema):
     targets whose reads may not come from a drive.
     """
 
-    plan: str
-    version: int
     problems: list[str]
     skipped: list[str]
     shared: list[str]
@@ -149,7 +155,20 @@ class PreviewOut(Schema):
     trials: list[PreviewTrial]
 
 
-@router.get("/plans/{slug}/preview", response=PreviewOut)
+class PlanPreviewOut(PreviewOut):
+    plan: str
+    version: int
+
+
+class PreviewIn(PlanIn):
+    """`targets` are host/target; without targets, only the plan itself is checked and there are no trials."""
+
+    targets: list[str] = Field([], max_length=100)
+    limit: int = Field(0, ge=0, le=MAX_PREVIEWED)
+    offset: int = Field(0, ge=0)
+
+
+@router.get("/plans/{slug}/preview", response=PlanPreviewOut)
 def plan_preview(
     request: HttpRequest,
     slug: str,
@@ -163,14 +182,22 @@ def plan_preview(
     The time is a range if there are earlier runs on these hosts.
     """
     found = version_of(slug, version)
-    targets = known_targets(target)
-    made = preview(read(found.document), targets, experience=experience_of(targets))
+    shown = slice(offset, offset + limit)
+    return {"plan": slug, "version": found.number} | _preview(read(found.document), known_targets(target), shown)
+
+
+@router.post("/previews", response=PreviewOut)
+def unsaved_preview(request: HttpRequest, payload: PreviewIn) -> dict[str, object]:
+    """Check a plan that is not saved, and preview a run of it. Changes nothing."""
+    shown = slice(payload.offset, payload.offset + payload.limit)
+    return _preview(payload.read(), known_targets(payload.targets), shown)
+
+
+def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) -> dict[str, object]:
+    made = preview(document, targets, experience=experience_of(targets))
     names = {str(one.id): one for one in targets}
-    shown = made.expansion.trials[offset : offset + limit]
     return {
-        "plan": slug,
-        "version": found.number,
-        "problems": made.expansion.problems,
+        "problems": made.expansion.problems if targets else list(map(str, document_problems(document))),
         "skipped": made.expansion.skipped,
         "shared": made.shared,
         "warnings": [*made.target_warnings, *map(str, made.factor_warnings)],
@@ -186,7 +213,7 @@ def plan_preview(
         "trials": [
             {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
             | _streams([_stream(job) for job in jobs_of(trial, names)])
-            for trial in shown
+            for trial in made.expansion.trials[shown]
         ],
     }
 

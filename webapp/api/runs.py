@@ -1,7 +1,7 @@
 """Runs: list, read, start, cancel."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -11,6 +11,7 @@ from ninja.pagination import paginate
 
 from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input, Paged
+from webapp.api.waiting import MAX_WAIT_S, wait_for_end
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
@@ -18,7 +19,7 @@ from webapp.runs.arming import ArmingState, arming_state
 from webapp.runs.models import Run, Trial
 from webapp.runs.phases import phase_sentence
 from webapp.runs.selectors import progress, runs_list
-from webapp.runs.services import cancel_run, start_run
+from webapp.runs.services import StartOptions, cancel_run, start_run
 
 router = Router(tags=["runs"])
 Seed = Field(None, ge=0, le=2**53)
@@ -148,7 +149,10 @@ class TrialOut(Schema):
 
 
 class StartIn(Input):
-    """`targets` are host/target; `armed_serials`: serial numbers of all devices and files that the plan overwrites."""
+    """`targets` are host/target; `armed_serials`: serial numbers of all devices and files that the plan overwrites.
+
+    If you do not know whether a run was started, send the same `request_id` again: it starts only once.
+    """
 
     plan: str
     version: int | None = None
@@ -156,6 +160,7 @@ class StartIn(Input):
     armed_serials: list[str] = Field([], max_length=100)
     seed: int | None = Seed
     note: str = Field("", max_length=2000)
+    request_id: UUID | None = None
 
 
 RunStateName = Literal["queued", "running", "paused", "closing", "done", "failed", "cancelled"]
@@ -196,12 +201,24 @@ def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
         armed=payload.armed_serials,
         seed=payload.seed,
         note=payload.note,
+        options=StartOptions(request_id=payload.request_id),
     )
     return Status(201, run_with(run.number))
 
 
 @router.get("/runs/{number}", response=RunDetail)
 def run(request: HttpRequest, number: int) -> Run:
+    return run_with(number)
+
+
+@router.get("/runs/{number}/wait", response=RunDetail)
+def wait(request: HttpRequest, number: int, seconds: Annotated[float, Field(ge=0, le=MAX_WAIT_S)] = MAX_WAIT_S) -> Run:
+    """The run, as soon as it has ended, at the latest after `seconds`. Ask again until it is done, failed or cancelled.
+
+    The server keeps few such requests open at a time and answers others at once: ask at most every two seconds.
+    """
+    run_with(number)
+    wait_for_end(number, seconds)
     return run_with(number)
 
 

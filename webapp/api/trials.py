@@ -183,6 +183,7 @@ class JobOut(Schema):
     command: list[str]
     engine_version: str
     exit_code: int | None
+    stopped: dict[str, Any] | None  # how its stop rule ended it: Stopped in docs/message-contract.md; null without one
     stderr: str
     metrics: list[dict[str, Any]]
     attachments: list[AttachmentOut]

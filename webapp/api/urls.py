@@ -32,6 +32,7 @@ from webapp.api import (
     schedules,
     trials,
     validity,
+    verdicts,
     wear,
     worker_log,
 )
@@ -62,6 +63,7 @@ _SUBJECTS = (
     compare,
     saved_comparisons,
     baselines,
+    verdicts,
     notices,
 )
 

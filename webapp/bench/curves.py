@@ -56,7 +56,7 @@ def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) 
 
 def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
     """Products with at least two levels, and cells."""
-    counts = [sum(matched.cell(panel, product, one.key) is not None for one in alike) for product in matched.products]
+    counts = [sum(matched.has(panel, product, one.key) for one in alike) for product in matched.products]
     return sum(count > 1 for count in counts), sum(counts)
 
 

@@ -68,6 +68,5 @@ def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
 
 
 def _mean(matched: Matched, panel: Panel, one: Workload) -> float:
-    cells = (matched.cell(panel, product, one.key) for product in matched.products)
-    means = [cell.summary.mean for cell in cells if cell]
+    means = [matched.mean(panel, product, one.key) for product in matched.measured_by(panel, one.key)]
     return geometric_mean(means) if min(means) > 0 else 0.0

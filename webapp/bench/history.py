@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from webapp.bench.matching import Matched, Panel
 from webapp.bench.products import Product
-from webapp.bench.specifications import label_of_fact
 from webapp.bench.workloads import Workload
 from webapp.compare.blocks import measured
+from webapp.compare.fact_labels import label_of_fact
 from webapp.compare.facts import VOLATILE
 from webapp.compare.grouping import Grouped
 from webapp.compare.statistics import Summary, summarise

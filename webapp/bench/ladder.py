@@ -22,6 +22,12 @@ class Ladder:
     key: str  # names the workload in addresses
     title: str
     steps: tuple[tuple[Metric, tuple[Summary | None, ...]], ...]
+    slow: tuple[Product, ...]  # with a mean above the p99
+
+
+def mean_above_p99(row: ResultRow) -> bool:
+    """Fewer than 1 % of the I/Os took most of the time. Neither p99 nor lower percentiles show them."""
+    return row.latency_mean_ns is not None and row.p99_ns is not None and row.latency_mean_ns > row.p99_ns
 
 
 def ladders(matched: Matched) -> dict[str, str]:
@@ -38,7 +44,8 @@ def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     panel, one = chosen
     rows = {product: matched.rows(panel, product, one.key) for product in matched.products}
     steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
-    return Ladder(_key(panel, one), _title(matched, panel, one), steps)
+    slow = tuple(product for product, own in rows.items() if any(map(mean_above_p99, own)))
+    return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)
 
 
 def ladder_key(panel: Panel, one: Workload) -> str:

@@ -5,8 +5,9 @@ product. All panels of a page are corrected together.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 
 from msgspec.structs import replace
 
@@ -20,10 +21,10 @@ from webapp.bench.workloads import (
     is_random,
     matched_workloads,
     naming,
+    telling_apart,
 )
-from webapp.compare import comparison as compared
 from webapp.compare.blocks import Measured, measured
-from webapp.compare.comparison import Cell, Level, Series
+from webapp.compare.comparison import Cell, Level
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.mixes import totals
@@ -72,7 +73,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Matched:
-    """All cells. `series` has the statistics of a product in a panel, `cells` those of a cell."""
+    """All cells. Their intervals and texts are computed when a page shows them."""
 
     products: tuple[Product, ...]
     names: Mapping[Product, str]
@@ -81,22 +82,46 @@ class Matched:
     workloads: Mapping[str, Workload]
     texts: Mapping[str, str]  # of workloads
     grouped: Grouped
-    series: Mapping[tuple[str, Product], Series]
-    cells: Mapping[CellKey, Cell]
-    ratio_as: str  # form of all ratios of the page
-    comparisons: int  # corrected together
+    measured: Mapping[CellKey, Measured]
+    concluded: Conclusions
+    tables: Mapping[str, Table]  # by metric
+    made: dict[CellKey, Cell] = field(default_factory=dict, compare=False)
+
+    @property
+    def comparisons(self) -> int:
+        """Corrected together."""
+        return self.concluded.sentences + self.concluded.tested_points
 
     def panels_of(self, choice: str) -> list[Panel]:
         return [panel for panel in self.panels if panel.choice == choice]
 
+    def has(self, panel: Panel, product: Product, key: str) -> bool:
+        return (panel.key, str(product), key) in self.measured
+
+    def mean(self, panel: Panel, product: Product, key: str) -> float:
+        return fmean(self.measured[panel.key, str(product), key].values.values())
+
     def cell(self, panel: Panel, product: Product, key: str) -> Cell | None:
-        return self.cells.get((panel.key, str(product), key))
+        place = (panel.key, str(product), key)
+        if place not in self.measured:
+            return None
+        if place not in self.made:
+            self.made[place] = self.tables[panel.metric.key].cell(place, 0)
+        return self.made[place]
+
+    def sentence(self, panel: Panel, product: Product) -> str:
+        """Against the baseline; "" if they share no workload."""
+        found = self.concluded.series.get((panel.key, str(product)))
+        if found is None or found.ratio is None:
+            return ""
+        levels = Level(panel.key, panel.name, None), Level(str(product), self.names[product], None)
+        return self.tables[panel.metric.key].sentences(*levels)[0]
 
     def rows(self, panel: Panel, product: Product, key: str) -> Sequence[ResultRow]:
         return self.grouped.cells.get((panel.key, str(product), key), ())
 
     def measured_by(self, panel: Panel, key: str) -> list[Product]:
-        return [product for product in self.products if (panel.key, str(product), key) in self.cells]
+        return [product for product in self.products if (panel.key, str(product), key) in self.measured]
 
     def in_panel(self, panel: Panel) -> list[Workload]:
         """In the order of block size and concurrency."""
@@ -105,7 +130,7 @@ class Matched:
     @cached_property
     def _by_panel(self) -> dict[str, list[Workload]]:
         keys: dict[str, set[str]] = {}
-        for panel, _, key in self.cells:
+        for panel, _, key in self.measured:
             keys.setdefault(panel, set()).add(key)
         return {
             panel: sorted((self.workloads[key] for key in own), key=lambda one: one.order)
@@ -144,6 +169,10 @@ def _place(row: ResultRow) -> tuple[int, str, str]:
     return row.imported, row.point_key, row.direction
 
 
+def _test(row: ResultRow) -> tuple[str, int, str]:
+    return row.point_key, row.imported, row.test
+
+
 def _several_tests(rows: Iterable[ResultRow]) -> frozenset[tuple[int, str, str]]:
     """Where an import has several tests of its tool with equal factors, such as Read and Re-read of iozone: each is a
     workload of its own."""
@@ -163,11 +192,10 @@ class _Grid:
         self.workloads: dict[str, Workload] = {}
         self._ignored = frozenset(ignored)
         self._several_tests = _several_tests(row for rows in found.values() for row in rows)
-        self._places = matched_workloads(
-            self._stated(product, row)
-            for product, rows in found.items()
-            for row in {(row.point_key, row.imported, row.test): row for row in rows}.values()
-        )
+        places = {(product, *_test(row)): row for product, rows in found.items() for row in rows}
+        stated = {place: self._stated(place[0], row) for place, row in places.items()}
+        matched = matched_workloads(stated.values())
+        self._places = {place: matched[one] for place, one in stated.items()}
 
     def _stated(self, product: Product, row: ResultRow) -> Stated:
         key, point = row.point_key, row.point
@@ -187,7 +215,7 @@ class _Grid:
                     self.cells.setdefault(key, []).append(row)
 
     def _cells_of(self, product: Product, row: ResultRow, choice: str) -> Iterator[tuple[Panel, CellKey]]:
-        for one in self._places[self._stated(product, row)]:
+        for one in self._places[product, *_test(row)]:
             panel = _panel(choice, one.chart, row.direction)
             self.workloads[one.key] = one
             yield panel, (panel.key, str(product), one.key)
@@ -231,9 +259,13 @@ def _concluded(
     cells = dict(_measured(grid, grouped))
     found = conclusions(grouped, cells, str(baseline), MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])
-    made = list(_made(grid, grouped, cells, found, Level(str(baseline), names[baseline], None), form))
-    by_name = {str(product): product for product in products}
-    keys = [level.key for level in grouped.x]
+    tables = {
+        metric.key: Table(
+            metric=metric, x="pattern", baseline=Level(str(baseline), names[baseline], None), grouped=grouped,
+            cells=cells, found=found, form=form, margin=MARGIN, where=telling_apart(grid.workloads, texts),
+        )
+        for metric in {panel.metric for panel in grid.panels.values()}
+    }  # fmt: skip
     return Matched(
         products=products,
         names=names,
@@ -242,15 +274,9 @@ def _concluded(
         workloads=grid.workloads,
         texts=texts,
         grouped=grouped,
-        series={(panel.key, by_name[series.key]): series for panel in made for series in panel.series},
-        cells={
-            (panel.key, series.key, keys[cell.level]): cell
-            for panel in made
-            for series in panel.series
-            for cell in series.cells
-        },
-        ratio_as=form,
-        comparisons=found.sentences + found.tested_points,
+        measured=cells,
+        concluded=found,
+        tables=tables,
     )
 
 
@@ -259,20 +285,3 @@ def _measured(grid: _Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured
     for metric in {panel.metric for panel in grid.panels.values()}:
         own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}
         yield from measured(Grouped(own, grouped.panels, grouped.series, grouped.x), metric).items()
-
-
-def _made(
-    grid: _Grid,
-    grouped: Grouped,
-    cells: dict[CellKey, Measured],
-    found: Conclusions,
-    baseline: Level,
-    form: str,
-) -> Iterator[compared.Panel]:
-    for panel in grouped.panels:
-        metric = grid.panels[panel.key].metric
-        table = Table(
-            metric=metric, x="pattern", baseline=baseline, grouped=grouped, cells=cells, found=found, form=form,
-            margin=MARGIN,
-        )  # fmt: skip
-        yield table.panel(panel, ())

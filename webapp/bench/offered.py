@@ -7,7 +7,7 @@ from itertools import combinations
 
 from django.db.models import Exists, OuterRef
 
-from webapp.bench.products import LABELS, Kind, Product
+from webapp.bench.products import LABELS, MAX_PRODUCTS, Kind, Product
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.hosts.models import Target
 from webapp.results.models import Configuration, Import, Origin, Result, StreamRun
@@ -86,6 +86,15 @@ def _of_imports() -> Iterator[Offer]:
         yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, note)
         for part in sorted(parts[key] - {""}) if len(parts[key]) > 1 else ():
             yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", note)
+
+
+def products_of_import(imported: Import) -> list[Product]:
+    """Its drives or layouts, as many as Bench shows, or the import itself if it has only one."""
+    labels = Origin.objects.filter(imported=imported).order_by().values_list("drive", "layout").distinct()
+    parts = sorted({drive or layout for drive, layout in labels} - {""})
+    if len(parts) < 2:
+        return [Product(Kind.IMPORT, str(imported.number))]
+    return [Product(Kind.IMPORT, f"{imported.number}/{part}") for part in parts[:MAX_PRODUCTS]]
 
 
 def _of_labels(host: str, controller: str, drive: str, serial: str, layout: str) -> Iterator[Offer]:

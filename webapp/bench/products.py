@@ -105,4 +105,10 @@ def _product(text: str) -> Product:
         example = f"{kind}:17"
         message = f"product={text}: write the number of the {LABELS[Kind(kind)][0].lower()}, for example {example}."
         raise BenchRefused("bench_product_unknown", message)
-    return Product(Kind(kind), value.strip())
+    return Product(Kind(kind), _canonical(value.strip()) if kind in _NUMBERED else value.strip())
+
+
+def _canonical(value: str) -> str:
+    """`01` and `1` are the same run or import."""
+    number, slash, part = value.partition("/")
+    return f"{int(number)}{slash}{part}"

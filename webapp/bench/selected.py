@@ -14,22 +14,33 @@ _KINDS: Mapping[Kind, Callable[[ResultRow], str]] = {
     Kind.HOST: lambda row: row.host,
     Kind.TARGET: lambda row: row.target_name,
     Kind.LAYOUT: lambda row: row.layout,
-    Kind.RUN: lambda row: str(row.source),
+    Kind.RUN: lambda row: f"-{_part(row)}" if row.imported else str(row.run),
     Kind.CONFIGURATION: lambda row: row.configuration[:10],
 }
 
 
 def products_of_results(ids: Iterable[str]) -> tuple[Product, ...]:
-    """Results of two models become models, those of two runs of one drive become runs. Four queries."""
+    """Results of two models become models, those of two runs of one drive become runs. Each drive of a published table
+    is a product of its own, because a table is read only if it is chosen itself. Four queries."""
     numbers = [int(id_) for id_ in ids if id_.isascii() and id_.isdecimal() and len(id_) < 19]
     rows = read_rows(Result.objects.filter(pk__in=numbers[: 10 * MAX_PRODUCTS]).order_by("id"))
+    published = dict.fromkeys(Product(Kind.IMPORT, _part(row)) for row in rows if row.reference)
+    return (*_products([row for row in rows if not row.reference]), *published)[:MAX_PRODUCTS]
+
+
+def _products(rows: Sequence[ResultRow]) -> list[Product]:
     found = [(kind, _distinct(rows, of)) for kind, of in _KINDS.items()]
     usable = [(kind, values) for kind, values in found if values and "" not in values]
     if not usable:
-        return ()
+        return []
     all_apart = next((each for each in usable if len(each[1]) == len(rows)), None)
     kind, values = all_apart or max(usable, key=lambda each: len(each[1]))
-    return tuple(_product(kind, value) for value in values[:MAX_PRODUCTS])
+    return [_product(kind, value) for value in values]
+
+
+def _part(row: ResultRow) -> str:
+    """One drive of an import, as a product's value."""
+    return f"{row.imported}/{row.target}"
 
 
 def _product(kind: Kind, value: str) -> Product:

@@ -1,22 +1,23 @@
 """The content of the page Bench."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from webapp.bench.apart import OwnLevels, own_levels
+from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
 from webapp.bench.headlines import Headline, headlines
-from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders
+from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import P99, RATE, Matched, Panel, match
 from webapp.bench.missing import missing
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
-from webapp.bench.specifications import Specification, differing, header
-from webapp.bench.workloads import Workload
+from webapp.bench.specifications import Facts, Specification, differing, facts_of, header
+from webapp.bench.workloads import Workload, assumed
 from webapp.compare.comparison import Cell
-from webapp.compare.dimensions import known_dimension
-from webapp.plans.factors import FACTORS
-from webapp.plans.varying import in_order
+from webapp.core.colours import colours_of
 from webapp.results.reading.rows import ResultRow
 
 
@@ -29,6 +30,7 @@ class Asked:
     choice: str = RATE  # key of matching.CHOICES: the metric of bars and curves
     ladder: str = ""  # key of a workload
     ignored: frozenset[str] = frozenset()  # factors in which matched workloads may differ
+    most_rows: int | None = None  # of each group
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Shown:
     pooled: str  # 2 targets, 3 kernels
     runs: int  # and imports
     unstated: int  # factors of the workload that an import does not state
+    assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     reference: bool
+    slow: int  # results whose mean latency is above their p99
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """The rows of one panel that at least two products have."""
+    """The workloads of one panel that at least two products have."""
 
     panel: Panel
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # the first ones
+    shared: int
+    by_all: int  # workloads that all products have
     alone: int  # workloads that one product has alone
 
 
@@ -68,31 +74,12 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class OwnLevels:
-    """A factor whose levels no two products share, which therefore prevents matches."""
-
-    factor: str
-    label: str
-    levels: tuple[str, ...]  # texts, by product
-
-
-@dataclass(frozen=True)
 class SideBySide:
+    """Each part is computed when a page asks for it."""
+
     asked: Asked
     read: Read
     matched: Matched
-    header: tuple[Specification, ...]
-    differing: tuple[Specification, ...]
-    headlines: tuple[Row, ...]
-    groups: tuple[Group, ...]
-    curves: tuple[Curve, ...]
-    ladder: Ladder | None
-    ladders: Mapping[str, str]
-    findings: tuple[Finding, ...]
-    missing: Mapping[Product, int]
-    shared: int  # workloads that at least two products have
-    workloads: int
-    apart: tuple[OwnLevels, ...]  # if nothing is shared: why
 
     @property
     def products(self) -> tuple[Product, ...]:
@@ -110,34 +97,98 @@ class SideBySide:
     @property
     def single(self) -> int:
         """Cells that were measured once."""
-        return sum(cell.summary.n == 1 for cell in self.matched.cells.values())
+        return sum(len(one.values) == 1 for one in self.matched.measured.values())
+
+    @cached_property
+    def facts(self) -> tuple[Facts, ...]:
+        return tuple(facts_of(rows) for rows in self.read.rows.values())
+
+    @cached_property
+    def colours(self) -> dict[Product, int]:
+        """A part of an import has the colour of the drive with this name."""
+        names = {product: product.part or name for product, name in self.matched.names.items()}
+        found = colours_of(names.values())
+        return {product: found[name] for product, name in names.items()}
+
+    @cached_property
+    def header(self) -> tuple[Specification, ...]:
+        return header(self.facts)
+
+    @cached_property
+    def differing(self) -> tuple[Specification, ...]:
+        return differing(self.facts)
+
+    @property
+    def confounded(self) -> str:
+        return confounded(self.matched.names, self.facts)
+
+    @cached_property
+    def headlines(self) -> tuple[Row, ...]:
+        return tuple(_row(self.matched, one.panel, one.workload, one.title) for one in self._headlines)
+
+    @cached_property
+    def _headlines(self) -> tuple[Headline, ...]:
+        return headlines(self.matched)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        return tuple(_groups(self.matched, self.asked))
+
+    @cached_property
+    def curves(self) -> tuple[Curve, ...]:
+        return curves(self.matched, self.asked.choice)
+
+    @cached_property
+    def ladder(self) -> Ladder | None:
+        return ladder(self.matched, self.asked.ladder, _default_ladder(self._headlines))
+
+    @cached_property
+    def ladders(self) -> dict[str, str]:
+        return ladders(self.matched)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(_findings(self.matched, self.asked.choice))
+
+    @cached_property
+    def missing(self) -> dict[Product, int]:
+        return {product: len(missing(self.matched, product)) for product in self.products}
+
+    @cached_property
+    def shared(self) -> int:
+        """Workloads that at least two products have."""
+        return sum(group.shared for group in self.groups)
+
+    @property
+    def by_all(self) -> int:
+        """Workloads that all products have."""
+        return sum(group.by_all for group in self.groups)
+
+    @property
+    def workloads(self) -> int:
+        return sum(group.shared + group.alone for group in self.groups)
+
+    @cached_property
+    def apart(self) -> tuple[OwnLevels, ...]:
+        """If nothing is shared: why."""
+        if self.shared or len(self.products) < 2:
+            return ()
+        return tuple(own_levels(self.read.rows, self.asked.ignored))
+
+    @cached_property
+    def without_common(self) -> tuple[Product, ...]:
+        """Products with results that share no workload with the baseline, although others share some."""
+        baseline = self.asked.baseline
+        common = {key[1] for key in self.matched.concluded.points}
+        others = [product for product in self.products if product != baseline and product not in self.empty]
+        return tuple(product for product in others if str(product) not in common) if self.shared else ()
 
 
 def side_by_side(asked: Asked) -> SideBySide:
     read = read_results(asked.products)
     names = {product: _name(product, rows) for product, rows in read.rows.items()}
     choices = tuple(dict.fromkeys((RATE, P99, asked.choice)))
-    matched = match(read.rows, names, asked.baseline, choices, asked.ignored)
-    groups = tuple(_groups(matched, asked.choice))
-    chosen = headlines(matched)
-    shared = sum(len(group.rows) for group in groups)
-    return SideBySide(
-        asked=asked,
-        read=read,
-        matched=matched,
-        header=header(read.rows),
-        differing=differing(read.rows),
-        headlines=tuple(_row(matched, one.panel, one.workload, one.title) for one in chosen),
-        groups=groups,
-        curves=curves(matched, asked.choice),
-        ladder=ladder(matched, asked.ladder, _default_ladder(chosen)),
-        ladders=ladders(matched),
-        findings=tuple(_findings(matched, asked.choice)),
-        missing={product: len(missing(matched, product)) for product in asked.products},
-        shared=shared,
-        workloads=sum(len(matched.in_panel(panel)) for panel in matched.panels_of(asked.choice)),
-        apart=() if shared or len(asked.products) < 2 else tuple(_apart(read.rows)),
-    )
+    return SideBySide(asked, read, match(read.rows, names, asked.baseline, choices, asked.ignored))
 
 
 def _name(product: Product, rows: Sequence[ResultRow]) -> str:
@@ -160,23 +211,26 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
     if cell is None:
         return None
     rows = matched.rows(panel, product, one.key)
-    imported = [len(one.point) - len(row.point) for row in rows if row.imported]
+    imported = [row for row in rows if row.imported]
     return Shown(
         cell=cell,
         pooled=pooled(rows),
         runs=len({row.source for row in rows}),
-        unstated=max(imported, default=0),
+        unstated=max((len(one.point) - len(row.point) for row in imported), default=0),
+        assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
         reference=any(row.reference for row in rows),
+        slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
 
 
-def _groups(matched: Matched, choice: str) -> Iterator[Group]:
+def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:
     least = min(2, len(matched.products))
-    for panel in matched.panels_of(choice):
-        all_ = matched.in_panel(panel)
-        shared = [one for one in all_ if len(matched.measured_by(panel, one.key)) >= least]
-        rows = tuple(_row(matched, panel, one, matched.texts[one.key]) for one in shared)
-        yield Group(panel, rows, len(all_) - len(shared))
+    for panel in matched.panels_of(asked.choice):
+        counts = [(one, len(matched.measured_by(panel, one.key))) for one in matched.in_panel(panel)]
+        shared = [one for one, count in counts if count >= least]
+        by_all = sum(count == len(matched.products) for _, count in counts)
+        rows = tuple(_row(matched, panel, one, matched.texts[one.key]) for one in shared[: asked.most_rows])
+        yield Group(panel, rows, len(shared), by_all, len(counts) - len(shared))
 
 
 def _default_ladder(chosen: Sequence[Headline]) -> str:
@@ -186,26 +240,9 @@ def _default_ladder(chosen: Sequence[Headline]) -> str:
 
 
 def _findings(matched: Matched, choice: str) -> Iterator[Finding]:
-    """Sentences about all workloads of a pattern that both products have."""
+    """Sentences about all workloads of a pattern that a product shares with the baseline."""
     for shown in dict.fromkeys((choice, RATE, P99)):
         for panel in matched.panels_of(shown):
             for product in matched.products:
-                series = matched.series.get((panel.key, product))
-                if series and series.sentence and series.against_baseline:
-                    yield Finding(panel, series.sentence)
-
-
-def _apart(found: Mapping[Product, Sequence[ResultRow]]) -> Iterator[OwnLevels]:
-    """Factors of workloads with levels that differ completely between two of the products."""
-    points = [list({row.point_key: row.point for row in rows}.values()) for rows in found.values()]
-    names = {name for each in points for point in each for name in point}
-    for name in in_order(names):
-        levels = [{repr(point.get(name)): point.get(name) for point in each} for each in points]
-        if not set.intersection(*(set(each) for each in levels)):
-            dimension = known_dimension(name)
-            yield OwnLevels(name, dimension.label, tuple(_levels(name, list(each.values())) for each in levels))
-
-
-def _levels(name: str, levels: Sequence[object]) -> str:
-    texts = ["not set" if level is None else FACTORS[name].format(level) for level in levels]
-    return ", ".join(sorted(texts))
+                if sentence := matched.sentence(panel, product):
+                    yield Finding(panel, sentence)

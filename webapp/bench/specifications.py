@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
-from webapp.bench.products import Product
-from webapp.compare.dimensions import label_of
-from webapp.compare.facts import VOLATILE, setting_of
+from webapp.compare.fact_labels import LABELS, label_of_fact
+from webapp.compare.facts import VOLATILE
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.results.reading.rows import ResultRow
 
@@ -24,18 +23,6 @@ HEADER = (
 )
 # Names of devices and targets say nothing about the product.
 _NAMES = frozenset({"target", "folder", "device", "device.stable_id", "file_system.mount"}) | VOLATILE
-_LABELS = {
-    HOST: "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",
-    FIRMWARE: "Firmware", "device.model": "Model", KERNEL: "Kernel", "kernel.command_line": "Kernel command line",
-    "cpu.model": "CPU",
-    "cpu.cores": "CPU cores", "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets",
-    "cpu.governor": "CPU governor",
-    "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", TOOL: "Tool",
-    "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
-    "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",
-    "device.write_cache": "Cache policy", "file_system": "File system", "file_system.options": "Mount options",
-    "drive_state": "Drive state", "worker.version": "Worker", "target.kind": "Kind of target", "device.kind": "Kind",
-}  # fmt: skip
 
 # Labels of imports that are facts of our own runs.
 _OF_LABELS = {
@@ -45,6 +32,7 @@ _OF_LABELS = {
 }  # fmt: skip
 
 Values = tuple[str, ...]  # sorted; empty if unknown
+Facts = Mapping[str, Values]  # by name
 
 
 @dataclass(frozen=True)
@@ -60,16 +48,16 @@ class Specification:
         return len(set(self.values)) > 1
 
 
-def header(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specification, ...]:
-    known = [_facts(each) for each in rows.values()]
-    return tuple(
+def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
+    """Without properties that are unknown for all products."""
+    made = (
         Specification(label, several, tuple(facts.get(name, ()) for facts in known)) for label, several, name in HEADER
     )
+    return tuple(one for one in made if any(one.values))
 
 
-def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specification, ...]:
+def differing(known: Sequence[Facts]) -> tuple[Specification, ...]:
     """Only what differs between products, hardware first."""
-    known = [_facts(each) for each in rows.values()]
     names = sorted({name for facts in known for name in facts} - _NAMES - {MODEL}, key=_order)
     made = [
         Specification(label_of_fact(name), "values", tuple(facts.get(name, ()) for facts in known)) for name in names
@@ -77,7 +65,7 @@ def differing(rows: Mapping[Product, Sequence[ResultRow]]) -> tuple[Specificatio
     return tuple(one for one in made if one.differs)
 
 
-def _facts(rows: Iterable[ResultRow]) -> dict[str, Values]:
+def facts_of(rows: Iterable[ResultRow]) -> Facts:
     """Name -> values over all configurations."""
     found: dict[str, set[str]] = {}
     for row in {(*identity(row), row.model, row.host, row.tool_and_version): row for row in rows}.values():
@@ -103,10 +91,5 @@ def _text(name: str, text: str) -> str:
 
 
 def _order(name: str) -> tuple[int, str]:
-    listed = list(_LABELS)
+    listed = list(LABELS)
     return (listed.index(name) if name in listed else len(listed), name)
-
-
-def label_of_fact(name: str) -> str:
-    setting = setting_of(name)
-    return _LABELS.get(name) or (label_of(setting) if setting else name)

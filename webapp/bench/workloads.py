@@ -1,9 +1,10 @@
 """Workloads: the points of results without the factors that define a product. Only equal workloads are compared."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from webapp.compare.opposites import Where, listed
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import point_key
@@ -75,9 +76,16 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     """The workloads of each.
 
     An incomplete one belongs to the workload of other products that agrees in all factors that it states, unless its
-    own product states that workload more fully. If there is none, or several, it is a workload itself.
+    own product states that workload more fully. Of several, it belongs to the one with one request in flight. If there
+    is none, or still several, it is a workload itself.
     """
-    given = {one: one.workload() for one in dict.fromkeys(stated)}
+    made: dict[tuple[str, frozenset[str]], Workload] = {}  # products share most of them
+    given: dict[Stated, Workload] = {}
+    for one in stated:
+        shared = one.key, one.without
+        if shared not in made:
+            made[shared] = one.workload()
+        given[one] = made[shared]
     stated_by: dict[str, set[Hashable]] = {}
     for one, own in given.items():
         stated_by.setdefault(own.key, set()).add(one.product)
@@ -88,7 +96,7 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
         others = by_main.setdefault(_main(own), {})
         fits = () if one.complete else tuple(_fitting(one, own, others.values(), stated_by))
         if len(fits) > 1:  # a value that may belong to any of them says nothing about each
-            fits = ()
+            fits = _one_request(own, fits)
         found[one] = fits or (own,)
         if not fits:
             others[own.key] = own
@@ -103,6 +111,20 @@ def _fitting(
             own.point.items() <= other.point.items() and one.product not in stated_by[other.key]
         ):
             yield other
+
+
+def _one_request(own: Workload, fits: Iterable[Workload]) -> tuple[Workload, ...]:
+    """The one with queue depth 1 and one job, where these are not stated: a tool that has no such options issues one
+    request at a time."""
+    found = tuple(one for one in fits if all(one.number(name) == 1 for name in (DEPTH, JOBS) if name not in own.point))
+    return found if len(found) == 1 else ()
+
+
+def assumed(one: Workload, stated: Mapping[str, Value]) -> Iterator[str]:
+    """The queue depth and the jobs of a workload with which a result was matched that does not state them."""
+    for name in (DEPTH, JOBS):
+        if name in one.point and name not in stated:
+            yield in_words(one, [name]) or "1 job"
 
 
 def _main(one: Workload) -> tuple[Value, Value]:
@@ -120,6 +142,21 @@ def _part(name: str, level: Value, text: str) -> str:
     factor = FACTORS.get(name)
     words = factor.format(level) if factor else str(level)
     return text.format(words) if text else f"{factor.label if factor else name} {words}"
+
+
+def telling_apart(workloads: Mapping[str, Workload], texts: Mapping[str, str]) -> Where:
+    """`4 KiB to 64 KiB` if one factor tells these workloads from the others, else a list."""
+
+    def where(keys: Collection[str], others: Collection[str]) -> str:
+        mine, rest = [workloads[key] for key in keys], [workloads[key] for key in others]
+        for name in MAIN:
+            levels, further = {one.number(name) for one in mine}, {one.number(name) for one in rest}
+            if not any(min(levels) <= level <= max(levels) for level in further):
+                ends = [next(one for one in mine if one.number(name) == end) for end in (min(levels), max(levels))]
+                return " to ".join(dict.fromkeys(in_words(one, [name]) or "1 job" for one in ends))
+        return listed([texts[one.key] for one in sorted(mine, key=lambda one: one.order)])
+
+    return where
 
 
 def naming(workloads: Iterable[Workload]) -> tuple[str, ...]:

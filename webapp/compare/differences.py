@@ -13,6 +13,7 @@ from operator import attrgetter
 
 from webapp.compare.comparison import Difference, DifferenceKind
 from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, LABEL, UNKNOWN, Dimension, FactorDimension, label_of
+from webapp.compare.fact_labels import label_of_fact
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.labels import of_labels
@@ -184,7 +185,7 @@ def _facts(known: set[str], configured: Iterable[ResultRow]) -> Iterable[_Candid
     for name in sorted({name for row in configured for name in row.facts}):
         if name in VOLATILE or {name, setting_of(name)} & known or (_THE_DEVICE & known and name in IDENTITY):
             continue
-        yield _Candidate(name, name, _fact_text(name), _of_configuration)
+        yield _Candidate(name, label_of_fact(name), _fact_text(name), _of_configuration)
     name = "engine version"
     yield _Candidate(name, name, lambda row: row.engine_version or UNKNOWN, attrgetter("engine_version"))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from webapp.compare.comparison import Level
+from webapp.compare.fact_labels import label_of_fact
 from webapp.hosts.names import NO_LABEL
 from webapp.plans.factors import FACTORS, Value
 from webapp.results.reading.filter import NOT_SET
@@ -158,7 +159,7 @@ DIMENSIONS: Mapping[str, Dimension] = (
 def dimension(name: str) -> Dimension | None:
     """The dimension with this name, or None."""
     if name.startswith(FACT_PREFIX) and len(name) > len(FACT_PREFIX):
-        return FactDimension(name, name.removeprefix(FACT_PREFIX))
+        return FactDimension(name, label_of_fact(name.removeprefix(FACT_PREFIX)))
     return DIMENSIONS.get(name)
 
 

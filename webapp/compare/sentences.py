@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from webapp.compare.claims import EACH, MIN_BLOCKS, Claim
 from webapp.compare.comparison import BaselineRatio
+from webapp.compare.opposites import Side
 from webapp.compare.statistics import Ratio
 from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import Metric
@@ -80,11 +81,14 @@ class Statement:
     different: tuple[float, ...]  # ratios of points that differ for certain
     order: str  # before | after: it always ran so; "" if the order changed
     compared: int  # comparisons on the page that were corrected together
+    opposites: tuple[Side, Side] | None  # higher and lower, if points differ for certain in both directions
 
     @property
     def sentence(self) -> str:
         if self.ratio is None:
             return f"{self.name} and {self.baseline}{self._no_points}."
+        if self.opposites:
+            return f"{self._both_sides(*self.opposites)}{''.join(f'; {text}' for text in self.apart)}{self._drift}."
         return f"{self._result} ({self._certainty}){self._over}{self._small}{self._points_apart}{self._caution}."
 
     @property
@@ -92,6 +96,9 @@ class Statement:
         """The numbers without a claim."""
         if self.ratio is None:
             return self.sentence
+        if self.opposites:
+            values = [value for side in self.opposites for value in side.ratios]
+            return f"{self._against}: {self._range(values)} {self._what}, {self.points} points; not certain."
         return f"{self._against}: {self._value} {self._what} ({self._certainty}){self._over}; not certain."
 
     @property
@@ -107,6 +114,22 @@ class Statement:
         if self.n < MIN_BLOCKS or self._uncorrected:
             return f"{self._against}: {self._value} {self._what}"
         return f"{self._both}: cannot tell a difference in {self._what}"
+
+    def _both_sides(self, higher: Side, lower: Side) -> str:
+        """`B against A: faster at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
+        latency = self.metric.lower_is_better
+        words = [f"{self._what} higher", "lower"] if latency else ["faster", "slower"]
+        sides = [
+            f"{word} at {side.where} ({self._range(side.ratios)})"
+            for word, side in zip(words, (higher, lower), strict=True)
+        ]
+        rest = self.points - len(higher.ratios) - len(lower.ratios)
+        uncertain = f"; no certain difference at {rest} other point{'s' if rest > 1 else ''}" if rest else ""
+        return f"{self._against}: {', '.join(sides)}{uncertain}"
+
+    def _range(self, values: Sequence[float]) -> str:
+        low, high = shown(min(values), self.form), shown(max(values), self.form)
+        return low if low == high else f"{low} to {high}"
 
     @property
     def _uncorrected(self) -> bool:
@@ -175,9 +198,11 @@ class Statement:
     def _caution(self) -> str:
         if self._uncorrected and self.n >= MIN_BLOCKS and not self.claim.equal:
             return f"; not certain{f' among {self.compared} comparisons' if self.compared > 1 else ''}"
-        if not self.order or not self.claim.different:
-            return ""
-        return f", or drift: it always ran {self.order} {self.baseline}"
+        return self._drift if self.claim.different else ""
+
+    @property
+    def _drift(self) -> str:
+        return f", or drift: it always ran {self.order} {self.baseline}" if self.order else ""
 
 
 @dataclass(frozen=True)

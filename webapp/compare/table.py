@@ -10,6 +10,7 @@ from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.opposites import Side, Where, by_range, opposites
 from webapp.compare.sentences import MAX_PERCENT, RangeStatement, Statement, form_of, interval, shown
 from webapp.compare.statistics import Ratio, Summary, summarise
 from webapp.core.formatting import ratio as as_ratio
@@ -36,9 +37,11 @@ class Table:
         found: Conclusions,
         form: str,
         margin: float,
+        where: Where | None = None,
     ) -> None:
         self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
         self._grouped, self._cells, self._found = grouped, cells, found
+        self._where = where or by_range(grouped.x)
         self.form = form or form_of([one.ratio.value for one in found.points.values()])
 
     def panel(self, panel: Level, scaling: tuple[str, ...]) -> Panel:
@@ -48,9 +51,9 @@ class Table:
 
     def _series(self, panel: Level, series: Level) -> Series:
         keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
-        cells = tuple(self._cell(level, key) for level, key in enumerate(keys) if key in self._cells)
+        cells = tuple(self.cell(key, level) for level, key in enumerate(keys) if key in self._cells)
         result = self._found.series.get((panel.key, series.key))
-        sentence, headline = self._sentences(panel, series, result)
+        sentence, headline = self.sentences(panel, series)
         return Series(
             key=series.key,
             name=series.text,
@@ -68,7 +71,8 @@ class Table:
     def _overall(self, result: SeriesResult) -> BaselineRatio | None:
         if result.ratio is None:
             return None
-        return self._against(result.ratio, result.claim, result.n, drift=bool(result.order))
+        mixed = self._opposites(result) is not None  # their mean is neither better nor worse, nor equal
+        return self._against(result.ratio, NOTHING if mixed else result.claim, result.n, drift=bool(result.order))
 
     def _against(self, ratio: Ratio, claim: Claim, n: int, *, drift: bool) -> BaselineRatio:
         return BaselineRatio(
@@ -81,8 +85,9 @@ class Table:
             interval_text=interval(ratio, self.form),
         )
 
-    def _sentences(self, panel: Level, series: Level, result: SeriesResult | None) -> tuple[str, str]:
+    def sentences(self, panel: Level, series: Level) -> tuple[str, str]:
         """Of the page, and of a headline."""
+        result = self._found.series.get((panel.key, series.key))
         extremes = self._found.extremes.get(panel.key)
         if extremes:
             over_x = self._range(extremes)
@@ -93,6 +98,9 @@ class Table:
         against = self._statement(panel, series, result)
         claim, ratio = against.claim, against.ratio
         fits = ratio is None or not claim.different or claim.fits_headline(against.n * against.points, ratio.value)
+        if against.opposites and result:
+            inside = [self._found.points[key] for key in result.points]
+            fits = all(one.claim.fits_headline(one.n, one.ratio.value) for one in inside if one.claim.different)
         return against.sentence, against.sentence if fits else against.neutral
 
     def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:
@@ -112,7 +120,12 @@ class Table:
             different=tuple(one.ratio.value for one in inside if one.claim.different),
             order=result.order if result else "",
             compared=self._found.sentences,
+            opposites=self._opposites(result) if result else None,
         )
+
+    def _opposites(self, result: SeriesResult) -> tuple[Side, Side] | None:
+        found = {key[2]: self._found.points[key] for key in result.points}
+        return opposites({key: (one.ratio.value, one.claim) for key, one in found.items()}, self._where)
 
     def _total(self, panel: Level, series: Level) -> int:
         """Points that the series or the baseline has."""
@@ -153,7 +166,7 @@ class Table:
 
     # ---- cells
 
-    def _cell(self, level: int, key: CellKey) -> Cell:
+    def cell(self, key: CellKey, level: int) -> Cell:
         measured, rows, found = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
         summary = summarise(list(measured.values.values()), measured.step)
         series = self._found.series.get((key[0], key[1]))

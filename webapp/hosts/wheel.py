@@ -1,4 +1,5 @@
-"""Builds the worker's wheel from the server's own sources, so worker and server have the same version.
+"""Builds the wheels of the worker and of the command `sweetspot` from the server's own sources, so that they have the
+server's version.
 
 A wheel is a zip file with metadata (PyPA, binary distribution format 1.0). Its timestamps are fixed, so every process
 builds the same bytes and the checksum in an enrolment command stays valid after a restart.
@@ -33,13 +34,23 @@ class Wheel:
 
 @cache
 def worker_wheel() -> Wheel:
-    """The wheel, built once per process. Raises OSError if the worker's sources are missing."""
-    source = Path(settings.BASE_DIR) / "worker"
+    """The worker's wheel, built once per process. Raises OSError if its sources are missing."""
+    return _wheel(Path(settings.BASE_DIR) / "worker")
+
+
+@cache
+def client_wheel() -> Wheel:
+    """The wheel of the command `sweetspot`, likewise."""
+    return _wheel(Path(settings.BASE_DIR) / "worker" / "client")
+
+
+def _wheel(source: Path) -> Wheel:
     project = tomllib.loads((source / "pyproject.toml").read_text())
     version = _version(source)
     name = str(project["project"]["name"]).replace("-", "_")
-    files = {f"worker/{path}": (source / path).read_bytes() for path in _paths(source, project)}
-    files |= _about(project, f"{name}-{version}.dist-info", version)
+    package = str(project["tool"]["setuptools"]["packages"][0])
+    files = {f"{package}/{path}": (source / path).read_bytes() for path in _paths(source, project)}
+    files |= _about(project, package, f"{name}-{version}.dist-info", version)
     return Wheel(version, f"{name}-{version}-{_TAG}.whl", _zipped(files, f"{name}-{version}.dist-info/RECORD"))
 
 
@@ -53,16 +64,19 @@ def _version(source: Path) -> str:
 
 def _paths(source: Path, project: dict[str, Any]) -> list[str]:
     """The modules of the listed packages, and the data files."""
-    packages = project["tool"]["setuptools"]["packages"]
-    folders = [source.joinpath(*str(package).split(".")[1:]) for package in packages]
+    tool = project["tool"]["setuptools"]
+    folders = [source.joinpath(*str(package).split(".")[1:]) for package in tool["packages"]]
     modules = [path for folder in folders for path in folder.glob("*.py")]
-    data = [path for path in (source / "deploy").iterdir() if path.is_file()]
+    patterns = [pattern for each in tool.get("package-data", {}).values() for pattern in each]
+    data = [path for pattern in patterns for path in source.glob(pattern) if path.is_file()]
     return sorted(str(path.relative_to(source)) for path in [*modules, *data])
 
 
-def _about(project: dict[str, Any], folder: str, version: str) -> dict[str, bytes]:
+def _about(project: dict[str, Any], package: str, folder: str, version: str) -> dict[str, bytes]:
     facts = project["project"]
     needs = [f"Requires-Dist: {need}" for need in facts["dependencies"]]
+    for extra, more in facts.get("optional-dependencies", {}).items():
+        needs += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {need}; extra == "{extra}"' for need in more)]
     head = [
         "Metadata-Version: 2.1",
         f"Name: {facts['name']}",
@@ -74,7 +88,7 @@ def _about(project: dict[str, Any], folder: str, version: str) -> dict[str, byte
         "METADATA": [*head, f"Summary: {facts['description']}", f"Requires-Python: {facts['requires-python']}", *needs],
         "WHEEL": ["Wheel-Version: 1.0", "Generator: sweetspot", "Root-Is-Purelib: true", f"Tag: {_TAG}"],
         "entry_points.txt": ["[console_scripts]", *scripts],
-        "top_level.txt": ["worker"],
+        "top_level.txt": [package],
     }
     return {f"{folder}/{name}": ("\n".join(lines) + "\n").encode() for name, lines in texts.items()}
 

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 import msgspec
+from django.utils import timezone
 
 from webapp.imports import formats, labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
 from webapp.imports.log_series import LOG_FORMAT, LogTrials, Trial
 from webapp.imports.measurement import Measurement, Point
+from webapp.imports.plausibility import plausible
 from webapp.imports.reading import Read, Refused
 from worker.contract.items import Direction
 
@@ -90,7 +92,7 @@ def _tests(
     found: dict[object, list[Measurement]] = {}
     rest: dict[object, Mapping[str, str]] = {}
     for one in measured:
-        labelled = labels.apply({**of_path, **given}, one)
+        labelled = labels.apply({**of_path, **given}, plausible(one, timezone.now()))
         of = labelled.measurement
         key = (of.tool, of.name, of.repeat, frozenset(of.factors.items()), frozenset(of.other.items()))
         if any(other.direction == of.direction for other in found.get(key, ())):

@@ -30,3 +30,8 @@ def results_of(imported: Import) -> QuerySet[Result]:
 def series_of(origin: Origin) -> Series:
     """The time series of an imported test by direction: lists of imports.measurement.Point."""
     return json.loads(zlib.decompress(bytes(origin.series))) if origin.series else {}
+
+
+def timed_tests(imported: Import) -> set[int]:
+    """The numbers of its tests that have a time series."""
+    return set(imported.origins.filter(series__isnull=False).values_list("number", flat=True))

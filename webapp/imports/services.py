@@ -27,7 +27,7 @@ MAX_LABEL = 200
 def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User | None) -> Import:
     """A new import without files. Raises Refusal for a missing title, an invalid pattern or too long a label."""
     title = " ".join(title.split())
-    if "\0" in f"{title}{pattern}{given}":
+    if "\0" in "".join((title, pattern, *given, *given.values())):
         raise Refusal("import_labels", "Title, pattern and labels must not contain a NUL character.")
     if not title or len(title) > MAX_TITLE:
         raise Refusal("import_title", f"Give the import a title of at most {MAX_TITLE} characters.")

@@ -166,7 +166,6 @@ def _identity(origin: Origin, result: Result) -> object:
 
 def _result(origin: Origin, measured: Measurement, unknown_time: datetime, imported: Import) -> Result:
     latency = measured.latency
-    _check(latency)
     point = dict(measured.factors)
     iops, bytes_per_s = _rates(measured)
     return Result(
@@ -205,11 +204,6 @@ def _rates(measured: Measurement) -> tuple[float | None, float | None]:
     if bytes_per_s is None and iops is not None:
         return iops, iops * block
     return iops, bytes_per_s
-
-
-def _check(latency: Latency) -> None:
-    if latency.min_ns is not None and latency.max_ns is not None and latency.min_ns > latency.max_ns:
-        raise ImportRefused("The smallest latency is above the largest one: the file is damaged.")
 
 
 def _percentile(latency: Latency, percent: float) -> int | None:

@@ -69,3 +69,21 @@ def sorted_factors(stated: Mapping[str, Value]) -> tuple[dict[str, Value], dict[
         except ValueRefused:
             other[FACTORS[name].label.lower()] = str(value)
     return factors, other
+
+
+def mix(reads: float, random: float) -> tuple[dict[str, Value], dict[str, str]]:
+    """Factors of a test by its percentages of reads and of random I/Os, and as text what no factor expresses: partly
+    random I/O, or 0.5 % reads."""
+    factors: dict[str, Value] = {}
+    other: dict[str, str] = {}
+    if random in (0, 100):
+        prefix, mixed = ("rand", "randrw") if random else ("", "readwrite")
+        factors["pattern"] = {100: f"{prefix}read", 0: f"{prefix}write"}.get(reads, mixed)
+    else:
+        other["random I/Os"] = f"{random:g} %"
+    if 0 < reads < 100:
+        if reads == int(reads):
+            factors["read_percent"] = int(reads)
+        else:
+            other["reads"] = f"{reads:.3g} %"
+    return factors, other

@@ -8,6 +8,9 @@ PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount
 workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
 number of such trials.
 
+A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
+the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
+
 A layout counts with its earlier build time on that host, including the removal of the previous layout. A layout that
 was never built there is not counted, and `unknown_builds` is the number of such builds.
 
@@ -18,6 +21,8 @@ drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+
+import msgspec
 
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
@@ -56,6 +61,8 @@ class Experience:
     prefill_bytes_per_s: Span | None = None  # None: no run wrote files
     # (ids of targets used at once, `Workload.rated`) -> bytes/s of each
     amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
+    # (ids of targets, workload with seed 1) -> seconds from start to end of trials with a stop rule
+    stops_s: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
     builds_s: Mapping[str, Span] = field(default_factory=dict)  # line of a layout -> seconds to build it
 
 
@@ -67,6 +74,9 @@ class Estimate:
     seconds_high: float
     learned_runs: int  # earlier runs behind the range, on the host with the fewest; 0: none
     unknown_trials: int  # trials with an amount whose time is not in `seconds`
+    stop_trials: int  # trials with a stop rule
+    stop_seconds: tuple[int, int]  # minimum and maximum time of such a trial
+    unknown_stops: int  # those that count with their maximum time
     bytes_written_max: int
     space_bytes: int  # in directories, while the run lasts
     layouts_built: int  # number of layout builds
@@ -88,6 +98,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     for trial in first.values():
         clock.add_build(trial)
     low, typical, high = clock.longest()
+    stops = [trial.workload for trial in expansion.trials if trial.workload.may_end_early]
     return Estimate(
         trials=len(expansion.trials),
         seconds=typical,
@@ -95,6 +106,9 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         seconds_high=high,
         learned_runs=clock.learned_runs(),
         unknown_trials=clock.unknown_trials,
+        stop_trials=len(stops),
+        stop_seconds=(min((w.least_time_s for w in stops), default=0), max((w.time_s for w in stops), default=0)),
+        unknown_stops=clock.unknown_stops,
         bytes_written_max=sum(written_most(expansion).values()),
         space_bytes=sum(one.space_bytes for one in files if not one.build),
         layouts_built=len(first),
@@ -167,18 +181,28 @@ class _Clock:
         self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
         self.unknown_trials = 0
+        self.unknown_stops = 0
         self.unknown_builds = 0
 
     def add_trial(self, trial: PlannedTrial) -> None:
         known, work = self._known[self._hosts[trial.target_id]], trial.workload
-        own = float(work.time_s)
         turnover = known.turnover_s
-        times = (own + turnover.low, own + turnover.typical, own + turnover.high)
+        times = _plus(self._own(trial, known), (turnover.low, turnover.typical, turnover.high))
         if work.moved_bytes is not None:
             rate = known.amounts.get((trial.target_ids, work.rated()))
             self.unknown_trials += rate is None
             times = _plus(times, _moved(work.moved_bytes, rate))
         self._add(trial.target_id, times)
+
+    def _own(self, trial: PlannedTrial, known: Experience) -> Times:
+        """The run time of a trial."""
+        work = trial.workload
+        most = float(work.time_s)
+        if not work.may_end_early:
+            return most, most, most
+        stopped = known.stops_s.get((trial.target_ids, msgspec.structs.replace(work, seed=1)))
+        self.unknown_stops += stopped is None
+        return (float(work.least_time_s), most, most) if stopped is None else (stopped.low, stopped.typical, most)
 
     def add_files(self, files: _FileSet) -> None:
         if files.filled:

@@ -10,6 +10,7 @@ class FactorKind(StrEnum):
     WORKLOAD = "workload"
     OPTION = "option"  # further options of the workload; in a point only if the plan sets it
     PROCESS = "process"  # of the engine's processes: part of the workload; in a point only if the plan sets it
+    STOPPING = "stopping"  # end of a trial: part of the workload; in a point only if the plan sets it
     DRIVE = "drive"  # done to the drive before the trial; in a point only if the plan sets it
     CHANGE = "change"  # name of the change from a base; set by the rule `one at a time`
     TARGETS = "targets"  # number of targets of a trial; in a point only if the plan sets it

@@ -89,7 +89,7 @@ def _drive_problems(layout: Layout | None, target: TargetFacts) -> list[str]:
 
 
 def _reflink_problems(workload: Workload, layout: Layout | None) -> list[str]:
-    """The file system of a directory without a layout is not known here: the worker refuses it."""
+    """Without a layout the file system may change: the preview only warns of it, and the worker refuses it."""
     if not workload.needs_reflinks or layout is None or layout.file_system in (FileSystem.XFS, FileSystem.BTRFS):
         return []
     return [f"{layout.file_system} has no reflinks. Use btrfs or xfs, or another copy method."]

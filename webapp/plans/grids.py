@@ -102,6 +102,7 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         _engine_problems(texts)
         + _contradictions(texts)
         + _pooled(texts)
+        + _stopped_at_once(texts)
         + _missing(parsed, texts)
         + _unknown_kinds(part)
     )
@@ -203,6 +204,13 @@ def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
         return []
     words = "`at_once` needs several targets, but a layout makes one target from a pool; remove `at_once` or `layout`."
     return [GridProblem(AT_ONCE, words)]
+
+
+def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
+    if not {AT_ONCE, "stop"} <= set(texts):
+        return []
+    words = "a stop rule would end each target at a different time; remove `stop` or `at_once`."
+    return [GridProblem("stop", words)]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

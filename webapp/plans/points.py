@@ -1,9 +1,9 @@
 """Points: one combination of levels, as a flat JSON object from factor name to stored value.
 
 A point contains every factor that applies, including defaults, so that results of differently written plans can be
-found and compared. The layout, settings, factors of the engine's processes and the number of targets at once are
-included only if the plan sets them. Left out: factors without effect, such as `read_percent` of patterns that do not
-mix, and of two alternatives the one that is not given, such as `runtime` if `amount` is.
+found and compared. The layout, settings, factors of the engine's processes, stop rules and the number of targets at
+once are included only if the plan sets them. Left out: factors without effect, such as `read_percent` of patterns that
+do not mix, and of two alternatives the one that is not given, such as `runtime` if `amount` is.
 """
 
 import hashlib

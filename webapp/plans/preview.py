@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from webapp.hosts.inventory.reading import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
 from webapp.plans.destruction import destroyed
@@ -14,12 +15,14 @@ from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
-from webapp.plans.selectors import facts_of, schedulers_of, stream_at
+from webapp.plans.selectors import facts_of, file_systems_of, schedulers_of, stream_at
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
 # A run draws its seed when it starts; a preview uses this seed. The job texts are the same.
 PREVIEW_SEED = 1
+# Linux, ioctl_ficlone(2) and fs/*: file systems on block devices without `remap_file_range`
+WITHOUT_REFLINKS = frozenset({"ext2", "ext3", "ext4", "f2fs", "jfs", "reiserfs", "vfat", "exfat", "ntfs3", "nilfs2"})
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Preview:
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
     factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect
-    target_warnings: tuple[str, ...] = ()  # targets whose reads may not come from a drive
+    target_warnings: tuple[str, ...] = ()  # targets whose reads may not come from a drive, or without reflinks
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def preview(
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them; `experience` is by host id."""
     facts = [facts_of(target) for target in targets]
     expansion = expand(document, facts, seed=seed)
+    inventories = newest_inventories({target.host_id for target in targets})
     return Preview(
         expansion=expansion,
         estimate=estimate(expansion, experience),
@@ -62,9 +66,21 @@ def preview(
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
         shared=tuple(_shared(expansion, targets)),
-        factor_warnings=factor_warnings(document, facts, schedulers_of(targets)),
-        target_warnings=tuple(f"{target}: {words}" for target in targets for words in target.warnings),
+        factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories)),
+        target_warnings=(
+            *(f"{target}: {words}" for target in targets for words in target.warnings),
+            *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),
+        ),
     )
+
+
+def _no_reflinks(expansion: Expansion, targets: Sequence[Target], file_systems: Mapping[str, str]) -> Iterator[str]:
+    """A warning, not a problem of the trials: the file system may have changed since the inventory."""
+    copying = {id_ for trial in expansion.trials if trial.workload.needs_reflinks for id_ in trial.target_ids}
+    for target in targets:
+        kind = file_systems.get(str(target.id))
+        if str(target.id) in copying and kind in WITHOUT_REFLINKS:
+            yield f"{target}: copies by reflink fail: its file system {kind} has no reflinks."
 
 
 def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, TypedDict
+from uuid import UUID
 
 import msgspec
 from django.db.models import Count, Max, QuerySet
 
 from webapp.core.errors import Refusal
-from webapp.hosts.inventory.reading import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, made_kind
 from webapp.plans.models import Plan, PlanVersion
+from worker.contract.inventory import Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, Stream, TargetKind, TargetRef
 
@@ -76,15 +77,28 @@ def facts_of(target: Target) -> TargetFacts:
     )
 
 
-def schedulers_of(targets: Collection[Target]) -> dict[str, tuple[str, ...]]:
-    """I/O schedulers that the device of each target offers, by target id, if they are known. One query."""
-    inventories = newest_inventories({target.host_id for target in targets})
+Inventories = Mapping[UUID, Inventory | None]  # by host
+
+
+def schedulers_of(targets: Collection[Target], inventories: Inventories) -> dict[str, tuple[str, ...]]:
+    """I/O schedulers that the device of each target offers, by target id, if they are known."""
     found = {}
     for target in targets:
         inventory = inventories.get(target.host_id)
         for device in inventory.block_devices if inventory else ():
             if device.name == target.device and device.schedulers:
                 found[str(target.id)] = device.schedulers
+    return found
+
+
+def file_systems_of(targets: Collection[Target], inventories: Inventories) -> dict[str, str]:
+    """The kind of file system of each directory, such as ext4, by target id, if it is known."""
+    found = {}
+    for target in targets:
+        inventory = inventories.get(target.host_id)
+        for each in inventory.file_systems if inventory and target.kind == TargetKind.DIRECTORY else ():
+            if target.device in each.devices:
+                found[str(target.id)] = each.kind
     return found
 
 

@@ -66,6 +66,15 @@ def save_version(
     return _save(plan, document, by, restored)
 
 
+@transaction.atomic
+def create_or_save(*, slug: str, document: PlanDocument, by: User | None) -> tuple[PlanVersion, bool]:
+    """Create the plan `slug`, or save its next version. True if it was created. Raises as both."""
+    plan = Plan.objects.filter(slug=slug).first()
+    if plan is not None:
+        return save_version(plan=plan, document=document, by=by), False
+    return create_plan(document=document, by=by, slug=slug).versions.get(), True
+
+
 def _refuse_fixed(plan: Plan) -> None:
     if plan.builtin:
         raise Refusal("plan_builtin", f"{plan} is built in and cannot be changed. Copy it and change the copy.")

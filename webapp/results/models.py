@@ -52,6 +52,7 @@ class StreamRun(models.Model):
     metrics = models.JSONField(default=list)
     samples_sent = models.PositiveIntegerField(default=0)
     stalled_s = models.FloatField(default=0)  # after which the engine was killed, because its device was frozen
+    stopped = models.JSONField(null=True)  # contract.stopping.Stopped; null without a stop rule
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `telemetry`
     kernel_log_read = models.BooleanField(default=False)  # if not, no lines does not mean no errors
 
@@ -271,7 +272,7 @@ class Result(models.Model):
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # contract.packing: the whole histogram
     metrics = models.JSONField(default=dict)  # the engine's own, by name; in the last direction of the trial only
-    # The verdict on the series of the trial, and its numbers: results.steadiness.Steadiness
+    # The verdict on the series of the trial, and its numbers: contract.steadiness.Steadiness
     steadiness = models.CharField(max_length=9, blank=True)
     steadiness_numbers = models.JSONField(default=dict)
     # Bytes that the devices counted / bytes of the engine; null for trims, and if a device does not count

@@ -60,7 +60,7 @@ def ensure_partition(day: date) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if month not in {partition.month for partition in partitions()}:
             _create_table(cursor, Partition(month))
-            _attach(cursor, Partition(month))
+            attach(cursor, Partition(month))
         transaction.on_commit(lambda: _known.add(month))
 
 
@@ -95,7 +95,7 @@ def replace_partition(partition: Partition, kept: str) -> int:
         dropped = int(before - cursor.rowcount)
         cursor.execute(f"ALTER TABLE {TABLE} DETACH PARTITION {partition.table}")
         cursor.execute(f"DROP TABLE {partition.table}")
-        _attach(cursor, thinned)
+        attach(cursor, thinned)
     return dropped
 
 
@@ -105,7 +105,7 @@ def _create_table(cursor: CursorWrapper, partition: Partition) -> None:
     cursor.execute(f"CREATE TABLE {partition.table} (LIKE {TABLE} INCLUDING ALL, {check})")
 
 
-def _attach(cursor: CursorWrapper, partition: Partition) -> None:
+def attach(cursor: CursorWrapper, partition: Partition) -> None:
     """Unlike CREATE TABLE … PARTITION OF, this does not block reads and writes of the other partitions."""
     bounds = f"FROM ('{partition.month}') TO ('{partition.next_month}')"
     cursor.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {partition.table} FOR VALUES {bounds}")

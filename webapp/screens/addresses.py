@@ -25,7 +25,7 @@ def result_addresses() -> ResultAddress:
 
     def address(row: ResultRow) -> str:
         if row.imported:
-            return f"{before}{row.imported}{after}#test-{row.trial}"
+            return f"{before}{row.imported}{after}?test={row.trial}#test-{row.trial}"
         return of_trial(row.run, row.trial)
 
     return address

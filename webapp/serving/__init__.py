@@ -7,6 +7,8 @@ import gc
 import socket
 from typing import Any
 
+from webapp.serving.temporary_files import OwnDirectory
+
 worker_class = "webapp.serving.worker.Worker"
 # Measured on two cores: with two processes, the cores are idle for a seventh of the time, because the processes wait
 # for commits and reports. With four processes, the same work takes more CPU time.
@@ -22,6 +24,15 @@ control_socket_disable = True
 
 FIRST_BYTE_S = 30
 OBJECTS_BETWEEN_COLLECTIONS = 10_000  # as many as a report of one minute creates; Python's default is 700
+
+
+def on_starting(server: Any) -> None:
+    """In the first process, before it starts others."""
+    server.own_directory = OwnDirectory()
+
+
+def on_exit(server: Any) -> None:
+    server.own_directory.remove()
 
 
 def when_ready(server: Any) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol
 GRACE_S = 20.0
 MIN_BYTES_PER_S = 32 * 1024
 MAX_TRANSFERS = 192
-MAX_BYTES = 2 * 1024**3  # announced, of unfinished bodies and of responses, for all connections of the process
+MAX_BYTES = 2 * 1024**3  # of bodies, as announced, and of responses, for all connections of the process
 
 now = time.monotonic
 
@@ -29,7 +29,8 @@ class Connection(Protocol):
 class Transfer:
     connection: Connection
     since: float = field(default_factory=lambda: now())
-    size: int = 0
+    size: int = 0  # bytes that the client has to send or take now
+    stored: int = 0  # bytes of its body or response
     waits: bool = True  # for the client
 
     @property
@@ -58,17 +59,23 @@ class Transfers:
             self._of_thread[threading.get_ident()] = Transfer(connection)
             self._make_room()
 
-    def wait_for(self, size: int) -> None:
-        """This thread waits until the client has sent or taken so many bytes."""
+    def wait_for(self, size: int, *, stored: int = 0) -> None:
+        """This thread waits until the client has sent or taken so many bytes, of `stored` bytes if these are more."""
         with self._lock:
             mine = self._of_thread[threading.get_ident()]
-            mine.since, mine.size, mine.waits = now(), size, True
+            mine.since, mine.size, mine.stored, mine.waits = now(), size, max(size, stored), True
             self._make_room()
 
     def pause(self) -> None:
         """This thread does not wait for the client: Django works."""
         with self._lock:
             self._of_thread[threading.get_ident()].waits = False
+
+    def has_room(self, size: int) -> bool:
+        """Whether a body fits beside those of requests that Django works on: these cannot be cut."""
+        with self._lock:
+            kept = sum(each.stored for each in self._of_thread.values() if not each.waits)
+            return kept + size <= MAX_BYTES
 
     def end(self) -> None:
         with self._lock:
@@ -92,8 +99,8 @@ class Transfers:
 
     def _make_room(self) -> None:
         waiting = sorted(self._waiting(), key=lambda each: each.since)
-        size = sum(each.size for each in waiting)
-        while len(waiting) > MAX_TRANSFERS or (size > MAX_BYTES and len(waiting) > 1):
+        stored = sum(each.stored for each in self._of_thread.values())
+        while len(waiting) > MAX_TRANSFERS or (stored > MAX_BYTES and len(waiting) > 1):
             oldest = waiting.pop(0)
-            size -= oldest.size
+            stored -= oldest.stored
             oldest.cut()

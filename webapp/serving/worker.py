@@ -2,7 +2,8 @@
 
 gunicorn 27 has no limit for the time in which a client sends a request or takes a response, and its threads wait for
 both. Here, many threads exchange data with clients (`threads`), and few run Django (PROCESSING_THREADS). A request
-occupies one of the few only when all of it has arrived, until its response is complete.
+occupies one of the few only when all of it has arrived, until its response is complete. The client gets the first
+bytes of a streaming response, such as an export, while Django makes the rest.
 
     accepted → request is read → Django runs → response is written → kept alive or closed
                (transfer)        (one of few)   (transfer)
@@ -10,21 +11,21 @@ occupies one of the few only when all of it has arrived, until its response is c
 
 import io
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from typing import IO, Any
 
 from gunicorn import util
 from gunicorn.http.wsgi import FileWrapper
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from webapp.serving.stream import IN_MEMORY_BYTES, Stream, temporary_file
 from webapp.serving.transfers import Transfers
 
 # `worker_api.report_interval` treats half of them being busy as overload. Each keeps a connection to the database.
 PROCESSING_THREADS = 16
 MAX_BODY_BYTES = 520 * 1024 * 1024  # of an upload of `webapp.imports`; other views have lower limits
-IN_MEMORY_BYTES = 1024 * 1024  # a longer body or response goes to a temporary file
 STEP_BYTES = 64 * 1024
 CLOSED = -1  # the descriptor of a closed socket
 
@@ -69,6 +70,8 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             return _refuse(conn, 411, "Length Required", "Send the request with Content-Length, not in chunks.")
         if length > MAX_BODY_BYTES:
             return _refuse(conn, 413, "Content Too Large", f"A request may have {MAX_BODY_BYTES} bytes.")
+        if length > IN_MEMORY_BYTES and not self.transfers.has_room(length):
+            return _refuse(conn, 503, "Service Unavailable", "The server is busy with other uploads. Try again later.")
         if length:
             req.body = self._body(req, conn, length)
         self.transfers.pause()
@@ -81,7 +84,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             conn.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             req._expected_100_continue = False
         self.transfers.wait_for(length)
-        body = _temporary_file()
+        body = temporary_file()
         while chunk := req.body.read(min(STEP_BYTES, length - body.tell())):
             body.write(chunk)
         if body.tell() < length:
@@ -91,25 +94,28 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def _process(self, environ: Environment, start_response: object) -> Iterable[bytes]:
         """Run Django in one of its threads, to the end of the response."""
-        response, size = self.processing.submit(self._response, environ, start_response).result()
+        response: Future[tuple[Iterable[bytes], int]] = Future()
+        self.processing.submit(self._respond, environ, start_response, response)
+        chunks, size = response.result()
         self.transfers.wait_for(size)
-        return response
+        return chunks
 
-    def _response(self, environ: Environment, start_response: object) -> tuple[Iterable[bytes], int]:
-        """The response's chunks and their size. Files are not read here: the kernel sends them."""
-        chunks = self.application(environ, start_response)
-        if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
-            return chunks, os.fstat(chunks.filelike.fileno()).st_size
+    def _respond(
+        self, environ: Environment, start_response: object, response: "Future[tuple[Iterable[bytes], int]]"
+    ) -> None:
+        """Set the response's chunks and their size. Files are not read here: the kernel sends them."""
         try:
-            whole = _temporary_file()
-            for chunk in chunks:
-                whole.write(chunk)
-        finally:
-            if hasattr(chunks, "close"):
-                chunks.close()
-        size = whole.tell()
-        whole.seek(0)
-        return _chunks_of(whole), size
+            chunks = self.application(environ, start_response)
+            if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
+                response.set_result((chunks, os.fstat(chunks.filelike.fileno()).st_size))
+            elif getattr(chunks, "streaming", False):  # Django's StreamingHttpResponse
+                stream = Stream(self.transfers)
+                response.set_result((stream, 0))
+                stream.fill(chunks)
+            else:
+                response.set_result(_whole(chunks))
+        except BaseException as error:  # noqa: BLE001 - raised in the other thread
+            response.set_exception(error)
 
     def murder_pending(self) -> None:
         """At least once a second, in the main thread."""
@@ -125,8 +131,13 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
                 idle[0].timeout = 0.0
 
 
-def _temporary_file() -> IO[bytes]:
-    return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)
+def _whole(chunks: Iterable[bytes]) -> tuple[Iterable[bytes], int]:
+    file = temporary_file()
+    with closing(chunks) if hasattr(chunks, "close") else nullcontext():
+        file.writelines(chunks)
+    size = file.tell()
+    file.seek(0)
+    return _chunks_of(file), size
 
 
 def _chunks_of(file: IO[bytes]) -> Iterator[bytes]:

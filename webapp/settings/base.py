@@ -41,6 +41,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.core.headers.browser_limits",
+    "webapp.core.api_errors.json_errors",
     "webapp.core.nul.refuse_nul",
     "webapp.core.viewer_zone.viewers_time_zone",
     "webapp.core.static_files.StaticFiles",

@@ -163,6 +163,7 @@ PAGES: dict[str, Rule] = {
     # results of other tools
     "imports": look(Who.VIEWER),
     "import": look(Who.VIEWER),
+    "import_test": look(Who.VIEWER),
     "begin_import": act(Who.OPERATOR),
     "add_import_files": act(Who.OPERATOR),  # one's own
     "end_import": act(Who.OPERATOR),  # one's own
@@ -172,6 +173,7 @@ PAGES: dict[str, Rule] = {
     "explore": look(Who.VIEWER),
     "explore_csv": look(Who.VIEWER),
     "explore_json": look(Who.VIEWER),
+    "explore_timeline": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),
     "saved_comparison": look(Who.VIEWER),
     "save_comparison": act(Who.OPERATOR),
@@ -203,6 +205,8 @@ PAGES: dict[str, Rule] = {
     "renew_notice_secret": act(Who.VIEWER),
     "send_notice_again": act(Who.VIEWER),
     # workers
+    "package-files": look(Who.ANYBODY),  # the command `sweetspot`, without secrets
+    "package-file": look(Who.ANYBODY),
     "worker-download": look(Who.ANYBODY),  # the worker itself and its installer, without secrets
     "worker-enrol": act(Who.ANYBODY),  # the one-time token is in the message
     "worker-token": act(Who.HOST),
@@ -256,6 +260,7 @@ API: dict[str, Who] = {
     "GET plans": Who.VIEWER,
     "POST plans": Who.OPERATOR,
     "GET plans/{slug}": Who.VIEWER,
+    "PUT plans/{slug}": Who.OPERATOR,
     "DELETE plans/{slug}": Who.OPERATOR,
     "GET plans/{slug}/versions": Who.VIEWER,
     "POST plans/{slug}/versions": Who.OPERATOR,
@@ -265,6 +270,7 @@ API: dict[str, Who] = {
     "GET plans/{slug}/yaml": Who.VIEWER,
     "GET plans/{slug}/job-file": Who.VIEWER,
     "GET plans/{slug}/preview": Who.VIEWER,
+    "POST previews": Who.VIEWER,
     "POST plans/{slug}/undelete": Who.OPERATOR,
     "POST job-files": Who.OPERATOR,
     "GET hosts/{slug}/targets/{target}/purges": Who.VIEWER,
@@ -295,6 +301,7 @@ API: dict[str, Who] = {
     "GET runs": Who.VIEWER,
     "POST runs": Who.OPERATOR,
     "GET runs/{number}": Who.VIEWER,
+    "GET runs/{number}/wait": Who.VIEWER,
     "POST runs/{number}/cancel": Who.OPERATOR,
     "GET runs/{number}/trials": Who.VIEWER,
     "POST runs/{number}/pause": Who.OPERATOR,
@@ -338,6 +345,7 @@ API: dict[str, Who] = {
     "POST baselines": Who.OPERATOR,
     "DELETE baselines/{pk}": Who.OPERATOR,
     "GET runs/{number}/verdict": Who.VIEWER,
+    "GET verdict": Who.VIEWER,
     # notices: one's own; somebody else's are not found
     "GET notices/subscriptions": Who.VIEWER,
     "POST notices/subscriptions": Who.VIEWER,

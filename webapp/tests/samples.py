@@ -12,7 +12,7 @@ from webapp.hosts.groups import MemberSpec, create_group
 from webapp.hosts.maintenance_windows import add_weekly_window
 from webapp.hosts.models import EnrolmentToken, Target
 from webapp.hosts.services import issue_enrolment_token
-from webapp.hosts.wheel import worker_wheel
+from webapp.hosts.wheel import client_wheel, worker_wheel
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.services import send_test
 from webapp.notices.signing import sealed
@@ -81,6 +81,7 @@ def make_samples() -> dict[str, object]:
         "set-password/token": link,
         "worker/version": worker_wheel().version,
         "worker/name": worker_wheel().filename,
+        "simple/name": client_wheel().filename,
         "hosts/slug": host.slug,
         "hosts/target": drive.slug,
         "hosts/action": 1,

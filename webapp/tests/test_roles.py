@@ -113,6 +113,7 @@ BODIES = {
     "POST comparisons": '{"title": "x", "query": "x=iodepth"}',
     "POST baselines": '{"run": 1, "target": "storage1/scratch", "tolerances": {"iops": 5}}',
     "POST plans": '{"document": {"title": "x", "parts": []}}',
+    "PUT plans/{slug}": '{"document": {"title": "x", "parts": []}}',
     "POST plans/{slug}/versions": '{"document": {"title": "x", "parts": []}}',
     "POST job-files": '{"text": "[a]\\nsize=1m"}',
     "POST hosts/{slug}/rename": '{"slug": "storage9"}',

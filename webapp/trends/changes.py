@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from webapp.compare.fact_labels import label_of_fact
 from webapp.compare.facts import VOLATILE
 from webapp.hosts.models import Target
 from webapp.results.models import Result
@@ -23,6 +24,10 @@ class Change:
     name: str
     before: str
     after: str
+
+    @property
+    def label(self) -> str:
+        return label_of_fact(self.name)
 
 
 def facts_of(runs: Sequence[Run], target: Target, keys: Collection[str]) -> dict[UUID, RunFacts]:

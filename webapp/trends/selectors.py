@@ -107,7 +107,7 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     found: dict[UUID, Outcome] = {}
     order = list(Outcome)
     for run_id, baseline in judged:
-        own, other = (seals.get((each, baseline.target_id), (0, 0)) for each in (run_id, baseline.run_id))
+        own, other = (seals.get((each, baseline.target_id), 0) for each in (run_id, baseline.run_id))
         tolerances = tuple(sorted(baseline.tolerances.items()))
         outcome = _outcome(run_id, baseline.target_id, baseline.run_id, tolerances, own, other)
         found[run_id] = min(outcome, found.get(run_id, outcome), key=order.index)

@@ -23,7 +23,7 @@ MAX_LOSS = 99.0  # of a metric of which higher is better
 def set_baseline(*, run: Run, target: Target, tolerances: Mapping[str, float], by: User) -> Baseline:
     """Make the run the baseline run of its plan at the target, in place of another one. `tolerances` are in percent.
     Raises Refusal."""
-    checked = _checked(tolerances)
+    checked = checked_tolerances(tolerances)
     _check_run(run, target, checked)
     values = {"run": run, "tolerances": checked, "set_by": by}
     made, _ = Baseline.objects.update_or_create(plan=run.version.plan, target=target, defaults=values)
@@ -49,8 +49,8 @@ def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> Non
         raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another run.")
 
 
-def _checked(tolerances: Mapping[str, float]) -> dict[str, float]:
-    """In the order of the table of metrics."""
+def checked_tolerances(tolerances: Mapping[str, float]) -> dict[str, float]:
+    """In the order of the table of metrics. Raises Refusal."""
     if not tolerances:
         raise Refusal("tolerance_missing", "Enter a tolerance for at least one metric.")
     for key, percent in tolerances.items():

@@ -7,15 +7,19 @@ take the one whose mean differs most from the mean of the rest, in standard erro
 distribution is assumed. An end is dropped if the levels on both of its sides do not differ by the same test. Then
 search the parts between the steps in the same way.
 
-Of series whose values come in random order, at most `FALSE_ALARMS` get any step. A slow drift, or values that depend
-on the ones before, are not in random order and get steps.
+Of series whose values come in random order, at most `FALSE_ALARMS` get any step. Values that depend on the ones before
+would get more of them. So a piece must also differ more than in random series with the same dependence
+(`trends.autocorrelation`). A slow drift gets steps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from webapp.trends.autocorrelation import Noise, noise, shares
 
 FALSE_ALARMS = 0.01
 MIN_RUNS = 13  # the shortest series in which the test can reach FALSE_ALARMS
@@ -23,30 +27,44 @@ MIN_LEVEL = 3  # values of a level
 ORDERS = 999  # random orders
 _ALLOWED = int(FALSE_ALARMS * (ORDERS + 1)) - 1  # orders that may differ as much: (1 + 9) / 1000
 _BATCH = 100
+KEPT = 1_000  # series whose steps this process remembers
 
 Series = NDArray[np.float64]
 
 
 def steps(values: Sequence[float]) -> list[int]:
     """Indices of the first value of each new level, ascending. Rates and latencies are given as logarithms."""
-    return _inside(np.asarray(values, dtype=np.float64), np.random.default_rng(len(values)))
+    return list(_steps(tuple(values)))
 
 
-def _inside(series: Series, random: np.random.Generator) -> list[int]:
-    found = _ends(series, random)
+@lru_cache(maxsize=KEPT)
+def _steps(values: tuple[float, ...]) -> tuple[int, ...]:
+    """Fewer levels leave more dependence between the values, so this is repeated until no step is dropped."""
+    series = np.asarray(values, dtype=np.float64)
+    found = _inside(series, np.random.default_rng(len(values)), None)
+    while found:
+        kept = _inside(series, np.random.default_rng(len(values)), noise(series, found))
+        if len(kept) >= len(found):
+            break
+        found = kept
+    return tuple(found)
+
+
+def _inside(series: Series, random: np.random.Generator, like: Noise | None) -> list[int]:
+    found = _ends(series, random, like)
     if not found:
         return []
     parts = pairwise([0, *found, len(series)])
-    inner = [start + step for start, end in parts for step in _inside(series[start:end], random)]
+    inner = [start + step for start, end in parts for step in _inside(series[start:end], random, like)]
     return sorted([*found, *inner])
 
 
-def _ends(series: Series, random: np.random.Generator) -> list[int]:
-    """The ends of the piece that differs most; none if that may be chance."""
+def _ends(series: Series, random: np.random.Generator, like: Noise | None) -> list[int]:
+    """The ends of the piece that differs most; none if that may be chance, or noise `like` this."""
     if len(series) < MIN_RUNS or np.ptp(series) == 0:
         return []
     score, start, end = max(_best_pieces(series))
-    if _by_chance(series, score, _highest, random):
+    if _by_chance(series, score, _highest, random) or (like is not None and _by_noise(series, score, like, random)):
         return []
     inside = [at for at in (start, end) if 0 < at < len(series)]
     if len(inside) < 2:
@@ -98,6 +116,19 @@ def _differs(series: Series, at: int, random: np.random.Generator) -> bool:
     """Whether the levels before and after `at` differ."""
     score = float(_split_scores(series[None, :], at)[0])
     return not _by_chance(series, score, lambda orders: _split_scores(orders, at), random)
+
+
+def _by_noise(series: Series, score: float, like: Noise, random: np.random.Generator) -> bool:
+    """Whether too many random series of this noise have a piece that explains as much of their squares."""
+    if like.r == 0:
+        return False  # the random orders are such series
+    share, reached = score / float(((series - series.mean()) ** 2).sum()), 0
+    for done in range(0, ORDERS, _BATCH):
+        drawn = like.orders(min(_BATCH, ORDERS - done), len(series), random)
+        reached += int((shares(_highest, drawn) >= share).sum())
+        if reached > _ALLOWED:
+            return True
+    return False
 
 
 def _by_chance(series: Series, score: float, score_of: Callable[[Series], Series], random: np.random.Generator) -> bool:

@@ -95,8 +95,18 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def time_s(self) -> int:
-        """Run time in seconds, the fields `runtime_s` and perhaps `ramp_s`; 0 if an amount limits it."""
+        """Maximum run time in seconds, the fields `runtime_s` and perhaps `ramp_s`; 0 if an amount limits it."""
         raise NotImplementedError
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether it has a stop rule, which may end it before its maximum run time."""
+        return False
+
+    @property
+    def least_time_s(self) -> int:
+        """The shortest run time in seconds with its ramp: less than `time_s` only with a stop rule."""
+        return self.time_s
 
     @property
     def largest_io_bytes(self) -> int:

@@ -9,6 +9,7 @@ from worker.contract.base import Count, LongText, Message, Name, Number, Text
 from worker.contract.inventory import DriveHealth, Label
 from worker.contract.packing import Packed
 from worker.contract.purge import PurgeMethod
+from worker.contract.stopping import Stopped
 
 
 class Direction(StrEnum):
@@ -288,8 +289,9 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
     usr_cpu_percent: Number  # percent of one CPU, all processes of the engine together: may exceed 100
     sys_cpu_percent: Number
-    device: DeviceSample | None = None  # over the whole stream
+    device: DeviceSample | None = None  # over the whole stream, or over the window of its stop rule
     samples: Count = 0  # number of sent samples, to detect missing ones
+    stopped: Stopped | None = None  # only with a stop rule
     stalled_s: Number = 0  # the engine was killed after a stall of this length; the result covers the time before
     metrics: dict[Name, Number] = {}  # values of the whole stream, by the names of its start
     attachments: Annotated[tuple[Attachment, ...], Meta(max_length=8)] = ()  # each with a different name

@@ -10,6 +10,7 @@ from worker.contract.base import Id, Message, Name, Path
 from worker.contract.engine import KIB, MIB, Buffers, Workload
 from worker.contract.file_copy import CopyWorkload
 from worker.contract.fio_options import FioOptions
+from worker.contract.stopping import StopRule, least_s
 
 __all__ = ["KIB", "MIB", "Buffers", "CopyWorkload", "Workload"]  # re-exported
 
@@ -155,6 +156,8 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
     runtime_s: Annotated[int, Meta(ge=1, le=30 * 86400)] | None = None
     amount_bytes: Annotated[int, Meta(ge=512, le=2**60)] | None = None  # total of all jobs
     ramp_s: Annotated[int, Meta(ge=0, le=86400)] = 0
+    stop: StopRule | None = None  # may end it before `runtime_s`
+    least_runtime_s: Annotated[int, Meta(ge=5, le=86400)] = 5  # before which the rule does not end it
     placement: Placement = Placement()
     options: FioOptions = FioOptions()
 
@@ -220,6 +223,15 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return (self.runtime_s or 0) + self.ramp_s
 
     @property
+    def may_end_early(self) -> bool:
+        return self.stop is not None
+
+    @property
+    def least_time_s(self) -> int:
+        longest = self.runtime_s or 0
+        return self.ramp_s + (min(longest, least_s(self.stop, self.least_runtime_s)) if self.stop else longest)
+
+    @property
     def block_sizes(self) -> tuple[int, ...]:
         """All block sizes; of a range, both ends."""
         if self.block_range is not None:
@@ -253,7 +265,9 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return (self.ioengine.value, *self.uring.wanted())
 
     def rated(self) -> Self:
-        return msgspec.structs.replace(self, amount_bytes=None, runtime_s=None, ramp_s=0, seed=1)
+        return msgspec.structs.replace(
+            self, amount_bytes=None, runtime_s=None, ramp_s=0, stop=None, least_runtime_s=5, seed=1
+        )
 
 
 AnyWorkload = FioWorkload | CopyWorkload  # the registry: every engine's workload

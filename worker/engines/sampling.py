@@ -127,6 +127,11 @@ class Sampler:
         return sample_of_all(self._devices, self._first, self._before)
 
     @property
+    def length_ms(self) -> int:
+        """Of the measured part so far."""
+        return self._offset_ms
+
+    @property
     def counted(self) -> Counted:
         """The devices' counters at the end of the last sample."""
         return self._before

@@ -65,6 +65,11 @@ class Child:
         with contextlib.suppress(OSError):
             self._control.send(supervisor.TERMINATE)
 
+    def interrupt(self) -> None:
+        """Tell the supervisor to send SIGINT to the program, but not to its descendants."""
+        with contextlib.suppress(OSError):
+            self._control.send(supervisor.INTERRUPT)
+
     def hang_up(self) -> None:
         """Tell the supervisor to kill everything."""
         with contextlib.suppress(OSError):

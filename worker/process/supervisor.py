@@ -4,7 +4,8 @@
 
 A program's processes may leave its process group and session (jobs of benchmarks do), so they are found by
 their cgroup, or by a marker in the environment that they all inherit. Only the worker has the other
-end of the control socket. One byte means SIGTERM to the program and its descendants. The end of the
+end of the control socket. A byte T means SIGTERM to the program and its descendants, a byte I SIGINT to the
+program only. The end of the
 socket, also when the worker dies, means SIGKILL to all of them. When the program ends, the
 supervisor kills its remaining processes and writes the exit status to the socket, as a number and a
 newline.
@@ -25,6 +26,7 @@ KILL_LIMIT_S = 5.0
 CANNOT_START = 127
 MARK = "SWEETSPOT_SCOPE"
 TERMINATE = b"T"
+INTERRUPT = b"I"
 OOM_SCORE = 500  # proc_pid_oom_score_adj(5); the service has -500
 
 
@@ -94,10 +96,14 @@ def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) 
         if status is not None:
             return status
         if control in readable:
-            if os.read(control, 16) != TERMINATE:
+            asked = os.read(control, 16)
+            if asked == INTERRUPT:
+                send(child, signal.SIGINT)
+            elif asked == TERMINATE:
+                for pid in {child, *left_of(marker, procs)}:
+                    send(pid, signal.SIGTERM)
+            else:
                 return None
-            for pid in {child, *left_of(marker, procs)}:
-                send(pid, signal.SIGTERM)
 
 
 def reap(child: int) -> int | None:

@@ -140,12 +140,14 @@ def _result(at: float, seconds: int) -> StreamResult:
     )  # fmt: skip
 
 
-def create_hosts(count: int, *, started: bool = True) -> list[SimulatedHost]:
+def create_hosts(count: int, *, started: bool = True, age: timedelta = timedelta(0)) -> list[SimulatedHost]:
     """Hosts with one trial each, all of one run. Call after django.setup().
 
-    `started`: the server has heard that the attempt is running; otherwise its order was only sent.
+    `started`: the server has heard that the attempt is running; otherwise its order was only sent. `age` of the
+    attempts: the server refuses samples that end after the time that passed.
     """
     from django.db import transaction
+    from django.utils import timezone
 
     from webapp.tests.factories.hosts import a_host_with_token, a_target
     from webapp.tests.factories.runs import a_run
@@ -155,6 +157,7 @@ def create_hosts(count: int, *, started: bool = True) -> list[SimulatedHost]:
         run = a_run(*(a_target(host) for host, _ in hosts), trials=1, state="running")
         run.trials.update(point=POINT, state="running" if started else "dispatched")
         attempts = [_attempt(trial, started=started) for trial in run.trials.order_by("index")]
+        run.attempts.update(created_at=timezone.now() - age)
     return [SimulatedHost(token, each.pk) for (_, token), each in zip(hosts, attempts, strict=True)]
 
 

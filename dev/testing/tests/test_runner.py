@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.testing.runner import pytest_part, run_parts
+from dev.stack.temporary import temporary
+from dev.testing.runner import environment, pytest_part, run_parts
 
 GOOD, SKIPPED = "def test_good(): pass\n", "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\n"
 BAD = "import pytest\n@pytest.mark.pipeline\ndef test_bad(): assert 1 == 2, 'never'\n"
@@ -33,6 +34,15 @@ def run(folder: Path, capfd: pytest.CaptureFixture[str], **files: str) -> tuple[
     part = pytest_part("all", folder / "report.xml", "-p", "pytest_rerunfailures", folder=folder)
     status = run_parts([part], env, second_tries)
     return status, capfd.readouterr().out.splitlines(), second_tries.read_text() if second_tries.exists() else ""
+
+
+def test_the_folder_of_real_results_reaches_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWEETSPOT_FIO_RESULTS", "/srv/results")
+    monkeypatch.setenv("SWEETSPOT_OTHER", "1")
+    with temporary("test") as state:
+        env = environment(state)
+    assert env["SWEETSPOT_FIO_RESULTS"] == "/srv/results"
+    assert not env.keys() & {"SWEETSPOT_OTHER", "SWEETSPOT_PUBLIC_URL"}
 
 
 def test_it_counts_everything_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -48,9 +48,23 @@ export function spreadsOf(points: readonly BenchPoint[], chart: Pick<BenchChart,
   }));
 }
 
+/** Whether the line from one point to the next crosses levels that this product lacks. */
+export function isGap(from: Pick<BenchPoint, "level">, to: Pick<BenchPoint, "level">): boolean {
+  return to.level - from.level > 1;
+}
+
+const DASHED = [4, 4];
+
 function dataset(series: BenchChart["series"][number], chart: BenchChart): object {
-  const look = lookAt(series.product);
+  const look = lookAt(series.colour);
+  const { points } = series;
   return {
+    segment: {
+      borderDash: ({ p0DataIndex, p1DataIndex }: { p0DataIndex: number; p1DataIndex: number }) => {
+        const [from, to] = [points[p0DataIndex], points[p1DataIndex]];
+        return from && to && isGap(from, to) ? DASHED : undefined;
+      },
+    },
     label: series.name,
     data: spreadsOf(series.points, chart),
     borderColor: look.colour,

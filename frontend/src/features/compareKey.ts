@@ -1,7 +1,7 @@
-/** One colour per series on the whole page: the legend above the charts, and the marks in the tables. */
+/** The colours of series: the legend above the charts, and the marks in the tables. */
 
 import type { Chart } from "../lib/charts";
-import { assignLooks, type Look } from "../lib/colours";
+import { type Look, lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
 import type { PictureKey } from "../lib/picture";
 
@@ -10,13 +10,11 @@ export type Looks = ReadonlyMap<string, Look>;
 export interface Named {
   readonly name: string;
   readonly is_baseline: boolean;
+  readonly colour: number;
 }
 
 export function looksOf(series: readonly Named[]): Looks {
-  return assignLooks(
-    series.map((each) => each.name),
-    series.find((each) => each.is_baseline)?.name ?? null,
-  );
+  return new Map(series.map((each) => [each.name, lookAt(each.colour)]));
 }
 
 /** Colour the marks next to the names of series. */

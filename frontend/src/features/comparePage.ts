@@ -7,12 +7,19 @@ import { seriesNames } from "../payloads/compare";
 import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
 import { initReport } from "./report";
 
+/** What a view does after a zoom and after its reset. */
+export interface Zoomed {
+  zoomed: () => void;
+  reset: () => void;
+}
+const NOTHING: Zoomed = { zoomed: () => undefined, reset: () => undefined };
+
 export class ComparePage {
   private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
   readonly looks: Looks = looksOf(this.series);
 
   /** Set up the rest of the page after the charts. */
-  finish(charts: readonly Chart[], note: string): void {
+  finish(charts: readonly Chart[], note: string, then: Zoomed = NOTHING): void {
     charts.forEach(follow);
     paintKey(this.series, this.looks, () => charts);
     for (const button of document.querySelectorAll<HTMLButtonElement>("[data-save-as]")) {
@@ -20,7 +27,7 @@ export class ComparePage {
       button.addEventListener("click", () => save(this.picture(button.dataset.title ?? "Comparison", note, charts)));
     }
     initReport(charts);
-    if (charts.length > 0) void addZoom(charts);
+    if (charts.length > 0) void addZoom(charts, then);
   }
 
   private picture(title: string, note: string, charts: readonly Chart[]): Picture {
@@ -39,7 +46,7 @@ export class ComparePage {
 }
 
 /** Drag to zoom; the button resets it. The plugin is loaded after the charts are drawn. */
-async function addZoom(charts: readonly Chart[]): Promise<void> {
+async function addZoom(charts: readonly Chart[], then: Zoomed): Promise<void> {
   const { default: zoom } = await import("chartjs-plugin-zoom");
   ChartJs.register(zoom);
   const reset = find("compare-reset", HTMLButtonElement);
@@ -49,11 +56,13 @@ async function addZoom(charts: readonly Chart[]): Promise<void> {
   for (const chart of charts) {
     const options = given(chart);
     options.plugins ??= {};
-    options.plugins.zoom = { zoom: { drag: { enabled: true, backgroundColor: "#2f7bd826" }, mode: "xy", onZoom } };
+    const drag = { enabled: true, backgroundColor: "#2f7bd826" };
+    options.plugins.zoom = { zoom: { drag, mode: "xy", onZoom, onZoomComplete: then.zoomed } };
     chart.update("none");
   }
   reset?.addEventListener("click", () => {
     for (const chart of charts) chart.resetZoom();
+    then.reset();
     reset.hidden = true;
   });
 }

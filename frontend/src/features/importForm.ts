@@ -2,6 +2,7 @@
 
 import { type Chosen, fromDrop, fromInput } from "../lib/chosenFiles";
 import { find, setText, showProblem } from "../lib/dom";
+import { counted } from "../lib/format";
 import { packed, portions } from "../lib/tar";
 import { added, begun, importProblem, labelPreview } from "../payloads/imports";
 import { Latest } from "./planPreview";
@@ -17,8 +18,7 @@ export function initImportForm(): void {
   const take = (files: Chosen[]): void => {
     chosen = files;
     const bytes = files.reduce((sum, each) => sum + each.file.size, 0);
-    const text = `${files.length.toLocaleString("en")} file${files.length === 1 ? "" : "s"}, ${megabytes(bytes)} MB.`;
-    setText(document.getElementById("import-chosen"), text);
+    setText(document.getElementById("import-chosen"), `${counted(files.length, "file")}, ${megabytes(bytes)} MB.`);
     const title = find("import-title", HTMLInputElement);
     if (title && title.value === "") title.value = (files[0]?.path.split("/")[0] ?? "").slice(0, 200);
     void preview.now();
@@ -95,7 +95,14 @@ function paintPreview(found: ReturnType<typeof labelPreview>, again: () => Promi
   box.replaceChildren();
   if (found.problem !== "") box.append(line(found.problem, "worse"));
   else if (pattern.value.trim() !== "" && found.of > 0)
-    box.append(line(`Matches ${found.matched} of ${found.of} paths.`, "small"));
+    box.append(line(`The pattern matches ${found.matched} of ${counted(found.of, "path")}.`, "small"));
+  if (found.logs > 0)
+    box.append(
+      line(
+        `Not counted: ${counted(found.logs, "log")} of fio. A log joins the test of its folder with the same name or factors.`,
+        "small",
+      ),
+    );
   for (const { path, text } of found.examples) box.append(line(`${path}: ${text || "no match"}`, "small"));
   if (found.suggested !== "" && pattern.value.trim() === "") {
     const button = document.createElement("button");
@@ -167,12 +174,9 @@ function paintProgress(sent: number, total: number, counts: { files: number; res
   box.hidden = false;
   const bar = box.querySelector("progress");
   if (bar) bar.value = total > 0 ? sent / total : 1;
-  const left = counts.refused > 0 ? `, ${counts.refused.toLocaleString("en")} files left out` : "";
-  setText(
-    box.querySelector("p"),
-    `${megabytes(sent)} of ${megabytes(total)} MB sent: ${counts.files.toLocaleString("en")} files, ` +
-      `${counts.results.toLocaleString("en")} results${left}.`,
-  );
+  const left = counts.refused > 0 ? `, ${counted(counts.refused, "file")} left out` : "";
+  const became = `${counted(counts.files, "file")}, ${counted(counts.results, "result")}${left}`;
+  setText(box.querySelector("p"), `${megabytes(sent)} of ${megabytes(total)} MB sent: ${became}.`);
 }
 
 async function post(url: string, data: FormData): Promise<Response> {

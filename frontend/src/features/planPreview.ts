@@ -1,6 +1,7 @@
 /** The live preview of a plan or a schedule: requested shortly after the last key; only the newest response is shown. */
 
 import { find, messageNodes, setText, showProblem } from "../lib/dom";
+import { counted } from "../lib/format";
 import { type PlanAnswer, type PlanProblem, planAnswer } from "../payloads/plan";
 import { initCopy, paintTimes } from "./page";
 import { initPlanJobs } from "./planJobs";
@@ -63,7 +64,7 @@ function paintProblems(form: HTMLFormElement, answer: PlanAnswer, name: string):
   const head = find(`${name}-problems`, HTMLDivElement);
   const count = answer.problems.length;
   if (head) head.hidden = count === 0;
-  setText(head?.querySelector("[data-count]") ?? null, `Correct ${count} field${count === 1 ? "" : "s"}.`);
+  setText(head?.querySelector("[data-count]") ?? null, `Correct ${counted(count, "field")}.`);
 }
 
 /** The place of a row is the name of its factor. */

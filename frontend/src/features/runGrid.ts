@@ -1,7 +1,7 @@
 /** The grid of a run: one cell per trial, updated during the run. */
 
 import { setText } from "../lib/dom";
-import { bytesPerSecond, iops, latency, percent } from "../lib/format";
+import { bytesPerSecond, counted, iops, latency, percent } from "../lib/format";
 import type { LiveCell, LiveValue } from "../payloads/live";
 import { paintPivots } from "./runPivot";
 
@@ -37,7 +37,7 @@ export function cellText(cell: LiveCell, metric: Metric): string {
 export function cellTitle(cell: LiveCell): string {
   const parts = [`Trial ${cell.trial}: ${cell.state_label}`, cell.reason];
   if (cell.invalid) parts.push(`Invalid: ${cell.invalid}`);
-  if (cell.kernel_lines) parts.push(`Kernel log: ${cell.kernel_lines} line${cell.kernel_lines === 1 ? "" : "s"}`);
+  if (cell.kernel_lines) parts.push(`Kernel log: ${counted(cell.kernel_lines, "line")}`);
   return parts.filter((text) => text !== "").join(". ");
 }
 

@@ -1,7 +1,7 @@
 /** The head of a run's page: state, progress, and the current trial with its rates. */
 
 import { find, setText } from "../lib/dom";
-import { bytesPerSecond, duration, iops, latency } from "../lib/format";
+import { bytesPerSecond, counted, duration, iops, latency } from "../lib/format";
 import { bySecond } from "../lib/samples";
 import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
 
@@ -79,7 +79,7 @@ function paintDialogs(run: LiveRun): void {
 
 /** The same text as in the server's dialog. */
 export function notStarted(trials: number): string {
-  return `${trials} planned trial${trials === 1 ? "" : "s"} will not start.`;
+  return `${counted(trials, "planned trial")} will not start.`;
 }
 
 function paintSkip(run: LiveRun): void {

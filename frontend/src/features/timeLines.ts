@@ -1,4 +1,7 @@
-/** Trials over one time axis, second by second: repeats as thin lines, their mean as a thick line. */
+/**
+ * Trials over one time axis: the mean of the repeats as a thick line, and each repeat as a thin one. Of a long span the
+ * thin line goes from the lowest to the highest second of each bin; a zoom asks the server for smaller bins.
+ */
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
 import { tickText, timeTicks } from "../lib/axis";
@@ -6,7 +9,8 @@ import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { clock } from "../lib/format";
-import { type TimeCharts, timeCharts } from "../payloads/compare";
+import { fetchJson } from "../lib/poll";
+import { type TimeCharts, timeCharts, timeLines } from "../payloads/compare";
 import { ceilingLines, highest } from "./ceilingLines";
 import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
@@ -15,24 +19,42 @@ import { ComparePage } from "./comparePage";
 const MAX_REPEATS_DRAWN = 20;
 const TABLE_ROWS = 600;
 
-/** One point per bin, at the start of the bin. */
-export function line(values: readonly (number | null)[], binS: number): { x: number; y: number | null }[] {
-  return values.map((y, index) => ({ x: index * binS, y }));
+type Lines = TimeCharts["lines"];
+type Bins = Pick<Lines, "from_s" | "bin_s">;
+interface Point {
+  x: number;
+  y: number | null;
 }
 
-function datasets(data: TimeCharts["lines"], looks: Looks): object[] {
+/** One point per bin, at the start of the bin. */
+export function line(values: readonly (number | null)[], bins: Bins): Point[] {
+  return values.map((y, index) => ({ x: bins.from_s + index * bins.bin_s, y }));
+}
+
+/** A stroke from the lowest to the highest second of each bin. */
+export function spread(series: Pick<Lines["series"][number], "low" | "high">, bins: Bins): Point[] {
+  const high = line(series.high, bins);
+  return line(series.low, bins).flatMap((low, index) => [low, high[index] ?? low]);
+}
+
+/** The whole seconds around the visible part, as parameters of an address. */
+export function closerAddress(address: string, min: number, max: number): string {
+  return `${address}&from=${Math.max(0, Math.floor(min))}&to=${Math.ceil(max) + 1}`;
+}
+
+function datasets(data: Lines, looks: Looks): object[] {
   return data.series.flatMap((series) => {
     const { colour } = looks.get(series.name) ?? lookAt(0);
     const common = { series: series.name, borderColor: colour, backgroundColor: colour, pointRadius: 0 };
     const repeats = series.repeats.length > 1 ? series.repeats.slice(0, MAX_REPEATS_DRAWN) : [];
     const label = series.is_baseline ? `${series.name} (baseline)` : series.name;
-    const mean = { ...common, label, data: line(series.mean, data.bin_s), borderWidth: 2.5 };
+    const mean = { ...common, label, data: line(series.mean, data), borderWidth: 2.5 };
+    const faint = { ...common, borderColor: `${colour}80`, borderWidth: 0.8 };
+    if (data.bin_s > 1) return [mean, { ...faint, spread: true, data: spread(series, data) }];
     const thin = repeats.map((values, index) => ({
-      ...common,
-      borderColor: `${colour}80`,
+      ...faint,
       label: `${series.name}, repeat ${index + 1}`,
-      data: line(values, data.bin_s),
-      borderWidth: 0.8,
+      data: line(values, data),
     }));
     return [{ ...mean, pointRadius: series.mean.length < 2 ? 4 : 0 }, ...thin];
   });
@@ -66,6 +88,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
       },
       plugins: {
         tooltip: {
+          filter: (item: TooltipItem<"line">) => !("spread" in item.dataset),
           callbacks: {
             title: (items: TooltipItem<"line">[]) => clock(items[0]?.parsed.x ?? 0),
             label: (item: TooltipItem<"line">) => `${item.dataset.label}: ${show(item.parsed.y ?? 0)}`,
@@ -82,7 +105,7 @@ function tableRow(data: TimeCharts["lines"], index: number): HTMLTableRowElement
   const head = document.createElement("th");
   head.className = "sticky";
   head.scope = "row";
-  head.textContent = clock(index * data.bin_s);
+  head.textContent = clock(data.from_s + index * data.bin_s);
   row.append(head);
   for (const series of data.series) {
     const cell = row.insertCell();
@@ -104,11 +127,49 @@ function fillTable(data: TimeCharts["lines"]): void {
   });
 }
 
+/** Replaces the lines of the chart; hidden series stay hidden. */
+function redraw(chart: Chart, data: Lines, looks: Looks): void {
+  const nameOf = (dataset: object): string => (dataset as { series?: string }).series ?? "";
+  const hidden = new Set(chart.data.datasets.filter((_, index) => !chart.isDatasetVisible(index)).map(nameOf));
+  chart.data.datasets = datasets(data, looks) as typeof chart.data.datasets;
+  chart.data.datasets.forEach((dataset, index) => {
+    chart.setDatasetVisibility(index, !hidden.has(nameOf(dataset)));
+  });
+  chart.update("none");
+  chart.canvas.dataset.binS = String(data.bin_s);
+}
+
+/** A zoom into bins asks for smaller ones. Only the answer to the last zoom is drawn. */
+function closerLook(chart: Chart, data: Lines, looks: Looks): { zoomed: () => void; reset: () => void } {
+  const address = chart.canvas.dataset.closer ?? "";
+  let asked = new AbortController();
+  const zoomed = async (): Promise<void> => {
+    const { min = 0, max = 0 } = chart.scales.x ?? {};
+    asked.abort();
+    asked = new AbortController();
+    const { signal } = asked;
+    const found = await fetchJson(closerAddress(address, min, max), signal).then(timeLines, () => null);
+    if (found && !signal.aborted) redraw(chart, found, looks);
+  };
+  return {
+    zoomed: () => {
+      if (address && data.bin_s > 1) void zoomed();
+    },
+    reset: () => {
+      asked.abort();
+      redraw(chart, data, looks);
+    },
+  };
+}
+
 export function initTimeLines(): void {
   const data = readJson("timeline-data", timeCharts);
   const canvas = find("time-lines", HTMLCanvasElement);
   if (!data || !canvas) return;
   const page = new ComparePage();
-  page.finish([new Chart(canvas, configuration(data, page.looks))], "Thick: mean of the repeats; thin: each repeat.");
+  const chart = new Chart(canvas, configuration(data, page.looks));
+  canvas.dataset.binS = String(data.lines.bin_s);
+  const thin = data.lines.bin_s > 1 ? "lowest to highest second" : "each repeat";
+  page.finish([chart], `Thick: mean of the repeats; thin: ${thin}.`, closerLook(chart, data.lines, page.looks));
   fillTable(data.lines);
 }

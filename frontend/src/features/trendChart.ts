@@ -85,6 +85,14 @@ export function valueRange(data: Pick<TrendChart, "points" | "baseline">): { min
   return { min: Math.max(0, low - room), max: high + room };
 }
 
+/** The range of the time axis: from the first to the last run, or the day around a single one. */
+export function timeRange(data: Pick<TrendChart, "points">): { min: number; max: number } {
+  const times = data.points.map((point) => point.at_ms);
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const room = first === last ? DAY_S * 500 : 0;
+  return { min: first - room, max: last + room };
+}
+
 function drawInterval(chart: ChartOf, point: TrendPoint): void {
   const { x, y } = chart.scales;
   if (!x || !y || point.low === null || point.high === null) return;
@@ -168,7 +176,7 @@ function configuration(data: TrendChart): ChartConfiguration {
       scales: {
         x: {
           type: "linear",
-          offset: data.points.length === 1,
+          ...timeRange(data),
           title: { display: true, text: "Start of the run" },
           ticks: { callback: (value: number | string) => dateText(Number(value), stepS), maxRotation: 0 },
           afterBuildTicks: (axis: { min: number; max: number; width: number; ticks: { value: number }[] }) => {

@@ -1,4 +1,4 @@
-/** One colour and one marker per configuration on all charts of a page; the baseline is neutral grey. */
+/** One colour and one marker for each product or series: the same on all pages. */
 
 import type { PointStyle } from "chart.js";
 
@@ -10,15 +10,8 @@ export interface Look {
 // Distinct for the colour-blind (after Okabe and Ito), each with a contrast of at least 3 on both backgrounds.
 const COLOURS = ["#2f7bd8", "#d9730d", "#0f9d76", "#c0529b", "#8a7a00", "#7a5cd6", "#c4483f", "#1596a8"] as const;
 const MARKERS: readonly PointStyle[] = ["circle", "rect", "triangle", "rectRot", "crossRot", "star"];
-const BASELINE: Look = { colour: "#8a929c", marker: "circle" };
 
-/** Colour and marker by name: grey for the baseline, the others in the order of the names. */
-export function assignLooks(names: readonly string[], baseline: string | null): ReadonlyMap<string, Look> {
-  const others = [...new Set(names)].filter((name) => name !== baseline);
-  const first: [string, Look][] = baseline === null ? [] : [[baseline, BASELINE]];
-  return new Map([...first, ...others.map((name, index): [string, Look] => [name, lookAt(index)])]);
-}
-
+/** By the number that the server gives a product or series (`webapp/core/colours.py`). */
 export function lookAt(index: number): Look {
   return {
     colour: COLOURS[index % COLOURS.length] ?? COLOURS[0],

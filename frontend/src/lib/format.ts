@@ -106,3 +106,8 @@ export function clock(valueS: number): string {
   if (minutes < 60) return `${sign}${minutes}:${two(seconds % 60)}`;
   return `${sign}${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
 }
+
+/** "1 file", "2,300 files". The plural of the noun ends with s. */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}

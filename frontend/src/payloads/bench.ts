@@ -17,7 +17,7 @@ const chart = struct({
   shown_as: oneOf("iops", "bytes_per_s", "latency", "seconds", "number"),
   logarithmic: boolean,
   levels: list(struct({ text: string, number: nullable(number) })),
-  series: list(struct({ product: number, name: string, points: list(point) })),
+  series: list(struct({ colour: number, name: string, points: list(point) })),
 });
 
 export const benchCharts = struct({ charts: list(chart) });

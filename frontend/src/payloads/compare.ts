@@ -113,27 +113,21 @@ export const latencyCharts = struct({
   ),
 });
 
-export const timeCharts = struct({
-  lines: struct({
-    metric: string,
-    label: string,
-    shown_as: shownAs,
-    bin_s: number,
-    bin_text: string,
-    series: list(
-      struct({
-        name: string,
-        is_baseline: boolean,
-        repeats: list(list(nullable(number))),
-        mean: list(nullable(number)),
-      }),
-    ),
-  }),
-  logarithmic: boolean,
-  ceilings: list(chartCeiling),
+const line = list(nullable(number));
+
+export const timeLines = struct({
+  metric: string,
+  label: string,
+  shown_as: shownAs,
+  from_s: number,
+  bin_s: number,
+  bin_text: string,
+  series: list(struct({ name: string, is_baseline: boolean, repeats: list(line), mean: line, low: line, high: line })),
 });
 
-export const seriesNames = list(struct({ name: string, is_baseline: boolean }));
+export const timeCharts = struct({ lines: timeLines, logarithmic: boolean, ceilings: list(chartCeiling) });
+
+export const seriesNames = list(struct({ name: string, is_baseline: boolean, colour: number }));
 
 export type Comparison = Checked<typeof comparison>;
 export type Level = Comparison["levels"][number];

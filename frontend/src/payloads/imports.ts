@@ -13,5 +13,6 @@ export const labelPreview = struct({
   problem: string,
   matched: number,
   of: number,
+  logs: number,
   examples: list(struct({ path: string, text: string })),
 });

@@ -20,6 +20,7 @@ _STATUSES = {
     "group_in_use": 409,
     "host_unavailable": 409,
     "target_unavailable": 409,
+    "run_open": 409,
 }
 
 

@@ -154,3 +154,12 @@ def test_a_nul_inside_a_list_is_refused_without_the_statement(client: Client) ->
     assert (answer.status_code, answer.json()["code"]) == (422, "request_refused")
     assert answer.json()["message"].startswith("The request contains data that cannot be stored, for example a NUL: ")
     assert "UPDATE" not in answer.json()["message"]
+
+
+def test_errors_that_no_operation_answers_are_problems_too(viewer: Caller, client: Client) -> None:
+    for path in ("/api/v1/nothing", "/api/nothing", "/api/v1/runs/"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), path
+    status, problem = viewer("put", "runs")
+    assert (status, problem["code"]) == (405, "method_not_allowed")
+    assert problem["message"] == "This address does not take PUT. Use GET, POST."

@@ -3,9 +3,11 @@
 import pytest
 from django.utils import timezone
 
-from webapp.api.tests.clients import DOCUMENT, Caller
+from webapp.api.tests.clients import DOCUMENT, Caller, caller
+from webapp.core.models import Role
+from webapp.hosts.keys import signing_key
 from webapp.hosts.lifecycle import rename_host
-from webapp.hosts.models import Host, HostInventory, InventoryContent
+from webapp.hosts.models import EnrolmentToken, Host, HostInventory, InventoryContent
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import Lab
 
@@ -40,3 +42,13 @@ def test_a_target_is_found_by_a_former_name_of_its_host_wherever_it_is_named(ope
     assert operator("get", "runs/1")[1]["targets"] == ["rack4/nvme0"]
     status, told = operator("get", "hosts/c/targets/nvme0/purges")
     assert (status, told["code"]) == (404, "target_unknown")
+
+
+def test_an_enrolment_has_the_command_and_the_fingerprint(operator: Caller) -> None:
+    assert operator("post", "enrolments", {"slug": "storage2"})[0] == 403
+    status, made = caller(Role.ADMIN)("post", "enrolments", {"slug": "storage2"})
+    assert status == 200
+    assert f"SWEETSPOT_TOKEN={made['token']} " in made["line"]
+    assert made["line"].endswith(f"--key {made['fingerprint']}")
+    assert made["fingerprint"] == signing_key()[0]
+    assert EnrolmentToken.objects.get(host_slug="storage2").reference == made["reference"]

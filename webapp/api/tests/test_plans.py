@@ -53,4 +53,15 @@ def test_a_job_file_becomes_a_plan_or_its_line_is_named(operator: Caller) -> Non
     assert (status, made["plan"]) == (201, "old-job")
     status, refused = operator("post", "job-files", {"text": "[a]\nexec_prerun=id\nsize=1m"})
     assert (status, refused["code"]) == (422, "job_file_refused")
-    assert refused["message"] == "Line 2: `exec_prerun` is not supported by Sweetspot. Remove it."
+    assert refused["message"] == "Line 2: `exec_prerun` is not supported by Sweetspot: it runs a program. Remove it."
+
+
+def test_a_plan_is_created_or_updated_at_its_name(operator: Caller, viewer: Caller) -> None:
+    assert viewer("put", "plans/mine", {"document": DOCUMENT})[0] == 403
+    status, made = operator("put", "plans/mine", {"document": DOCUMENT})
+    assert (status, made["plan"], made["number"]) == (201, "mine", 1)
+    assert operator("put", "plans/mine", {"document": DOCUMENT})[0] == 200
+    status, saved = operator("put", "plans/mine", {"document": DOCUMENT | {"repeats": 7}})
+    assert (status, saved["number"]) == (200, 2)
+    operator("delete", "plans/mine")
+    assert operator("put", "plans/mine", {"document": DOCUMENT | {"repeats": 8}})[1]["code"] == "plan_deleted"

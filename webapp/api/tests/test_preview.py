@@ -4,6 +4,7 @@ import pytest
 
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.models import Host
+from webapp.plans.models import Plan
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_target
 from webapp.tests.factories.results import Lab
@@ -52,3 +53,16 @@ def test_a_preview_shows_the_bytes_expected_from_earlier_results(operator: Calle
     made = operator("get", "plans/w/preview?target=a/scratch")[1]
     assert made["expected"] == [{"target": "a/scratch", "bytes": 3 * 2000 * 4096 + 2**20, "by_model": False}]
     assert made["estimate"]["bytes_written_max"] > made["expected"][0]["bytes"]
+
+
+def test_a_plan_that_is_not_saved_is_checked_and_previewed(viewer: Caller, host: Host) -> None:
+    a_target(host, "scratch")
+    status, made = viewer("post", "previews", {"document": DOCUMENT, "targets": ["a/scratch"], "limit": 1})
+    assert (status, made["problems"], made["estimate"]["trials"], len(made["trials"])) == (200, [], 4, 1)
+    checked = viewer("post", "previews", {"document": DOCUMENT})[1]
+    assert (checked["problems"], checked["skipped"], checked["trials"]) == ([], [], [])
+    parts = [{"name": "a", "factors": {"pattern": "sideways"}}]
+    (problem,) = viewer("post", "previews", {"document": DOCUMENT | {"parts": parts}})[1]["problems"]
+    assert problem.startswith("Part a: Pattern: `sideways` is not one of")
+    assert viewer("post", "previews", {"yaml": "parts: 3"})[1]["code"] == "plan_file_refused"
+    assert not Plan.objects.exists()

@@ -1,11 +1,17 @@
 """Runs over HTTP, against the real database."""
 
+from threading import BoundedSemaphore
+from unittest.mock import patch
+from uuid import uuid4
+
 import pytest
 
+from webapp.api import waiting
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.models import Host
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 
@@ -53,3 +59,32 @@ def test_a_run_that_is_asked_for_with_an_unknown_field_is_not_started(
     status, refused = operator("post", path, {"plan": "mine", "targets": ["a/scratch"], **more})
     assert (status, refused) == (422, {"code": "request_refused", "message": words})
     assert not Run.objects.exists()
+
+
+def test_a_start_that_is_sent_twice_starts_one_run(operator: Caller, host: Host) -> None:
+    a_target(host, "scratch")
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    start = {"plan": "mine", "targets": ["a/scratch"], "request_id": str(uuid4())}
+    assert [operator("post", "runs", start)[1]["number"] for _ in range(2)] == [1, 1]
+
+
+def test_a_wait_ends_with_the_run(viewer: Caller, lab: Lab) -> None:
+    Run.objects.update(state=RunState.RUNNING)
+
+    def end_run(_seconds: float) -> None:
+        Run.objects.update(state=RunState.DONE)
+
+    with patch.object(waiting, "sleep", side_effect=end_run) as sleep:
+        assert viewer("get", "runs/1/wait?seconds=30")[1]["state"] == "done"
+    sleep.assert_called_once()
+    assert viewer("get", "runs/9/wait")[0] == 404
+    assert viewer("get", "runs/1/wait?seconds=31")[0] == 422
+
+
+def test_few_wait_at_a_time_and_others_are_answered_at_once(viewer: Caller, lab: Lab) -> None:
+    Run.objects.update(state=RunState.RUNNING)
+    full = BoundedSemaphore(1)
+    full.acquire()
+    with patch.object(waiting, "_places", full), patch.object(waiting, "sleep") as sleep:
+        assert viewer("get", "runs/1/wait")[1]["state"] == "running"
+    sleep.assert_not_called()

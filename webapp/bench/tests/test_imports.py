@@ -59,6 +59,18 @@ def test_what_an_import_does_not_state_is_no_difference_but_counted(samsung: Lab
     assert row.workload.point["ioengine"] == "io_uring"  # the complete workload
 
 
+def test_a_reference_without_queue_depth_is_matched_with_queue_depth_1(samsung: Lab) -> None:
+    for depth in (1, 2, 4):
+        samsung.measure(5100.0 * depth, iodepth=depth)
+    text = "pattern,block_size,iops\nrandread,4k,10200\n"
+    page = shown(MODEL, of_import(as_reference(an_import(text=text))))
+    first, *others = page.groups[0].rows
+    assert (first.title, others, page.groups[0].alone) == ("4 KiB · QD 1", [], 2)
+    published = first.cells[1]
+    assert published
+    assert published.assumed == "QD 1, 1 job"
+
+
 def test_what_an_import_states_otherwise_is_a_difference(samsung: Lab) -> None:
     samsung.measure(5100.0, iodepth=1, direct=False)
     stated = PLAIN.replace("iops,", "direct,iops,").replace("k,1,", "k,1,on,").replace("k,32,", "k,32,on,")

@@ -175,3 +175,5 @@ def test_products_that_cannot_be_read_are_refused(texts: list[str], words: str) 
 
 def test_a_product_counts_once() -> None:
     assert read_products(["host:a", "", "host:b", "host:a"]) == (Product(Kind.HOST, "a"), Product(Kind.HOST, "b"))
+    assert read_products(["import:1", "import:01"]) == (Product(Kind.IMPORT, "1"),)
+    assert read_products(["import:01/PM 9A3"]) == (Product(Kind.IMPORT, "1/PM 9A3"),)

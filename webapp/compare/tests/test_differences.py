@@ -47,7 +47,7 @@ def test_a_fact_that_differs_between_series_is_a_confounder(lab: Lab) -> None:
     assert {d.name: d.kind for d in made.differs} == dict.fromkeys(
         ("numjobs", "kernel.release", "engine version"), DifferenceKind.CONFOUNDED
     )
-    assert made.verdict == "Confounded by Jobs, kernel.release, engine version."
+    assert made.verdict == "Confounded by Jobs, Kernel, engine version."
     assert "(io_uring: 6.1.0; psync: 6.18.0)" in next(d.text for d in made.differs if d.name == "kernel.release")
 
 
@@ -65,7 +65,7 @@ def test_a_setting_that_the_kernel_changes_with_the_compared_one_is_reported_but
     made = compare(CompareQuery("iodepth", ("scheduler",)))
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "device.nr_requests")]
     assert made.differs[0].text == (
-        "device.nr_requests differs between series (bfq: 256; none: 128); the kernel sets it along with I/O scheduler."
+        "Queue size differs between series (bfq: 256; none: 128); the kernel sets it along with I/O scheduler."
     )
     assert made.single_factor
     made = compare(CompareQuery("scheduler"))
@@ -135,7 +135,7 @@ def test_facts_of_the_configuration_can_be_compared(lab: Lab) -> None:
     lab.measure(20.0, 21.0, facts=FACTS | {"device.nvme0n1.firmware": "B"})
     made = compare(CompareQuery("iodepth", ("fact.device.firmware",)))
     assert [series.name for series in made.panels[0].series] == ["A", "B"]
-    assert made.verdict == "Single-factor: series differ in device.firmware alone."
+    assert made.verdict == "Single-factor: series differ in Firmware alone."
 
 
 def test_configurations_that_differ_in_one_fact_are_single_factor_and_in_two_are_not(lab: Lab) -> None:

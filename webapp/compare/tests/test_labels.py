@@ -62,7 +62,7 @@ def test_without_labels_the_same_is_confounded(labs: tuple[Lab, Lab]) -> None:
 def test_another_kernel_or_fio_still_confounds(labs: tuple[Lab, Lab]) -> None:
     labs[0].measure(1.0, 2.0)
     labs[1].measure(2.0, 3.0, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.39")
-    assert compare(LABELS).verdict == "Confounded by kernel.release, engine version."
+    assert compare(LABELS).verdict == "Confounded by Kernel, engine version."
 
 
 def test_a_label_of_several_hosts_is_said(labs: tuple[Lab, Lab]) -> None:

@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.latency import PERCENTS, distributions
 from webapp.compare.query import CompareQuery, CompareRefused
+from webapp.compare.seconds import Span
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample, known
@@ -147,15 +148,28 @@ def test_of_long_trials_rates_are_averaged_and_of_percentiles_the_worst_is_kept(
     rates = time_lines(chart_point(select(ENGINES)), "iops")
     assert (rates.bin_s, rates.bin_text) == (2, "the mean of each 2 s")
     assert rates.series[0].mean[:2] == (1.5, 3.5)
+    assert (rates.series[0].low[:2], rates.series[0].high[:2]) == ((1.0, 3.0), (2.0, 4.0))
     worst = time_lines(chart_point(select(ENGINES)), "latency_p99")
     assert worst.bin_text == "the worst second of each 2 s"
     assert worst.series[0].mean[:2] == (20.0, 40.0)
 
 
+def test_a_span_of_a_long_trial_shows_its_single_seconds(lab: Lab) -> None:
+    (result,) = lab.measure(10.0)
+    samples(result, {n: n for n in range(1, 1201)})
+    made = time_lines(chart_point(select(ENGINES)), "iops", Span(100, 103))
+    assert (made.from_s, made.bin_s, made.series[0].mean) == (100, 1, (101.0, 102.0, 103.0))
+    assert (made.series[0].low, made.series[0].high) == ((), ())
+    worst = time_lines(chart_point(select(ENGINES)), "latency_p99", Span(100, 103))
+    assert worst.series[0].mean == (1010.0, 1020.0, 1030.0)
+
+
 def test_too_many_seconds_are_refused_with_a_message(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     (result,) = lab.measure(10.0)
+    result.runtime_ms = 5000
+    result.save()
     samples(result, dict.fromkeys(range(1, 6), 1))
-    monkeypatch.setattr("webapp.compare.timeline.MAX_SAMPLES", 4)
+    monkeypatch.setattr("webapp.compare.timeline.MAX_SECONDS", 4)
     with pytest.raises(CompareRefused, match="Choose fewer repeats"):
         time_lines(chart_point(select(ENGINES)), "iops")
 

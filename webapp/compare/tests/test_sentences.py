@@ -198,3 +198,19 @@ def test_percentages_above_1000_are_shown_as_factors(lab: Lab) -> None:
     assert shown(11.0, "percent") == "+1,000 %"
     assert shown(11.02, "percent") == "×11.0"
     assert shown(0.38, "percent") == "−62 %"
+
+
+def test_opposite_differences_are_named_and_not_averaged(lab: Lab) -> None:
+    for depth, speed in ((1, 1.5), (2, 1.4), (4, 1.3), (8, 1.0), (16, 0.8)):
+        lab.measure(*(1000.0 * depth * noise for noise in (0.999, 1.0, 1.001, 1.0)), iodepth=depth)
+        values = (1000.0 * depth * speed * noise for noise in (1.001, 1.0, 0.999, 1.0))
+        lab.measure(*values, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    made = compare(ENGINES)
+    assert sentence(made) == (
+        "psync against io_uring: faster at 1 to 4 (+30 % to +50 %), slower at 16 (−20 %); "
+        "no certain difference at 1 other point."
+    )
+    against = made.panels[0].series[1].against_baseline
+    assert against is not None
+    assert (against.better, against.equal) == (None, False)

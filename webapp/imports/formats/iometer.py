@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from webapp.imports.csv_rows import Row, fields, optional, rows
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MEGABYTE, MIB, MS, lines, number, sorted_factors, whole
+from webapp.imports.values import MEGABYTE, MIB, MS, lines, mix, number, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 
@@ -53,7 +53,8 @@ def parse(text: str) -> list[Measurement]:
 
 
 def _measured(row: Row, specification: list[Row], version: str) -> list[Measurement]:
-    factors, other = sorted_factors(_stated(row, specification))
+    stated, mixed = _stated(row, specification)
+    factors, other = sorted_factors(stated)
     return [
         Measurement(
             tool=TOOL,
@@ -61,7 +62,7 @@ def _measured(row: Row, specification: list[Row], version: str) -> list[Measurem
             name=row["Access Specification Name"][:200],
             direction=direction,
             factors=factors,
-            other=other,
+            other=other | mixed,
             iops=optional(row, f"{word} IOps"),
             bytes_per_s=_bytes_per_s(row, word),
             ios=_count(row, f"{word} I/Os"),
@@ -98,20 +99,24 @@ def _metrics(row: Row, word: str) -> dict[str, float]:
     return {name: value for name, column in columns.items() if (value := optional(row, column)) is not None}
 
 
-def _stated(row: Row, specification: list[Row]) -> dict[str, Value]:
-    """Workers are threads, the queue depth is of each. A mix of several access lines has no pattern of ours."""
+def _stated(row: Row, specification: list[Row]) -> tuple[dict[str, Value], dict[str, str]]:
+    """Factors, and as text what no factor expresses. Workers are threads, the queue depth is of each. Several access
+    lines together have no pattern of ours."""
     stated: dict[str, Value] = {}
     for name, column in (("numjobs", "# Workers"), ("iodepth", "Queue Depth")):
         if row.get(column):
             stated[name] = whole(row[column], column)
-    if len(specification) == 1:
-        access = specification[0]
-        stated["block_size"] = whole(access["size"], "size")
-        reads, random = number(access["% reads"], "% reads"), number(access["% random"], "% random")
-        if random in (0, 100):
-            prefix = "rand" if random else ""
-            mixed = "randrw" if random else "readwrite"
-            stated["pattern"] = {100: f"{prefix}read", 0: f"{prefix}write"}.get(int(reads), mixed)
-        if 0 < reads < 100:
-            stated["read_percent"] = int(reads)
-    return stated
+    if len(specification) != 1:
+        return stated, {"access lines": str(len(specification))} if specification else {}
+    access = specification[0]
+    stated["block_size"] = whole(access["size"], "size")
+    factors, other = mix(_percent(access, "% reads"), _percent(access, "% random"))
+    return stated | factors, other
+
+
+def _percent(row: Row, column: str) -> float:
+    """Raises ImportRefused."""
+    value = number(row[column], column)
+    if value > 100:
+        raise ImportRefused(f"The access specification states {value:g} for `{column}`, which is more than 100.")
+    return value

@@ -139,14 +139,20 @@ class _Run:
             stated["iodepth"] = 1
         if "flags" in self.found:
             stated["direct"] = self.found["flags"][1] in ("directio", "direct", "16384")  # O_DIRECT on x86
-        ratio = number(self.found["ratio"][1]) if "ratio" in self.found else 0
-        percent = 100 * ratio / (1 + ratio)
-        if stated.get("pattern") == "randrw" and abs(percent - round(percent)) < 1e-9:
+        percent = self._read_percent()
+        if stated.get("pattern") == "randrw" and percent == round(percent):
             stated["read_percent"] = round(percent)
         return stated
 
+    def _read_percent(self) -> float:
+        """Of the ratio reads / writes, which sysbench prints with two decimals."""
+        ratio = number(self.found["ratio"][1]) if "ratio" in self.found else 0
+        return round(100 * ratio / (1 + ratio), 6)
+
     def _other(self) -> dict[str, str]:
-        names = {"io_mode": "I/O mode", "flags": "file open flags"}
+        names = {"io_mode": "I/O mode", "flags": "file open flags", "ratio": "reads / writes"}
+        if self.found["mode"][1] != "random r/w" or self._read_percent() % 1 == 0:
+            names.pop("ratio")
         return {label: self.found[name][1] for name, label in names.items() if name in self.found}
 
     def _latency(self) -> Latency:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from webapp.imports.csv_rows import Row
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, Point, with_repeats
-from webapp.imports.values import MIB, MS, lines, number, sorted_factors
+from webapp.imports.values import MIB, MS, lines, mix, number, sorted_factors
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 
@@ -60,7 +60,8 @@ def _measured(row: Row, intervals: Sequence[Row]) -> list[Measurement]:
         return []
     reads = _value(row, "read%") or 0
     direction = {100.0: Direction.READ, 0.0: Direction.WRITE}.get(reads)
-    factors, other = sorted_factors(_stated(row))
+    stated, mixed = _stated(row)
+    factors, other = sorted_factors(stated)
     rate = _value(row, "MB/sec")
     return [
         Measurement(
@@ -69,7 +70,7 @@ def _measured(row: Row, intervals: Sequence[Row]) -> list[Measurement]:
             name=row["Run"][:200],
             direction=direction,
             factors=factors,
-            other=other | {"average of intervals": row["Interval"][:40]},
+            other=other | mixed | {"average of intervals": row["Interval"][:40]},
             iops=iops,
             bytes_per_s=None if rate is None else rate * MIB,
             latency=Latency(mean_ns=_ns(row, "resp"), max_ns=_ns(row, "resp_max"), stddev_ns=_ns(row, "resp_std")),
@@ -90,20 +91,20 @@ def _ns(row: Row, name: str) -> float | None:
     return None if value is None else value * MS
 
 
-def _stated(row: Row) -> dict[str, Value]:
-    """The requested transfer size, threads, read share and share of seeks (100: random, 0 or sequential)."""
+def _stated(row: Row) -> tuple[dict[str, Value], dict[str, str]]:
+    """Factors, and as text what no factor expresses. The requested transfer size, threads, read share and share of
+    seeks (100: random, 0 or sequential)."""
     stated: dict[str, Value] = {}
     for name, column in (("block_size", "xfersize"), ("numjobs", "threads")):
         value = _value(row, column)
         if value is not None and value == int(value):
             stated[name] = int(value)
-    reads, seeks = _value(row, "rdpct"), _value(row, "seekpct")
-    if reads is not None and (seeks in (0, 100) or row.get("seekpct", "").startswith("seq")):
-        prefix, mixed = ("rand", "randrw") if seeks == 100 else ("", "readwrite")
-        stated["pattern"] = {100: f"{prefix}read", 0: f"{prefix}write"}.get(int(reads), mixed)
-        if 0 < reads < 100:
-            stated["read_percent"] = int(reads)
-    return stated
+    reads = _value(row, "rdpct")
+    seeks = 0 if row.get("seekpct", "").startswith("seq") else _value(row, "seekpct")
+    if reads is None or seeks is None:
+        return stated, {}
+    factors, other = mix(reads, seeks)
+    return stated | factors, other
 
 
 def _metrics(row: Row, *, mixed: bool) -> dict[str, float]:

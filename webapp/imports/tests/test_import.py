@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,20 @@ def test_it_reads_fio_with_percentiles_and_histogram() -> None:
         assert row.ios == job[direction]["total_ios"]
         assert row.iops == pytest.approx(job[direction]["iops"], rel=0.01)
         assert row.tool_and_version == document["fio version"].replace("-", " ")
+
+
+def test_what_cannot_be_true_in_a_file_is_left_out_with_a_note() -> None:
+    document = json.loads(FIO.read_text())
+    document = {**document, "timestamp": 8_000_000_000, "timestamp_ms": None}
+    text = "direction,iops,latency_p50_us,latency_p99_us\nread,5,900,3\n"
+    imported = begun()
+    add_found(imported, [Read("a.csv", text), Read("b.json", json.dumps(document))])
+    rows = rows_of(imported)
+    assert (rows[0].iops, rows[0].p50_ns, rows[0].p99_ns) == (5, None, None)
+    assert {row.measured_at for row in rows} == {imported.created_at}
+    notes = [note for file in imported.files.all() for note in file.notes]
+    assert any("do not ascend" in note for note in notes)
+    assert any("The date 2223-07-06 in the file is not possible." in note for note in notes)
 
 
 def test_logs_without_a_test_of_fio_are_a_test_of_their_own() -> None:
@@ -276,10 +291,11 @@ def test_what_would_be_stored_wrongly_is_refused(text: str, words: str) -> None:
     assert (count, words in reason) == (1, True)
 
 
-def test_a_batch_for_an_import_that_was_undone_or_ended_meanwhile_is_refused() -> None:
+@pytest.mark.parametrize("meanwhile", [end_import, undo_import])
+def test_a_batch_for_an_import_that_was_undone_or_ended_meanwhile_is_refused(meanwhile: Callable[..., object]) -> None:
     imported = begun()
     store = Store(imported)
-    end_import(imported, by=None)
+    meanwhile(Import.objects.get(pk=imported.pk), by=None)
     with pytest.raises(Refusal, match="ended or was undone"):
         store.add([])
 
@@ -306,6 +322,12 @@ def test_an_ended_import_takes_no_more_files() -> None:
 def test_it_refuses_a_bad_title_pattern_or_label(title: str, pattern: str, label: str, words: str) -> None:
     with pytest.raises(Refusal, match=words):
         begin_import(title=title, pattern=pattern, given={"drive": label}, by=None)
+
+
+def test_labels_with_a_nul_character_are_refused() -> None:
+    for given in ({"drive\0": "x"}, {"drive": "x\0"}):
+        with pytest.raises(Refusal, match="NUL"):
+            begin_import(title="t", pattern="", given=given, by=None)
 
 
 def test_a_refused_file_counts_and_the_others_are_stored() -> None:

@@ -121,6 +121,7 @@ def test_encodings(tmp_path: Path, data: bytes, text: str) -> None:
     [
         (b"\x89PNG\0\0\0", "binary"),
         (b"\xff\xfe\x00\xd8", "not valid UTF-16"),
+        ("a\0b".encode("utf-16"), "binary"),
         (b"7z\xbc\xaf\x27\x1c123", "7z archives cannot be read"),
         (b"\x28\xb5\x2f\xfd123", "Zstandard archives cannot be read"),
         (gzip.compress(os.urandom(1000))[:500], "truncated"),
@@ -131,7 +132,7 @@ def test_encodings(tmp_path: Path, data: bytes, text: str) -> None:
         (_tar({"a": TEXT * 100})[:700], "damaged"),
     ],
     # Made from the data, they would contain the time, and differ between the processes of one test run.
-    ids=["png", "utf-16", "7z", "zstd", "gzip", "bzip2", "no gzip", "zip", "no zip", "tar"],
+    ids=["png", "utf-16", "utf-16 with NUL", "7z", "zstd", "gzip", "bzip2", "no gzip", "zip", "no zip", "tar"],
 )
 def test_damaged_files_are_refused_with_a_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     texts, refused = _read(tmp_path, data)

@@ -10,6 +10,7 @@ from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SI
 from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.factor import Factor, FactorKind
+from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import BlockRange, BlockSplit, Choice, Count, Duration, Size, Switch, Token, Value, Whole
 from worker.contract.workload import (
     MIB,
@@ -50,6 +51,7 @@ PHRASES = {
     "iodepth": "queue depth {}",
     "runtime": "{} each",
     "amount": "{} each",
+    "stop": "until {}",
 }
 
 FACTORS = (
@@ -140,6 +142,23 @@ FACTORS = (
         example="1G",
     ),
     Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="time before the measurement starts"),
+    Factor(
+        "stop",
+        "Stop rule",
+        StopRuleText(),
+        kind=FactorKind.STOPPING,
+        help="ends a trial before its time: `confidence 2%`, `settled 60s` or `snia 60s`; the time is then the maximum",
+        example="confidence 2%",
+    ),
+    Factor(
+        "runtime_min",
+        "Minimum time",
+        Duration(low=5, high=86400),
+        unit="s",
+        kind=FactorKind.STOPPING,
+        help="of one trial with a stop rule; 5 s if not given",
+        example="10s",
+    ),
     PREFILL,
     BUFFERS,
     DROP_CACHES,
@@ -201,7 +220,8 @@ _OF_WRITES = (*(name for name in OPTION_NAMES if name.startswith("verify")), "fd
 
 
 def silent(point: Mapping[str, object]) -> tuple[str, ...]:
-    """Factors without effect at this point: those of mixed, random, sequential or writing patterns only."""
+    """Factors without effect at this point: those of mixed, random, sequential or writing patterns only, and the
+    minimum time without a stop rule."""
     if point.get("pattern") not in tuple(Pattern):
         return ()
     pattern = Pattern(str(point["pattern"]))
@@ -209,6 +229,7 @@ def silent(point: Mapping[str, object]) -> tuple[str, ...]:
         *(() if pattern.mixed else _OF_MIXES),
         *(_OF_SEQUENTIAL if pattern.random else _OF_RANDOM),
         *(() if pattern.stores else _OF_WRITES),
+        *(() if "stop" in point else ("runtime_min",)),
     )
 
 
@@ -220,7 +241,7 @@ def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
 
 
 def time_s(levels: Levels) -> float | None:
-    """The mean run time with its ramp; None for an amount."""
+    """The mean maximum run time with its ramp; None for an amount."""
     if "runtime" not in levels or "amount" in levels:
         return None
     return _mean(levels["runtime"]) + _mean(levels.get("ramp", (0,)))
@@ -240,6 +261,9 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
     fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
     fields["options"] = {name: point[name] for name in OPTION_NAMES if name in point}
     fields["block_split"] = block_shares(point.get("block_split"))
+    fields["stop"] = StopRuleText().rule(point.get("stop"))
+    if "runtime_min" in point:
+        fields["least_runtime_s"] = point["runtime_min"]
     fields["write_block_split"] = block_shares(point.get("write_block_split"))
     if "block_range" in point:
         fields["block_range"] = BlockRange().ends(point["block_range"])

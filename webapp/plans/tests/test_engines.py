@@ -10,9 +10,12 @@ from webapp.plans.expand import expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.grids import part_grid
 from webapp.plans.jobfile.writer import write_job_file
+from webapp.plans.preview import preview
 from webapp.plans.problems import document_problems
 from webapp.plans.tests.helpers import GIB, device, directory, document
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_scratch
 from worker.contract.file_copy import CopyMethod
+from worker.contract.inventory import FileSystem
 from worker.contract.workload import CopyWorkload
 from worker.recipes import ENGINES as RECIPES
 
@@ -104,3 +107,15 @@ def test_every_engine_names_its_own_factors() -> None:
         recipe = RECIPES[engine.WORKLOAD]
         assert (recipe.LABEL, recipe.DEFAULT_METRIC) == (engine.LABEL, engine.DEFAULT_METRIC)
         assert engine.DEFAULT_METRIC in {"iops", "bytes_per_s", *(metric.name for metric in recipe.METRICS)}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("kind", "warned"), [("ext4", True), ("xfs", False), ("unheard of", False)])
+def test_a_preview_warns_of_reflinks_on_a_file_system_without_them(kind: str, warned: bool) -> None:
+    host = a_host("storage1")
+    mounted = FileSystem(kind=kind, devices=("nvme0n1",), points=("/srv",), options="rw")
+    an_inventory(host, file_systems=(mounted,))
+    target = storage1_scratch(host)
+    words = "storage1/scratch: copies by reflink fail: its file system ext4 has no reflinks."
+    assert preview(document(copying(copy_method="reflink")), [target]).target_warnings == (words,) * warned
+    assert preview(document(copying(copy_method="kernel")), [target]).target_warnings == ()

@@ -44,6 +44,24 @@ def test_an_amount_takes_as_long_as_the_same_workload_did_before() -> None:
     assert of(device(), amount="128M", block_size="8k", experience={"host-a": known}).unknown_trials == 1
 
 
+def test_a_stop_rule_takes_from_its_minimum_to_the_runtime() -> None:
+    made = of(device(), stop="confidence 2%", runtime="60s", runtime_min="10s", ramp="2s", iodepth="1, 2")
+    assert (made.stop_trials, made.stop_seconds, made.unknown_stops) == (2, (12, 62), 2)
+    assert made.seconds_low == pytest.approx(2 * 12.4)
+    assert made.seconds == made.seconds_high == pytest.approx(2 * 62.4)
+    rounds = of(device(), stop="snia 60s", runtime="1h")
+    assert rounds.stop_seconds == (300, 3600)
+    assert of(device()).stop_trials == 0
+
+
+def test_earlier_trials_with_the_same_stop_rule_say_what_to_expect() -> None:
+    work = expand(document(part(stop="confidence 2%", runtime="60s")), [device()], seed=1).trials[0].workload
+    known = Experience(runs=1, turnover_s=Span(1, 1, 1), stops_s={(("loop",), work): Span(8, 12, 30)})
+    made = of(device(), stop="confidence 2%", runtime="60s", repeats=2, experience={"host-a": known})
+    assert (made.seconds_low, made.seconds, made.seconds_high) == (2 * 9, 2 * 13, 2 * 61)
+    assert made.unknown_stops == 0
+
+
 def test_hosts_work_side_by_side() -> None:
     one = of(device())
     two = of(device(), device(id="b", host_id="host-b", name="b/loop"))

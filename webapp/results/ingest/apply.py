@@ -177,6 +177,7 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
         sys_cpu_percent=item.sys_cpu_percent,
         device=msgspec.to_builtins(item.device),
         samples_sent=item.samples,
+        stopped=msgspec.to_builtins(item.stopped),
         stalled_s=item.stalled_s,
         metrics=[declared | {"value": item.metrics.get(str(declared["name"]))} for declared in stream.metrics],
     )

@@ -31,7 +31,9 @@ class Changes:
         """The streams that have started, by number; loaded only for items that need more than the numbers."""
         if not self.attempt.started_at:
             return {}
-        needed = StreamRun.objects.filter(attempt=self.attempt).only("attempt_id", "stream", "ended_at", "directions")
+        needed = StreamRun.objects.filter(attempt=self.attempt).only(
+            "attempt_id", "stream", "ended_at", "directions", "stopped"
+        )
         return {stream.stream: stream for stream in needed}
 
     def check_started(self, number: int, what: str) -> None:

@@ -9,10 +9,10 @@ from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.quota import check_rows
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
-from webapp.results.steadiness import Steadiness, Timed, worst
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
+from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
 from worker.contract.workload import AnyWorkload
 
 
@@ -67,7 +67,14 @@ def _steadiness(changes: Changes) -> Steadiness | None:
     found = Sample.objects.filter(attempt=changes.attempt).values_list("stream", "offset_ms", "length_ms", "ios")
     for stream, *timed in found.iterator(chunk_size=10_000):
         samples[stream].append((timed[0], timed[1], timed[2]))
-    return worst(samples.values())
+    return least_steady(_judged(changes.streams[stream], timed) for stream, timed in samples.items())
+
+
+def _judged(stream: StreamRun, samples: list[Timed]) -> Steadiness:
+    """The verdict on what the result of the stream covers: the window of its stop rule, or all of its time."""
+    if stream.stopped is None:
+        return steadiness(samples)
+    return steadiness_in(samples, stream.stopped["from_ms"], stream.stopped["to_ms"])
 
 
 def _write_results(changes: Changes) -> None:

@@ -230,6 +230,7 @@ class Migration(migrations.Migration):
                 ("metrics", models.JSONField(default=list)),
                 ("samples_sent", models.PositiveIntegerField(default=0)),
                 ("stalled_s", models.FloatField(default=0)),
+                ("stopped", models.JSONField(null=True)),
                 ("sensors", models.JSONField(default=list)),
                 ("kernel_log_read", models.BooleanField(default=False)),
                 (

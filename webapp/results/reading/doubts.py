@@ -2,8 +2,8 @@
 
 from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
-from webapp.results.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 from worker.contract.inventory import MEMORY_FILE_SYSTEMS
+from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 COPY_METHOD = "copy_method"  # a factor of the file copy engine

@@ -18,8 +18,8 @@ from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.factors import FACTORS, Value, closest
 from webapp.results.models import BOTH
-from webapp.results.steadiness import Verdict
 from worker.contract.items import Direction
+from worker.contract.steadiness import Verdict
 
 FACTOR_PREFIX = "factor."
 DIRECTIONS = (*Direction, BOTH)
@@ -64,7 +64,7 @@ class ResultFilter:
     labels: tuple[str, ...] = ()  # of hosts in their groups; NO_LABEL for results without one
     directions: tuple[str, ...] = ()  # contract.items.Direction or results.models.BOTH
     repeats: tuple[int, ...] = ()  # from 1
-    steadiness: tuple[str, ...] = ()  # results.steadiness.Verdict
+    steadiness: tuple[str, ...] = ()  # contract.steadiness.Verdict
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     invalid: bool = False
     references: bool = False

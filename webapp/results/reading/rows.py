@@ -51,7 +51,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     p99_ns: int | None
     p999_ns: int | None
     metrics: Mapping[str, float]  # of the engine's own
-    steadiness: str  # results.steadiness.Verdict, "" without samples
+    steadiness: str  # contract.steadiness.Verdict, "" without samples
     steadiness_numbers: Mapping[str, float]
     settings_changed: bool  # by something else, during the measurement
     device_share: float | None  # bytes that the devices counted / bytes of the engine

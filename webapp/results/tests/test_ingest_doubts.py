@@ -1,6 +1,7 @@
 """What the server derives when results arrive: steadiness, doubts and sums."""
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from webapp.results.ingest.results import _device_share
@@ -9,6 +10,7 @@ from webapp.results.reading.doubts import doubts, short_doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
+from webapp.results.reading.stopping import stop_words
 from webapp.results.tests.ingesting import BEGUN
 from webapp.runs.models import Attempt
 from webapp.tests.factories.reports import (
@@ -23,6 +25,7 @@ from worker.contract.items import (
     Observed,
     SettingRecord,
 )
+from worker.contract.stopping import Stopped
 from worker.contract.tests.examples import AT, SAMPLE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -39,6 +42,48 @@ def test_a_result_says_how_steady_its_trial_was(attempt: Attempt) -> None:
     assert ResultQuery.of(read_filter([("steadiness", "steady")])).count() == 0
     (row,) = read_rows(Result.objects.all())
     assert steadiness_words(row) == "stalled: 5 s near zero, 5 s in a row"
+
+
+def test_a_result_with_a_stop_rule_is_judged_in_its_window(attempt: Attempt) -> None:
+    """A slow start of 10 s before the window; the page says what the results cover."""
+    reads = [30] * 10 + [60] * 20
+    samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]
+    stopped = Stopped(rule="settled 20s", reached=True, at_ms=30_000, from_ms=10_000, to_ms=30_000)
+    say(attempt.host, attempt, (1, BEGUN), (2, tuple(samples)), (3, (replace(RESULT, stopped=stopped), DONE)))
+    result = Result.objects.get()
+    assert (result.steadiness, result.steadiness_numbers["seconds"]) == ("steady", 20)
+    words = "Settled after 10 s, by the stop rule settled 20s. The results are from 10 s to 30 s."
+    assert stop_words(StreamRun.objects.get().stopped) == words
+
+
+def test_a_freeze_before_the_window_stays_a_doubt(attempt: Attempt) -> None:
+    reads = [30] * 3 + [0] * 7 + [30] * 20
+    samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]
+    stopped = Stopped(rule="settled 20s", reached=True, at_ms=30_000, from_ms=10_000, to_ms=30_000)
+    say(attempt.host, attempt, (1, BEGUN), (2, tuple(samples)), (3, (replace(RESULT, stopped=stopped), DONE)))
+    assert Result.objects.get().steadiness == "stalled"
+
+
+REACHED = Stopped(rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4)
+MISSED = Stopped(rule="snia 60s", reached=False, at_ms=600_010, from_ms=0, to_ms=600_010)
+
+
+@pytest.mark.parametrize(
+    ("stopped", "words"),
+    [
+        (
+            REACHED,
+            "Reached after 18 s, by the stop rule confidence 2%. The results are from 6 s to 18 s. "
+            "The 95 % interval of the mean is ±1.40 %.",
+        ),
+        (
+            MISSED,
+            "The stop rule snia 60s was not reached within the maximum time. The results cover all of the 600 s.",
+        ),
+    ],
+)
+def test_a_stop_rule_in_words(stopped: Stopped, words: str) -> None:
+    assert stop_words(to_builtins(stopped)) == words
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Starts a run again: the same plan version on the same targets, all trials or the failed ones.
 
-Trials that the stop rule cancelled count as failed.
+Trials that the failure limit cancelled count as failed.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
-from webapp.runs.dispatch.stop_rule import STOPPED
+from webapp.runs.dispatch.failure_limit import STOPPED
 from webapp.runs.models import Run, TrialState
 from webapp.runs.services import StartOptions, start_run
 

@@ -4,8 +4,8 @@ First come close_run orders: for runs whose trials on this host have all ended, 
 needs the host or the pause has lasted long enough; such a run applies its settings again when it continues. Then come
 planned trials, by index: those of the run that already works on this host, else of the first run in the queue that can
 continue. The attempt and its locks are claimed in one transaction; a second transaction for the same host waits and
-then finds it busy. A host with too many consecutive failed trials of a run gets no more of them (stop_rule). The order
-is published after the commit; if the broker is unavailable, the next tick publishes it again.
+then finds it busy. A host with too many consecutive failed trials of a run gets no more of them (failure_limit). The
+order is published after the commit; if the broker is unavailable, the next tick publishes it again.
 
 A host that is offline gets no orders; when it is back, it first reports the state of its attempts. A host in
 maintenance or in a maintenance window gets no trials, but restores settings that a run has changed.
@@ -23,10 +23,10 @@ from django.utils import timezone
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
 from webapp.runs.dispatch.ending import end_finished_run
+from webapp.runs.dispatch.failure_limit import stop_failing
 from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import free, keys_of, take_locks
 from webapp.runs.dispatch.orders import publish
-from webapp.runs.dispatch.stop_rule import stop_failing
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,

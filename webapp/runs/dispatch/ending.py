@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
+from webapp.runs.dispatch.failure_limit import STOPPED
 from webapp.runs.dispatch.locks import drop_all, drop_locks
-from webapp.runs.dispatch.stop_rule import STOPPED
 from webapp.runs.models import (
     ENDED_TRIAL_STATES,
     Attempt,
@@ -101,8 +101,8 @@ def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> 
 def end_finished_run(run_id: UUID) -> bool:
     """End the run if all its trials have ended and every host that got an order has restored its settings.
 
-    False if not. Cancelled if a person cancelled it; failed if settings could not be restored, the stop rule cancelled
-    trials or no trial is done; else done.
+    False if not. Cancelled if a person cancelled it; failed if settings could not be restored, the failure limit
+    cancelled trials or no trial is done; else done.
     """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state in ENDED_RUN_STATES or run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists():

@@ -9,6 +9,7 @@ the server's clock, so wrong clocks of hosts have no effect:
     prefill    (engine started - dispatched) - the run's median of it, for a run's first trial on a set of files; bytes
                of the set / that time. Less than `MIN_PREFILL_S` means that the files existed already.
     layout     build time reported by the worker, by line; not included in the two above.
+    stop       ended - engine started, for trials with a stop rule, by targets and workload.
     amount     bytes / (ended - engine started), for trials with an amount, by targets at once and workload.
 
 Each run gives one value; `estimate.Span` is the smallest, the median and the largest of them.
@@ -52,7 +53,7 @@ class _Done:
 
     @property
     def own_s(self) -> float:
-        return self.work.time_s
+        return self.lasted_s - self.before_s if self.work.may_end_early else self.work.time_s
 
     @property
     def files(self) -> set[tuple[object, ...]]:
@@ -118,6 +119,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
         turnover_s=Span.of(turnovers),
         prefill_bytes_per_s=Span.of(prefills) if prefills else None,
         amounts=amounts,
+        stops_s=_stops([one for trials in runs for one in trials]),
         builds_s=_builds([one for trials in runs for one in trials]),
     )
 
@@ -153,6 +155,14 @@ def _builds(trials: Sequence[_Done]) -> Mapping[str, Span]:
         if one.build_s is not None:
             took[one.layout].append(one.build_s)
     return {line: Span.of(seconds) for line, seconds in took.items()}
+
+
+def _stops(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload], Span]:
+    took: dict[tuple[tuple[str, ...], Workload], list[float]] = defaultdict(list)
+    for one in trials:
+        if one.work.may_end_early:
+            took[one.target_ids, msgspec.structs.replace(one.work, seed=1)].append(one.own_s)
+    return {key: Span.of(seconds) for key, seconds in took.items()}
 
 
 def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload], Span]:

@@ -6,7 +6,7 @@
 A trial that ends by time has `runtime_s` in its workload, and perhaps `ramp_s`, whatever its engine; PostgreSQL adds
 them up. Durations are from the order to the end, by the server's clock. Medians, because a trial during an outage,
 whose end is reported late, is not representative. Run times are summed separately, because a plan may mix long and
-short trials.
+short trials. A stop rule ends trials early, so their overhead beyond the maximum time may be negative.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ class Pace:
         amounts = work.trials - work.timed
         if (work.timed and besides is None) or (amounts and self.amount_s is None):
             return None
-        return work.own_s + work.timed * (besides or 0.0) + amounts * (self.amount_s or 0.0)
+        return max(0.0, work.own_s + work.timed * (besides or 0.0)) + amounts * (self.amount_s or 0.0)
 
 
 def _own(workload: str) -> Any:

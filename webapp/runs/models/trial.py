@@ -75,7 +75,7 @@ class Trial(models.Model):
             models.Index(fields=["host", "run", "index"], name="trial_planned", condition=Q(state="planned")),
             # how far a run is, in lists of runs
             models.Index(fields=["run", "state"], name="trial_states_of_run"),
-            # the stop rule looks at the newest failures of a run on a host
+            # the failure limit looks at the newest failures of a run on a host
             models.Index(fields=["run", "host", "-ended_at"], name="trial_failed", condition=Q(state="failed")),
         ]
 

@@ -9,12 +9,14 @@ from webapp.bench.history import OverTime
 from webapp.bench.ladder import Ladder
 from webapp.bench.products import Product
 from webapp.compare.statistics import Summary
+from webapp.core.colours import colours_of
 from webapp.core.formatting import significant
 from webapp.results.metrics import Metric
 from webapp.screens.bench.payloads import BenchChart, BenchLevel, BenchPoint, BenchSeries
 from webapp.screens.bench.rows import unit_of
 
 Names = Mapping[Product, str]
+Colours = Mapping[Product, int]
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,10 @@ class ChartTable:
     x_label: str
     unit: str
     rows: tuple[TableRow, ...]
+    gaps: tuple[str, ...] = ()  # products with levels between others that they lack
 
 
-def curve_chart(curve: Curve, names: Names) -> BenchChart:
+def curve_chart(curve: Curve, names: Names, colours: Colours) -> BenchChart:
     numeric = all(isinstance(level, int | float) for level in curve.levels)
     levels = zip(curve.levels, curve.texts, strict=True)
     return BenchChart(
@@ -43,17 +46,17 @@ def curve_chart(curve: Curve, names: Names) -> BenchChart:
         shown_as=curve.panel.metric.shown_as,
         logarithmic=False,
         levels=tuple(BenchLevel(text=text, number=float(level or 0) if numeric else None) for level, text in levels),
-        series=tuple(_curve_series(curve, names)),
+        series=tuple(_curve_series(curve, names, colours)),
     )
 
 
-def _curve_series(curve: Curve, names: Names) -> Iterator[BenchSeries]:
+def _curve_series(curve: Curve, names: Names, colours: Colours) -> Iterator[BenchSeries]:
     places = {level: index for index, level in enumerate(curve.levels)}
-    for index, (product, name) in enumerate(names.items()):
+    for product, name in names.items():
         cells = curve.points.get(product, {})
         points = [_point(places[level], cell.summary, curve.panel.metric) for level, cell in cells.items()]
         if points:
-            yield BenchSeries(product=index, name=name, points=tuple(points))
+            yield BenchSeries(colour=colours[product], name=name, points=tuple(points))
 
 
 def _point(level: int, summary: Summary, metric: Metric) -> BenchPoint:
@@ -77,10 +80,20 @@ def curve_table(curve: Curve, names: Names) -> ChartTable:
         TableRow(text, tuple(significant(cell.summary.mean / factor) if cell else "" for cell in row))
         for text, row in zip(curve.texts, known, strict=True)
     ]
-    return ChartTable(f"{curve.panel.name} over {curve.label.lower()}", curve.words, curve.label, unit, tuple(rows))
+    title = f"{curve.panel.name} over {curve.label.lower()}"
+    return ChartTable(title, curve.words, curve.label, unit, tuple(rows), tuple(_gaps(curve, names)))
 
 
-def ladder_chart(ladder: Ladder, names: Names) -> BenchChart:
+def _gaps(curve: Curve, names: Names) -> Iterator[str]:
+    """Products whose line is dashed, because it crosses a level that they lack."""
+    places = {level: index for index, level in enumerate(curve.levels)}
+    for product, name in names.items():
+        own = [places[level] for level in curve.points.get(product, {})]
+        if own and max(own) - min(own) >= len(own):
+            yield name
+
+
+def ladder_chart(ladder: Ladder, names: Names, colours: Colours) -> BenchChart:
     metrics = [metric for metric, _ in ladder.steps]
     return BenchChart(
         x_label="Percentile",
@@ -89,8 +102,8 @@ def ladder_chart(ladder: Ladder, names: Names) -> BenchChart:
         logarithmic=True,
         levels=tuple(BenchLevel(text=metric.short, number=None) for metric in metrics),
         series=tuple(
-            BenchSeries(product=index, name=name, points=tuple(_steps(ladder, index)))
-            for index, name in enumerate(names.values())
+            BenchSeries(colour=colours[product], name=name, points=tuple(_steps(ladder, index)))
+            for index, (product, name) in enumerate(names.items())
         ),
     )
 
@@ -114,7 +127,7 @@ def ladder_table(ladder: Ladder) -> ChartTable:
 
 def time_chart(found: OverTime) -> BenchChart:
     """One series for each target; a level is a run."""
-    metric, known = found.panel.metric, _runs(found)
+    metric, known, colours = found.panel.metric, _runs(found), colours_of(found.values)
     places = {run: index for index, run in enumerate(known)}
     return BenchChart(
         x_label="Run",
@@ -124,11 +137,11 @@ def time_chart(found: OverTime) -> BenchChart:
         levels=tuple(BenchLevel(text=f"{run} · {at:%Y-%m-%d}", number=None) for run, at in known.items()),
         series=tuple(
             BenchSeries(
-                product=index,
+                colour=colours[target],
                 name=target,
                 points=tuple(_point(places[value.run], value.summary, metric) for value in values),
             )
-            for index, (target, values) in enumerate(found.values.items())
+            for target, values in found.values.items()
         ),
     )
 

@@ -15,7 +15,7 @@ class BenchPoint(Payload, frozen=True, kw_only=True):
 
 
 class BenchSeries(Payload, frozen=True, kw_only=True):
-    product: int  # index, from 0: its colour
+    colour: int  # its number
     name: str
     points: tuple[BenchPoint, ...]
 

@@ -7,6 +7,7 @@ from webapp.bench.matching import RATE
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
+from webapp.core.colours import colours_of
 from webapp.screens.bench.address import bench_address
 from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, time_chart, time_table
 from webapp.screens.bench.payloads import BenchCharts
@@ -25,7 +26,7 @@ _FILTERS = {
 @dataclass(frozen=True)
 class ShownChart:
     table: ChartTable
-    names: tuple[str, ...]  # of the columns
+    names: tuple[tuple[str, int], ...]  # of the columns, with their colours
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def product_parts(product: Product) -> ProductParts | None:
     if not rows:
         return None
     times = [one for one in _over_time(found, product) if any(len(own) >= MIN_RUNS for own in one.values.values())]
-    names = found.matched.names
+    names, colours = found.matched.names, list(found.colours.values())
     return ProductParts(
         product=product,
         name=names[product],
@@ -59,13 +60,24 @@ def product_parts(product: Product) -> ProductParts | None:
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
         header=found.header,
-        headlines=tuple(shown_row(row, found.matched.texts[row.workload.key]) for row in found.headlines),
+        headlines=tuple(shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines),
         charts=(
-            *(ShownChart(time_table(one, found.matched.texts[one.workload.key]), tuple(one.values)) for one in times),
-            *(ShownChart(curve_table(curve, names), tuple(names.values())) for curve in found.curves),
+            *(
+                ShownChart(
+                    time_table(one, found.matched.texts[one.workload.key]), tuple(colours_of(one.values).items())
+                )
+                for one in times
+            ),
+            *(
+                ShownChart(curve_table(curve, names), tuple(zip(names.values(), colours, strict=True)))
+                for curve in found.curves
+            ),
         ),
         payload=BenchCharts(
-            charts=(*(time_chart(one) for one in times), *(curve_chart(curve, names) for curve in found.curves))
+            charts=(
+                *(time_chart(one) for one in times),
+                *(curve_chart(curve, names, found.colours) for curve in found.curves),
+            )
         ),
         runs=tuple(runs(rows)),
         changes=tuple(changes(rows)),

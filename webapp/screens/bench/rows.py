@@ -1,6 +1,6 @@
 """Rows of bars: one workload, one cell for each product. All numbers of a row have one unit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webapp.bench.side_by_side import Row, Shown
@@ -21,11 +21,10 @@ _N_IS_1 = "n = 1"  # shown as n
 
 @dataclass(frozen=True)
 class Bar:
-    """In percent of the row's largest value."""
+    """In percent of the row's largest value, as texts: the page has hundreds of them."""
 
-    width: float
-    low: float | None
-    high: float | None
+    width: str
+    interval: str  # path of the error bar, "" without an interval
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,9 @@ class ShownCell:
     doubts: tuple[str, ...]
     pooled: str
     unstated: int  # factors that an import does not state
+    assumed: str  # the queue depth and jobs among them
     reference: bool
+    colour: int
     bar: Bar
 
 
@@ -62,7 +63,7 @@ def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
     return _FACTORS.get(unit, 1.0), unit
 
 
-def shown_row(row: Row, words: str) -> ShownRow:
+def shown_row(row: Row, words: str, colours: Sequence[int]) -> ShownRow:
     cells = [each.cell for each in row.cells if each]
     factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
     most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)
@@ -72,11 +73,13 @@ def shown_row(row: Row, words: str) -> ShownRow:
         key=f"{row.workload.key}.{row.panel.direction}",
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
-        cells=tuple(_cell(each, factor, most) if each else None for each in row.cells),
+        cells=tuple(
+            _cell(each, factor, most, colour) if each else None for each, colour in zip(row.cells, colours, strict=True)
+        ),
     )
 
 
-def _cell(shown: Shown, factor: float, most: float) -> ShownCell:
+def _cell(shown: Shown, factor: float, most: float, colour: int) -> ShownCell:
     summary, against = shown.cell.summary, shown.cell.against_baseline
     known = summary.low is not None and summary.high is not None
     return ShownCell(
@@ -90,12 +93,20 @@ def _cell(shown: Shown, factor: float, most: float) -> ShownCell:
         ratio_interval=against.interval_text if against else "",
         mark=_mark(shown.cell),
         why=unclear(against) if against and against.better is None else "",
-        doubts=tuple(doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1)),
+        doubts=tuple(_doubts(shown)),
         pooled=shown.pooled,
         unstated=shown.unstated,
+        assumed=shown.assumed,
         reference=shown.reference,
+        colour=colour,
         bar=_bar(shown.cell, most),
     )
+
+
+def _doubts(shown: Shown) -> Iterator[str]:
+    yield from (doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1))
+    if shown.slow:
+        yield "mean above p99: a few I/Os took very long"
 
 
 def _mark(cell: Cell) -> str:
@@ -104,9 +115,8 @@ def _mark(cell: Cell) -> str:
 
 
 def _bar(cell: Cell, most: float) -> Bar:
-    """Rounded, because the page has thousands of them."""
-
-    def share(value: float | None) -> float | None:
-        return None if value is None or most <= 0 else round(100 * value / most, 1)
-
-    return Bar(share(cell.summary.mean) or 0.0, share(cell.summary.low), share(cell.summary.high))
+    summary, scale = cell.summary, 100 / most if most > 0 else 0.0
+    if summary.low is None or summary.high is None:
+        return Bar(f"{scale * summary.mean:.1f}", "")
+    low, high = f"{scale * summary.low:.1f}", f"{scale * summary.high:.1f}"
+    return Bar(f"{scale * summary.mean:.1f}", f"M{low} 4H{high}M{low} 1V7M{high} 1V7")

@@ -1,7 +1,7 @@
 """The page Bench: two to eight products side by side. Its address contains everything."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
@@ -31,6 +31,7 @@ class Column:
     product: Product
     kind: str
     name: str
+    colour: int
     address: str  # of its own page, "" without one
     is_baseline: bool
     as_baseline: str  # queries of the page
@@ -45,7 +46,6 @@ class ShownGroup:
     name: str
     rows: tuple[ShownRow, ...]
     more: int  # rows that are not shown
-    alone: int
 
 
 @page
@@ -59,24 +59,28 @@ def bench_page(request: HttpRequest) -> HttpResponse:
         return render(request, "screens/bench.html", context, status=400)
     if asked is None:
         return render(request, "screens/bench.html", {"picker": _picker(request.GET, ()), "pairs": _pairs()})
-    found = side_by_side(asked)
+    found = side_by_side(replace(asked, most_rows=None if request.GET.get("all") else ROWS_SHOWN))
     return render(request, "screens/bench.html", _context(request.GET, found))
 
 
 def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     names = found.matched.names
-    charts = [curve_chart(curve, names) for curve in found.curves]
-    charts += [ladder_chart(found.ladder, names)] if found.ladder else []
+    charts = [curve_chart(curve, names, found.colours) for curve in found.curves]
+    charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
+    colours = list(found.colours.values())
     return {
         "found": found,
         "columns": _columns(data, found),
         "picker": _picker(data, found.products),
-        "headlines": [shown_row(row, found.matched.texts[row.workload.key]) for row in found.headlines],
-        "groups": [_group(data, group) for group in found.groups if group.rows],
+        "headlines": [shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines],
+        "shared": _shared(found),
+        "warnings": list(_warnings(found)),
+        "groups": [_group(group, colours) for group in found.groups if group.rows],
         "alone": sum(group.alone for group in found.groups),
         "curves": [curve_table(curve, names) for curve in found.curves],
         "ladder": ladder_table(found.ladder) if found.ladder else None,
         "ladders": _ladders(found),
+        "slow": [names[product] for product in found.ladder.slow] if found.ladder else [],
         "charts": BenchCharts(charts=tuple(charts)),
         "metrics": [(text, with_value(data, metric=key), key == found.asked.choice) for key, text in CHOICES.items()],
         "metric": CHOICES[found.asked.choice],
@@ -84,7 +88,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "query": data.urlencode(),
         "all": with_value(data, all="1"),
         "notes": list(_notes(found)),
-        "ignore": _ignore(data, found),
+        "ignore": _ignore(data, found) if found.apart else "",
         "ignored": [(FACTORS[name].label, _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
     }
 
@@ -95,6 +99,7 @@ def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
             product=product,
             kind="Reference" if product in found.references else product.label,
             name=found.matched.names[product],
+            colour=found.colours[product],
             address=product_address(product),
             is_baseline=product == found.asked.baseline,
             as_baseline=with_value(data, baseline=str(product)),
@@ -107,10 +112,29 @@ def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
     ]
 
 
-def _group(data: QueryDict, group: Group) -> ShownGroup:
-    shown = group.rows if data.get("all") else group.rows[:ROWS_SHOWN]
-    rows = tuple(shown_row(row, row.title) for row in shown)
-    return ShownGroup(group.panel.name, rows, len(group.rows) - len(rows), group.alone)
+def _group(group: Group, colours: Sequence[int]) -> ShownGroup:
+    rows = tuple(shown_row(row, row.title, colours) for row in group.rows)
+    return ShownGroup(group.panel.name, rows, group.shared - len(rows))
+
+
+def _shared(found: SideBySide) -> str:
+    """`8 of 98 workloads measured by all 3 products, 60 by at least two`"""
+    products, of = len(found.products), f"of {found.workloads:,} workload{'' if found.workloads == 1 else 's'}"
+    if products < 2:
+        return "Only one product: choose another one to compare it with."
+    if products == 2:
+        return f"{found.shared:,} {of} shared"
+    return f"{found.by_all:,} {of} measured by all {products} products, {found.shared:,} by at least two"
+
+
+def _warnings(found: SideBySide) -> Iterator[str]:
+    """Beside the headline numbers."""
+    names = found.matched.names
+    if found.confounded:
+        yield found.confounded
+    for product in found.without_common:
+        baseline = names[found.asked.baseline]
+        yield f"{names[product]} shares no workload with the baseline {baseline}, so it has no ratios."
 
 
 def _ladders(found: SideBySide) -> tuple[Option, ...]:
@@ -127,12 +151,18 @@ def _notes(found: SideBySide) -> Iterator[str]:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
     if found.single:
         yield (
-            f"{found.single} of {len(found.matched.cells)} values were measured once. They have no interval, and a "
+            f"{found.single} of {len(found.matched.measured)} values were measured once. They have no interval, and a "
             "ratio to them is not evidence of a difference."
         )
-    pooled = sum(bool(cell and cell.pooled) for group in found.groups for row in group.rows for cell in row.cells)
+    cells = [cell for group in found.groups for row in group.rows for cell in row.cells if cell]
+    pooled = sum(bool(cell.pooled) for cell in cells)
     if pooled:
-        yield f"{pooled} values are means over several targets, kernels or settings. Their cells name them."
+        yield f"{pooled} values on this page are means over several targets, kernels or settings; their cells say so."
+    if any(cell.assumed for cell in cells):
+        yield (
+            "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
+            "fits, or with queue depth 1 and one job. Their cells name it."
+        )
     if found.matched.comparisons:
         yield (
             f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
@@ -141,9 +171,10 @@ def _notes(found: SideBySide) -> Iterator[str]:
 
 
 def _ignore(data: QueryDict, found: SideBySide) -> str:
-    """The query that matches workloads despite the factors that keep them apart."""
-    names = [*found.asked.ignored, *(one.factor for one in found.apart)]
-    return with_value(data, ignore=names) if found.apart else ""
+    """The query that matches workloads despite the factors that keep them apart; "" if that is not possible."""
+    if not all(one.ignorable for one in found.apart):
+        return ""
+    return with_value(data, ignore=[*sorted(found.asked.ignored), *(one.factor for one in found.apart)])
 
 
 def _without_ignored(data: QueryDict, name: str) -> str:

@@ -7,6 +7,7 @@ from webapp.compare.comparison import Cell, Comparison
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
 from webapp.compare.timeline import TimeLines
+from webapp.core.colours import colours_of
 from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
@@ -37,7 +38,8 @@ def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[
 
 def series_names(comparison: Comparison) -> list[SeriesName]:
     known = {series.name: series.is_baseline for panel in comparison.panels for series in panel.series}
-    return [SeriesName(name=name, is_baseline=is_baseline) for name, is_baseline in known.items()]
+    colours = colours_of(known)
+    return [SeriesName(name=name, is_baseline=is_baseline, colour=colours[name]) for name, is_baseline in known.items()]
 
 
 def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:

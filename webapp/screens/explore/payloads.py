@@ -7,10 +7,11 @@ from webapp.screens.payloads import ChartCeiling, Payload
 
 
 class SeriesName(Payload, frozen=True, kw_only=True):
-    """One series of the comparison. All are sent in order, so that each has the same colour in every view."""
+    """One series of the comparison, with the number of its colour."""
 
     name: str
     is_baseline: bool
+    colour: int
 
 
 class MeansCharts(Payload, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from webapp.compare.latency import distributions
 from webapp.compare.observed import moments_of
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS
+from webapp.compare.seconds import Span
 from webapp.compare.selectors import Selected, comparison_of, for_latencies
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
@@ -50,6 +51,21 @@ def explore_page(request: HttpRequest) -> HttpResponse:
         return render(request, "screens/explore.html", context)
     except Refusal as refusal:
         return _refused(request, refusal)
+
+
+@page
+def explore_timeline(request: HttpRequest) -> HttpResponse:
+    """The view timeline of the seconds `from` to `to`, for a closer look: TimeLines as JSON."""
+    try:
+        span = Span(int(request.GET.get("from", "")), int(request.GET.get("to", "")))
+        found = resolved(pairs_of(request.GET, "from", "to"))
+        if found.selected is None or not 0 <= span.from_s < (span.to_s or 0):
+            return HttpResponse("Nothing was measured there.", status=404, content_type="text/plain")
+        point = chart_point(found.selected, found.options.chart_point)
+        lines = time_lines(point, found.selected.query.metric, span)
+    except (Refusal, ValueError) as problem:
+        return HttpResponse(str(problem), status=400, content_type="text/plain")
+    return HttpResponse(msgspec.json.encode(lines), content_type="application/json")
 
 
 def _redirect(request: HttpRequest, fit: Fitted) -> HttpResponse:

@@ -39,4 +39,5 @@ class LabelPreview(Payload, frozen=True, kw_only=True):
     problem: str
     matched: int  # paths that the pattern matches
     of: int
+    logs: int  # of fio, which are not in `of`: each joins a test of its folder
     examples: tuple[PathLabels, ...]

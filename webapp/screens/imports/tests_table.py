@@ -1,4 +1,4 @@
-"""The table of the tests of an import: labels and factors that vary, and the values that its tool states."""
+"""The table of the tests of an import: labels, factors and values that any of its tests states, one line a test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +18,14 @@ class TestRow:
     direction: str
     repeat: int
     cells: tuple[tuple[str, str], ...]  # CSS classes and text
-    stated: str  # what has no column: `layout: RAID 5 · cache policy: write back`
+    stated: str  # without a column, and not of all tests: `layout: RAID 5 · cache policy: write back`
 
 
 @dataclass(frozen=True)
 class TestTable:
     columns: tuple[Column, ...]
     rows: tuple[TestRow, ...]
+    common: str  # without a column, the same for all rows
 
 
 def table_of(results: Sequence[ResultRow]) -> TestTable:
@@ -33,19 +34,26 @@ def table_of(results: Sequence[ResultRow]) -> TestTable:
     labels = [name for name in _LABELS if any(getattr(row, name) for row in results)]
     values = [key for key in _VALUES if any(METRICS[key].of(row) is not None for row in results)]
     columns = tuple(COLUMNS[name] for name in (*labels, *factors, *values))
-    return TestTable(columns, tuple(_row(result, columns) for result in results))
+    stated = [_stated(row) for row in results]
+    common = [each for each in stated[0] if all(each in of_row for of_row in stated)] if len(stated) > 1 else []
+    rows = (
+        _row(row, columns, [each for each in of_row if each not in common])
+        for row, of_row in zip(results, stated, strict=True)
+    )
+    return TestTable(columns, tuple(rows), " · ".join(common))
 
 
-def _row(result: ResultRow, columns: Sequence[Column]) -> TestRow:
+def _row(result: ResultRow, columns: Sequence[Column], stated: Sequence[str]) -> TestRow:
     cells = tuple((_style(each), each.text(result)) for each in columns)
-    return TestRow(result.trial, result.direction, result.repeat, cells, _stated(result))
+    return TestRow(result.trial, result.direction, result.repeat, cells, " · ".join(stated))
 
 
 def _style(column: Column) -> str:
     return "num" if column.numeric else "nowrap"
 
 
-def _stated(row: ResultRow) -> str:
+def _stated(row: ResultRow) -> list[str]:
+    """`name: value` of labels and metrics without a column."""
     metrics = [f"{name}: {value:g}" for name, value in row.metrics.items() if name not in METRICS]
     facts = [f"{name}: {text}" for name, text in row.facts.items() if not name.startswith("device.")]
-    return " · ".join([*facts, *metrics])
+    return [*facts, *metrics]

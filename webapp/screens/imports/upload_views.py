@@ -7,18 +7,16 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
-from webapp.imports import labels
 from webapp.imports.given_labels import read_labels
-from webapp.imports.measurement import Measurement
 from webapp.imports.services import begin_import, end_import, undo_import
 from webapp.imports.uploads import add_uploads, check_size
-from webapp.plans.factors import FACTORS
 from webapp.results.models import Import
 from webapp.screens.access import operator_action, own_action, person
-from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview, PathLabels
+from webapp.screens.imports.label_preview import label_preview
+from webapp.screens.imports.payloads import Added, Begun, ImportProblem
 from webapp.screens.payloads import Payload
 
-MAX_PATHS, SHOWN_PATHS = 2_000, 8
+MAX_PATHS = 2_000
 
 
 @operator_action
@@ -91,23 +89,7 @@ def preview_import_labels(request: HttpRequest) -> HttpResponse:
     """What a pattern finds in paths: a line each in `paths`. Nothing is stored."""
     paths = request.POST.get("paths", "").splitlines()[:MAX_PATHS]
     pattern = request.POST.get("pattern", "").strip()
-    suggested = labels.suggest(paths)
-    try:
-        found = [(path, labels.match(pattern, path)) for path in paths] if pattern else []
-    except Refusal as refusal:
-        return _json(LabelPreview(suggested=suggested, problem=refusal.message, matched=0, of=len(paths), examples=()))
-    examples = tuple(PathLabels(path=path, text=_in_words(of_path)) for path, of_path in found[:SHOWN_PATHS])
-    matched = sum(of_path is not None for _, of_path in found)
-    return _json(LabelPreview(suggested=suggested, problem="", matched=matched, of=len(paths), examples=examples))
-
-
-def _in_words(of_path: dict[str, str] | None) -> str:
-    if of_path is None:
-        return ""
-    labelled = labels.apply(of_path, Measurement(tool="", direction=None, factors={}))
-    factors = labelled.measurement.factors
-    words = [f"{factor.label}: {factor.format(factors[name])}" for name, factor in FACTORS.items() if name in factors]
-    return " · ".join([*(f"{name}: {text}" for name, text in labelled.labels.items()), *words])
+    return _json(label_preview(pattern, paths))
 
 
 def _given(request: HttpRequest) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, path
 
+from webapp.screens.imports.test_page import import_test_page
 from webapp.screens.imports.upload_views import (
     add_import_files,
     begin_import_action,
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern] = [
     path("imports/new/", begin_import_action, name="begin_import"),
     path("imports/labels/", preview_import_labels, name="preview_import_labels"),
     path("imports/<int:number>/", import_page, name="import"),
+    path("imports/<int:number>/tests/<int:test>/", import_test_page, name="import_test"),
     path("imports/<int:number>/files/", add_import_files, name="add_import_files"),
     path("imports/<int:number>/end/", end_import_action, name="end_import"),
     path("imports/<int:number>/undo/", undo_import_action, name="undo_import"),

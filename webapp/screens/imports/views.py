@@ -1,5 +1,6 @@
 """The list of imports, and what an import brought: its tests, and each file with its reason."""
 
+import re
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -7,12 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from webapp.bench.offered import products_of_import
 from webapp.core.models import User
 from webapp.imports.formats import FORMATS
-from webapp.imports.selectors import files_of, refused_by_reason, results_of
+from webapp.imports.selectors import files_of, refused_by_reason, results_of, timed_tests
 from webapp.results.models import Import
 from webapp.results.reading.rows import read_rows
 from webapp.screens.access import page, person
+from webapp.screens.bench.address import bench_address
 from webapp.screens.imports.tests_table import table_of
 
 PER_PAGE = 100
@@ -46,7 +49,8 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
     choices = CHOICES if found.slug is None else {RESULTS: CHOICES[RESULTS]}
     shown = request.GET.get("show", RESULTS)
     shown = shown if shown in choices else RESULTS
-    pages = Paginator(_listed(found, shown), PER_PAGE).get_page(request.GET.get("page"))
+    page_number = request.GET.get("page") or _page_of_test(found, request.GET.get("test", ""))
+    pages = Paginator(_listed(found, shown), PER_PAGE).get_page(page_number)
     ids = [result.pk for result in pages] if shown == RESULTS else []
     refused = refused_by_reason(found)
     context = {
@@ -55,16 +59,25 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "shown": shown,
         "pages": pages,
         "table": table_of(read_rows(results_of(found).filter(pk__in=ids))) if ids else None,
+        "timed": timed_tests(found) if ids else (),
         "empty": EMPTY[shown],
         "reasons": list(refused.items())[:SHOWN_REASONS],
         "further_reasons": max(0, len(refused) - SHOWN_REASONS),
         "may_undo": may_undo(found, person(request)),
+        "bench": bench_address(products_of_import(found)),
     }
     return render(request, "screens/import.html", context)
 
 
 def _listed(found: Import, shown: str) -> QuerySet[Any]:
     return results_of(found) if shown == RESULTS else files_of(found, only_refused=shown == REFUSED)
+
+
+def _page_of_test(found: Import, test: str) -> int:
+    """The page of results that has the test with this number; 1 if there is none."""
+    if not re.fullmatch(r"[0-9]{1,9}", test, re.ASCII):
+        return 1
+    return results_of(found).filter(origin__number__lt=int(test)).count() // PER_PAGE + 1
 
 
 def may_undo(found: Import, user: User) -> bool:

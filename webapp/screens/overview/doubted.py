@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from django.db.models import Count
 
 from webapp.results.models import KernelLine, Result
-from webapp.results.steadiness import LABELS, NOT_STEADY, Verdict
 from webapp.runs.models import Run
+from worker.contract.steadiness import LABELS, NOT_STEADY, Verdict
 
 
 @dataclass(frozen=True)

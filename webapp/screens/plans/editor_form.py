@@ -18,6 +18,7 @@ _OFTEN = {
 }
 _GROUPS = {
     FactorKind.WORKLOAD: "Workload",
+    FactorKind.STOPPING: "Workload",
     FactorKind.OPTION: "Further options of fio",
     FactorKind.PROCESS: "Processes of the engine",
     FactorKind.TARGETS: "Several targets",

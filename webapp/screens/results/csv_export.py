@@ -2,13 +2,14 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from django.http import StreamingHttpResponse
 
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.reading.query import ResultQuery, Sort
+from webapp.results.reading.query import Page, ResultQuery, Sort
 from webapp.results.reading.rows import ResultRow
 
 CHUNK = 1000  # results per query
@@ -43,15 +44,22 @@ def csv_response(name: str, rows: Iterable[Sequence[object]]) -> StreamingHttpRe
 def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
     """A header and all results of the filter, newest first. Units are in the names; every known factor is a column.
 
-    Results are read in pages, so that no transaction stays open.
+    The first page is read at once, so that its errors are raised here. The others are read one by one as the rows are
+    taken, so that no transaction stays open.
     """
-    yield [
+    found = ResultQuery.of(asked)
+    return chain([_header()], _rows(found, found.page(Sort(), limit=CHUNK)))
+
+
+def _header() -> Sequence[object]:
+    return [
         "run", "import", "plan", "trial", "repeat", "host", "target", "label", "tool", "controller",
         "drive_model", "drive_serial", "drive_state", "direction",
         "measured_at", "invalid", "invalid_reason", "steadiness", *map(_heading, FACTORS), *_NUMBERS, *_OF_ENGINES,
     ]  # fmt: skip
-    found = ResultQuery.of(asked)
-    page = found.page(Sort(), limit=CHUNK)
+
+
+def _rows(found: ResultQuery, page: Page) -> Iterator[Sequence[object]]:
     yield from map(_row, page.rows)
     while page.older:
         page = found.page(Sort(), limit=CHUNK, after=page.older)

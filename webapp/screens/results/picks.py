@@ -25,10 +25,10 @@ from webapp.results.reading.filter import (
     read_filter,
     write_level,
 )
-from webapp.results.steadiness import LABELS as STEADINESS
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.choices import Option, options_of
+from worker.contract.steadiness import LABELS as STEADINESS
 
 MAX_RUNS = 100
 SHOWN_IN_SUMMARY = 3

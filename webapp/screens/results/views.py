@@ -125,7 +125,7 @@ def keep_columns(request: HttpRequest) -> HttpResponse:
 def results_csv(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """All results of the filter, in ns, bytes and bytes/s."""
     try:
-        asked = read_filter(pairs_of(request.GET, *NO_FILTER))
+        rows = result_rows(read_filter(pairs_of(request.GET, *NO_FILTER)))
     except Refusal as refusal:
         return HttpResponse(str(refusal), status=400, content_type="text/plain")
-    return csv_response("sweetspot-results", result_rows(asked))
+    return csv_response("sweetspot-results", rows)

@@ -18,6 +18,7 @@ from webapp.results.models import Attachment, KernelLine, Result, Sample, Stream
 from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
+from webapp.results.reading.stopping import stop_words
 from webapp.results.reading.trial_streams import trial_streams
 from webapp.results.selectors import configuration_of
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
@@ -133,6 +134,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
     results = read_rows(Result.objects.filter(trial=trial).order_by("direction"))
+    found = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
     return {
         "trial": trial,
         "run": trial.run,
@@ -150,7 +152,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "steadiness": steadiness_words(results[0]) if results else "",
         "doubts": dict.fromkeys(doubt for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
-        "streams": streams.prefetch_related(attachments).order_by("attempt__number", "stream"),
+        "stops": [stop_words(stream.stopped) for stream in found if stream.stopped],
+        "streams": found,
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),

@@ -14,7 +14,7 @@ from webapp.hosts.models import Target
 from webapp.plans.points import on_virtual_drives
 from webapp.results.metrics import default_metric
 from webapp.runs.arming import arming_state, overwritten
-from webapp.runs.dispatch.stop_rule import STOPPED
+from webapp.runs.dispatch.failure_limit import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.selectors import runs_list
 from webapp.screens.access import page

@@ -1,8 +1,7 @@
-"""What the box in the bar finds: hosts, drives, targets, plans, runs and saved comparisons, one query each."""
+"""What the box in the bar finds: hosts, drives, targets, plans, runs, saved comparisons and imports, one query each."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, Prefetch, Q
 from django.urls import reverse
@@ -12,27 +11,12 @@ from webapp.core import formatting
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run
+from webapp.screens.search.hits import MAX_FOUND, Group, Hit, joined
+from webapp.screens.search.imports import imported_products, imports
 from worker.contract.workload import TargetKind
 
-MAX_FOUND = 20
 MAX_TARGETS_OF_DRIVES = 100  # of which some may be the same drive
 _NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Hit:
-    title: str
-    address: str
-    detail: str
-
-
-@dataclass(frozen=True)
-class Group:
-    """`more`: there are more than MAX_FOUND, which are not shown."""
-
-    title: str
-    hits: tuple[Hit, ...]
-    more: bool
 
 
 def find(words: str) -> tuple[Group, ...]:
@@ -44,6 +28,8 @@ def find(words: str) -> tuple[Group, ...]:
         _group("Plans", _plans(words)),
         _group("Runs", _runs(words)),
         _group("Saved comparisons", _comparisons(words)),
+        _group("Drives, controllers and hosts of imports", imported_products(words)),
+        _group("Imports and references", imports(words)),
     )
     return tuple(group for group in groups if group.hits)
 
@@ -57,7 +43,7 @@ def _hosts(words: str) -> Iterable[Hit]:
     named = Q(slug__icontains=words) | Q(hostname__icontains=words) | Q(former_names__slug__icontains=words)
     for host in Host.objects.filter(named).distinct().order_by("slug")[: MAX_FOUND + 1]:
         state = "removed" if host.archived_at else ""
-        yield Hit(host.slug, reverse("host", args=[host.slug]), _joined(host.hostname, state))
+        yield Hit(host.slug, reverse("host", args=[host.slug]), joined(host.hostname, state))
 
 
 def _drives(words: str) -> Iterable[Hit]:
@@ -69,7 +55,7 @@ def _drives(words: str) -> Iterable[Hit]:
         by_drive.setdefault((target.model, target.serial), []).append(target)
     for (model, serial), targets in sorted(by_drive.items()):
         address = reverse("host_target", args=[targets[0].host.slug, targets[0].slug])
-        yield Hit(model or serial, address, _joined(f"serial {serial}", ", ".join(map(str, targets[:3]))))
+        yield Hit(model or serial, address, joined(f"serial {serial}", ", ".join(map(str, targets[:3]))))
 
 
 def _named(words: str, prefix: str = "") -> Q:
@@ -87,7 +73,7 @@ def _targets(words: str) -> Iterable[Hit]:
         size = formatting.bytes_decimal(target.size_bytes) if target.size_bytes else ""
         if size and target.kind == TargetKind.DIRECTORY:
             size += " free"
-        detail = _joined(target.model, serial, size, target.path, gone)
+        detail = joined(target.model, serial, size, target.path, gone)
         yield Hit(str(target), reverse("host_target", args=[target.host.slug, target.slug]), detail)
 
 
@@ -110,7 +96,7 @@ def _runs(words: str) -> Iterable[Hit]:
     for run in found[: MAX_FOUND + 1]:
         on = "on " + ", ".join(map(str, run.targets.all()[:3]))
         note = run.note.partition("\n")[0][:120]
-        detail = _joined(run.version.plan.title, on, run.get_state_display(), note)
+        detail = joined(run.version.plan.title, on, run.get_state_display(), note)
         yield Hit(f"Run {run.number}", reverse("run", args=[run.number]), detail)
 
 
@@ -118,7 +104,3 @@ def _comparisons(words: str) -> Iterable[Hit]:
     wanted = Q(title__icontains=words) | Q(note__icontains=words)
     for saved in SavedComparison.objects.filter(wanted, deleted_at=None)[: MAX_FOUND + 1]:
         yield Hit(saved.title, reverse("saved_comparison", args=[saved.pk]), saved.note.partition("\n")[0][:120])
-
-
-def _joined(*parts: str) -> str:
-    return " · ".join(part for part in parts if part)

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from html import unescape
 
 import pytest
+from django.db.models import F
 from django.test import Client
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.core.colours import colours_of
+from webapp.results.models import Import, Result
 from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
 
 ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
@@ -49,13 +53,30 @@ def test_without_results_it_says_what_to_do(operator: Client) -> None:
 def test_products_are_columns_with_one_colour_each(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator)
     assert page.index(SAMSUNG) < page.index(INTEL)
-    assert 'scope="col" class="product-0"' in page
-    assert "product-1" in page
-    assert "product-2" not in page
+    colours = colours_of([SAMSUNG, INTEL])
+    assert f'scope="col" class="colour-{colours[SAMSUNG]}"' in page
+    assert set(re.findall(r"colour-[0-9]", page)) == {f"colour-{colour}" for colour in colours.values()}
     charts = json.loads(re.findall(r'id="bench-data"[^>]*>(.*?)</script>', page)[0])["charts"]
-    assert {(series["product"], series["name"]) for chart in charts for series in chart["series"]} == {
-        (0, SAMSUNG), (1, INTEL),
+    assert {(series["colour"], series["name"]) for chart in charts for series in chart["series"]} == {
+        (colours[SAMSUNG], SAMSUNG), (colours[INTEL], INTEL),
     }  # fmt: skip
+
+
+def test_products_have_the_same_colours_in_explore_and_in_any_order(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    bench = shown(operator, f"/bench/?product=model:{INTEL}&product=model:{SAMSUNG}")
+    charts = json.loads(re.findall(r'id="bench-data"[^>]*>(.*?)</script>', bench)[0])["charts"]
+    found = {series["name"]: series["colour"] for chart in charts for series in chart["series"]}
+    explore = shown(operator, "/explore/?x=iodepth&series=model&run=1,2")
+    names = json.loads(re.findall(r'id="series-names"[^>]*>(.*?)</script>', explore)[0])
+    assert {each["name"]: each["colour"] for each in names} == found
+
+
+def test_a_curve_says_which_levels_were_not_measured(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    for depth in (1, 4):
+        third.measure(5.0, iodepth=depth)
+    page = shown(operator, f"{ADDRESS}&product=model:THIRD")
+    assert "Dashed: levels in between were not measured (THIRD)." in page
 
 
 def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
@@ -123,7 +144,7 @@ def test_several_kernels_unfold_in_the_header_and_are_named_at_the_cell(
     page = shown(operator)
     assert "<summary>2 kernels</summary>" in page
     assert "mean over 2 kernels" in page
-    assert "unknown" in page
+    assert "unknown" not in page  # rows that are unknown for all products are left out
 
 
 def test_products_without_a_common_workload_can_be_matched_without_what_differs(operator: Client, db: None) -> None:
@@ -134,6 +155,72 @@ def test_products_without_a_common_workload_can_be_matched_without_what_differs(
     assert "No workload in common" in page
     (query,) = re.findall(r'href="(\?[^"]*ignore=runtime[^"]*)"', page)
     assert "×4.00" in shown(operator, f"/bench/{query}")
+
+
+def test_a_pair_without_common_workloads_says_so_even_if_no_single_factor_is_the_cause(
+    operator: Client, db: None
+) -> None:
+    for number, depths in ((1, {"randread": 1, "randwrite": 2}), (2, {"randread": 2, "randwrite": 1})):
+        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=number)
+        for pattern, depth in depths.items():
+            lab.measure(100.0, pattern=pattern, iodepth=depth, direction=pattern.removeprefix("rand"))
+    page = shown(operator, "/bench/?product=model:M1&product=model:M2")
+    assert "no two products have results for the same workload" in page
+
+
+def test_ignoring_is_not_offered_again_nor_for_patterns(operator: Client, db: None) -> None:
+    for number, pattern in ((1, "randread"), (2, "randwrite")):
+        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=number)
+        lab.measure(100.0, pattern=pattern, runtime=10 * number, direction=pattern.removeprefix("rand"))
+    page = shown(operator, "/bench/?product=model:M1&product=model:M2&ignore=runtime")
+    assert "These factors differ" in page
+    assert ">Runtime<" not in page
+    assert ">Ignore " not in page
+
+
+def test_of_three_products_it_says_what_all_and_what_two_of_them_share(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third.measure(5.0, iodepth=1)
+    page = shown(operator, f"{ADDRESS}&product=model:THIRD")
+    assert "1 of 4 workloads measured by all 3 products, 3 by at least two" in page
+
+
+def test_a_product_that_shares_nothing_with_the_baseline_is_named(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third.measure(5.0, iodepth=64)
+    page = shown(operator, f"{ADDRESS}&product=model:THIRD")
+    assert f"THIRD shares no workload with the baseline {SAMSUNG}, so it has no ratios." in page
+
+
+def test_different_hosts_are_a_warning_beside_the_headlines(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    warning = f"Measured in different hosts ({SAMSUNG}: storage1; {INTEL}: storage2)"
+    assert warning in shown(operator)
+    hosts = shown(operator, "/bench/?product=host:storage1&product=host:storage2")
+    assert "Measured in different hosts" not in hosts
+    one = shown(operator, "/bench/?product=serial:S1&product=target:storage1/nvme0")
+    assert "Measured in different hosts" not in one
+
+
+def test_a_mean_above_the_p99_is_a_doubt_of_latencies(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator, f"{ADDRESS}&metric=latency_mean")
+    assert "mean above p99: a few I/Os took very long" in page
+    assert f"{SAMSUNG}, {INTEL}: the mean latency is above the p99." in page
+    Result.objects.update(latency_mean_ns=3000.0)
+    assert "above" not in shown(operator, f"{ADDRESS}&metric=latency_p50")
+
+
+def test_opposite_differences_are_split_by_block_size(operator: Client, db: None) -> None:
+    version = None
+    for number, speeds in ((1, (1.0, 1.0, 1.0)), (2, (1.5, 1.3, 0.8))):
+        drive = a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}")
+        lab = Lab(drive, version=version, number=number)
+        version = lab.run.version
+        for block, speed in zip((4096, 65536, 1048576), speeds, strict=True):
+            for depth in (1, 8):
+                values = (1000 * depth * speed * noise for noise in (0.999, 1.0, 1.001, 1.0))
+                lab.measure(*values, block_size=block, iodepth=depth)
+    page = shown(operator, "/bench/?product=model:M1&product=model:M2")
+    assert "M2 against M1: faster at 4 KiB to 64 KiB (+30 % to +50 %), slower at 1 MiB (−20 %)" in page
 
 
 @pytest.mark.parametrize("query", ["product=drive:x", "product=model:a&metric=speed", "product=model:a&ignore=colour"])
@@ -166,6 +253,19 @@ def test_selected_results_of_one_drive_become_runs(operator: Client, labs: tuple
     (second,) = again.measure(100.0, iodepth=1)
     answer = operator.get("/bench/", {"result": [labs[0].run.results.earliest("id").pk, second.pk]})
     assert answer["Location"] == "/bench/?product=run%3A1&product=run%3A9"
+
+
+def test_selected_results_of_references_become_these_references(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    made = [
+        an_import(title="A blog", drive="X25-M"),
+        an_import(title="A paper", drive="PM1733", text=PLAIN.replace("10200", "20400")),
+    ]
+    Import.objects.update(slug=F("title"))
+    Result.objects.filter(origin__isnull=False).update(reference=True)
+    ids = [Result.objects.filter(origin__imported=one).earliest("id").pk for one in made]
+    answer = operator.get("/bench/", {"result": ids})
+    assert answer["Location"] == "/bench/?product=import%3A1%2FX25-M&product=import%3A2%2FPM1733"
+    assert "has no valid results" not in shown(operator, answer["Location"])
 
 
 @pytest.mark.parametrize(

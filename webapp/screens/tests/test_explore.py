@@ -228,3 +228,12 @@ def test_the_table_has_series_across_with_the_ratio_beside_and_the_unit_in_the_h
     assert "p99 latency, µs</th>" in table
     assert table.count("Ratio</th>") == 1
     assert 'aria-sort="ascending">Queue depth</th>' in table
+
+
+def test_a_zoom_reads_the_seconds_of_its_span(operator: Client, run: Run) -> None:
+    address = "/explore/timeline.json?run=1&x=iodepth&series=ioengine&panel=pattern&view=timeline"
+    whole = operator.get(f"{address}&from=0&to=60").json()
+    assert [series["name"] for series in whole["series"]] == ["io_uring", "psync"]
+    assert (whole["from_s"], operator.get(f"{address}&from=1&to=2").json()["from_s"]) == (0, 1)
+    assert operator.get(f"{address}&from=2&to=1").status_code == 404
+    assert operator.get(f"{address}&from=now").status_code == 400

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tarfile
 
 import pytest
@@ -104,6 +105,22 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
     assert "Undo import" not in page
 
 
+def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
+    an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
+    page = viewer.get("/imports/1/").content.decode()
+    assert "All tests below:</span> folder: results · chassis: T640</p>" in page
+    assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
+
+
+def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
+    made = an_import()
+    assert '<a class="btn" href="/bench/?product=import%3A1">Bench</a>' in viewer.get("/imports/1/").content.decode()
+    another = made.origins.latest("number")
+    made.origins.filter(pk=another.pk).update(drive="PM1733")
+    page = viewer.get("/imports/1/").content.decode()
+    assert 'href="/bench/?product=import%3A1%2FPM1733&amp;product=import%3A1%2FPM9A3"' in page
+
+
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
@@ -122,13 +139,32 @@ def test_labels_in_paths_are_shown_before_anything_is_stored(viewer: Client) -> 
     assert viewer.post("/imports/labels/", {"paths": paths, "pattern": "{"}).json()["problem"]
 
 
+def test_logs_beside_a_test_are_not_listed_as_without_match(viewer: Client) -> None:
+    log = "randread-iodepth-32-numjobs-4_bw.1.log"
+    paths = f"PM9A3/randread-32-4.json\nPM9A3/{log}\nlogs only/{log}"
+    pattern = "{drive}/{rw}-{iodepth}-{numjobs}.json"
+    found = viewer.post("/imports/labels/", {"paths": paths, "pattern": pattern}).json()
+    assert (found["matched"], found["of"], found["logs"]) == (1, 2, 1)
+    assert [each["path"] for each in found["examples"]] == ["PM9A3/randread-32-4.json", f"logs only/{log}"]
+
+
 def test_results_and_exports_show_where_imported_results_are_from(viewer: Client) -> None:
     an_import()
     page = viewer.get("/results/?import=1&columns=import,tool,model,iops,ios").content.decode()
-    assert 'href="/imports/1/#test-2">import 1 #2</a>' in page
+    assert 'href="/imports/1/?test=2#test-2">import 1 #2</a>' in page
     assert page.count("Old tests</td>") == 3
     csv = b"".join(viewer.get("/results.csv?import=1").streaming_content).decode()  # type: ignore[attr-defined]
     assert csv.splitlines()[1].startswith(",Old tests,,3,1,lab1,")
+
+
+def test_the_link_to_a_test_opens_the_page_that_has_it(viewer: Client) -> None:
+    an_import(text="direction,name,iops\n" + "".join(f"read,t{number},{number}\n" for number in range(1, 251)))
+    assert 'id="test-204"' in viewer.get("/imports/1/?test=204").content.decode()
+    assert 'id="test-100"' in viewer.get("/imports/1/?test=100").content.decode()
+    for other in ("x", "9" * 30, ""):
+        assert 'id="test-1"' in viewer.get(f"/imports/1/?test={other}").content.decode()
+    assert 'id="test-250"' in viewer.get("/imports/1/?test=999").content.decode()
+    assert 'id="test-250"' in viewer.get("/imports/1/?test=204&page=3").content.decode()
 
 
 def test_imported_results_can_be_compared(viewer: Client) -> None:
@@ -155,3 +191,17 @@ def test_the_api_imports_lists_and_undoes() -> None:
     assert client.delete("/api/v1/imports/1").status_code == 204
     assert client.get("/api/v1/imports/1").status_code == 404
     assert json.loads(client.post("/api/v1/imports", {"title": "x"}).content)["code"] == "import_empty"
+
+
+def test_a_test_with_logs_has_a_page_with_its_time_line_and_is_drawn_by_explore(operator: Client) -> None:
+    logs = {"t_iops.1.log": "1000, 500, 1, 0\n2000, 700, 1, 0\n", "t_clat.1.log": "1000, 80, 1, 0\n2000, 90, 1, 0\n"}
+    form = {"title": "Lab", "file": [a_file(name, text) for name, text in logs.items()]}
+    page = operator.post("/imports/new/", form, follow=True).content.decode()
+    assert 'href="/imports/1/tests/1/"' in page
+    page = operator.get("/imports/1/tests/1/").content.decode()
+    assert '"mean":[500.0,700.0]' in page
+    assert '"mean":[80.0,90.0]' in operator.get("/imports/1/tests/1/?metric=latency_mean").content.decode()
+    assert "have no Bandwidth" in operator.get("/imports/1/tests/1/?metric=bytes_per_s").content.decode()
+    assert operator.get("/imports/1/tests/2/").status_code == 404
+    explore = operator.get("/explore/?import=1&view=timeline&metric=iops", follow=True).content.decode()
+    assert '"mean":[500.0,700.0]' in explore

@@ -1,8 +1,11 @@
 import csv
 from collections.abc import Callable
+from itertools import islice
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from webapp.results.models import Result, known
 from webapp.runs.models import Run
@@ -96,6 +99,18 @@ def test_it_gives_the_same_rows_as_csv_in_plain_numbers(operator: Client, run: R
     assert len(lines) == 8
     assert {line["block_size_B"] for line in lines} == {"4096"}
     assert float(lines[0]["iops"]) > 0
+
+
+def test_a_csv_export_starts_with_its_first_page_and_reads_the_others_later(
+    operator: Client, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.screens.results.csv_export.CHUNK", 5)
+    lines = iter(operator.get("/results.csv").streaming_content)  # type: ignore[attr-defined]
+    with CaptureQueriesContext(connection) as queries:
+        first = list(islice(lines, 1 + 5))
+        assert (len(first), len(queries)) == (6, 0)
+        assert len(list(lines)) == run.results.count() - 5
+    assert len(queries) > 0
 
 
 def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callable[[str], int], run: Run) -> None:

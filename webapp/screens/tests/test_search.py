@@ -7,9 +7,14 @@ from django.test import Client
 from django.urls import reverse
 
 from webapp.compare.services import save_comparison
+from webapp.imports.reading import Read
+from webapp.imports.services import add_found, begin_import
+from webapp.results.models import Import
 from webapp.runs.models import Note
-from webapp.screens.search.find import MAX_FOUND, find
+from webapp.screens.search.find import find
+from webapp.screens.search.hits import MAX_FOUND, Hit
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.runs import first_look_run
@@ -25,6 +30,10 @@ def lab(db: None) -> None:
 
 def found(words: str) -> list[str]:
     return [hit.title for group in find(words) for hit in group.hits]
+
+
+def hits(words: str) -> list[Hit]:
+    return [hit for group in find(words) for hit in group.hits]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +98,35 @@ def test_a_drive_that_was_in_two_hosts_is_found_once(lab: None) -> None:
     assert [hit.title for hit in drives.hits] == ["SAMSUNG MZQL21T9HCJR"]
     assert "storage1/nvme0" in drives.hits[0].detail
     assert "storage2/nvme0" in drives.hits[0].detail
+
+
+def test_it_finds_imports_with_their_drives_controllers_and_hosts(operator: Client) -> None:
+    given = {"drive": "Ultrastar SN650", "serial": "A0673B20", "controller": "MegaRAID 9361-8i", "host": "attic"}
+    made = begin_import(title="Drives of 2019", pattern="", given=given, by=None)
+    add_found(made, [Read("a.csv", PLAIN)])
+    addresses = {hit.title: hit.address for words in ("sn650", "a0673", "9361", "attic") for hit in hits(words)}
+    assert addresses == {
+        "Ultrastar SN650": "/products/model/Ultrastar%20SN650/",
+        "A0673B20": "/products/serial/A0673B20/",
+        "MegaRAID 9361-8i": "/products/controller/MegaRAID%209361-8i/",
+        "attic": "/results/?host=attic",
+    }
+    assert {operator.get(address).status_code for address in addresses.values()} == {200}
+    assert [(hit.title, hit.address) for hit in hits("of 2019")] == [("Drives of 2019", f"/imports/{made.number}/")]
+
+
+def test_it_finds_references_and_leads_to_them_from_their_drives(db: None) -> None:
+    reference = an_import(title="Published table", drive="MSP7535")
+    Import.objects.filter(pk=reference.pk).update(slug="mtron", source="One DVD per second")
+    assert [(hit.title, hit.detail) for hit in hits("dvd")] == [("Published table", "reference · One DVD per second")]
+    (drive,) = hits("msp7535")
+    assert (drive.title, drive.address) == ("MSP7535", f"/imports/{reference.number}/")
+
+
+def test_a_drive_of_several_imports_is_found_once(db: None) -> None:
+    an_import()
+    an_import(title="Again", text=PLAIN.replace("10200", "1"))
+    assert [hit.detail for hit in hits("pm9a3")] == ["drive model · Again"]
 
 
 def test_the_palette_gets_the_first_hits_of_each_group(viewer: Client, lab: None) -> None:

@@ -6,7 +6,10 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import Client
 
+from webapp.compare.answer import answer_to
 from webapp.compare.models import ComparisonLink, SavedComparison
+from webapp.compare.services import change_comparison, freeze_comparison
+from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
 from webapp.results.models import Result
 from webapp.runs.models import Run
@@ -69,6 +72,26 @@ def test_the_query_of_a_frozen_comparison_does_not_change(operator: Client, save
     operator.post(f"/comparisons/{saved.pk}/change/", given | {"query": QUERY})
     saved.refresh_from_db()
     assert (saved.title, saved.query) == ("Other", QUERY)
+
+
+def test_a_change_that_began_before_the_freeze_is_refused(operator: Client, saved: SavedComparison) -> None:
+    """Each request reads the comparison first; the second one to write must see what the first one wrote."""
+    changing, freezing = (SavedComparison.objects.get(pk=saved.pk) for _ in range(2))
+    freeze_comparison(saved=freezing, by=saved.owner)
+    with pytest.raises(Refusal, match="are frozen"):
+        change_comparison(saved=changing, title="Engines", note="", query=f"{QUERY}&metric=latency_p99", by=saved.owner)
+
+
+def test_a_freeze_that_began_before_a_change_keeps_the_numbers_of_the_new_query(
+    operator: Client, saved: SavedComparison
+) -> None:
+    changing, freezing = (SavedComparison.objects.get(pk=saved.pk) for _ in range(2))
+    query = f"{QUERY}&metric=latency_p99"
+    change_comparison(saved=changing, title="Engines", note="", query=query, by=saved.owner)
+    freeze_comparison(saved=freezing, by=saved.owner)
+    saved.refresh_from_db()
+    assert saved.query == query
+    assert answer_to(saved).comparison.metric == "latency_p99"
 
 
 def test_nothing_is_frozen_without_results(operator: Client, saved: SavedComparison) -> None:

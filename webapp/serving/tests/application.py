@@ -1,10 +1,28 @@
 """A WSGI application for tests of the worker: it needs neither Django nor a database."""
 
 import os
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 LARGE = 4_000_000  # bytes; more than the kernel buffers for a client that does not read
+
+
+continued = threading.Event()
+
+
+class Streaming:
+    """Like Django's StreamingHttpResponse. Its second part exists only after a request for /continue."""
+
+    streaming = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"first"
+        continued.wait(20)
+        yield b"second"
+
+    def close(self) -> None:
+        continued.clear()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
@@ -14,6 +32,10 @@ def application(environ: dict[str, Any], start_response: Callable[..., object]) 
         return environ["wsgi.file_wrapper"](_file())  # type: ignore[no-any-return]
     body = environ["wsgi.input"].read()
     start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/stream":
+        return Streaming()
+    if path == "/continue":
+        continued.set()
     if path == "/large":
         return (b"x" * 100_000 for _ in range(LARGE // 100_000))
     return [str(len(body)).encode()]

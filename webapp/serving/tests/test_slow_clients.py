@@ -122,6 +122,19 @@ def _does(drip: Callable[[socket.socket], object], client: socket.socket) -> boo
     return True
 
 
+def test_a_client_gets_the_start_of_a_stream_before_its_end_exists(server: Server) -> None:
+    connection = _connection(server)
+    connection.request("GET", "/stream")
+    response = connection.getresponse()
+    assert response.read(5) == b"first"
+    other = _connection(server)
+    other.request("GET", "/continue")
+    other.getresponse().read()
+    assert response.read() == b"second"
+    connection.close()
+    other.close()
+
+
 ATTACKS: dict[str, tuple[bytes, Callable[[socket.socket], object]]] = {
     "headers": (b"GET / HTTP/1.1\r\nHost: x\r\n", lambda client: client.sendall(b"X-A: b\r\n")),
     "body": (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n", lambda client: client.sendall(b"x")),

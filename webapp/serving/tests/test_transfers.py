@@ -97,3 +97,14 @@ def test_it_cuts_the_oldest_if_bodies_take_too_much(clock: list[float]) -> None:
     clock[0] = 2.0
     third = _begin(found, 1000)
     assert [each.is_cut() for each in (first, second, third)] == [True, False, False]
+
+
+def test_bodies_that_django_works_on_count_and_are_not_cut(clock: list[float]) -> None:
+    found = Transfers()
+    assert found.has_room(MAX_BYTES)
+    busy = _begin(found, MAX_BYTES // 2, pause=True)
+    assert found.has_room(MAX_BYTES // 2)
+    assert not found.has_room(MAX_BYTES // 2 + 1)
+    first = _begin(found, MAX_BYTES // 2)
+    second = _begin(found, 1000)
+    assert [each.is_cut() for each in (busy, first, second)] == [False, True, False]

@@ -103,9 +103,9 @@ def storage1_inventory() -> Inventory:
     )  # fmt: skip
 
 
-def an_inventory(host: Host) -> HostInventory:
+def an_inventory(host: Host, **changes: Any) -> HostInventory:
     """The inventory of storage1, taken just now."""
-    facts = msgspec.to_builtins(storage1_inventory())
+    facts = msgspec.to_builtins(msgspec.structs.replace(storage1_inventory(), **changes))
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     content, _ = InventoryContent.objects.get_or_create(digest=digest, defaults={"facts": facts})
     return HostInventory.objects.create(host=host, content=content, taken_at=timezone.now())

@@ -32,7 +32,7 @@ from worker.contract.tests.examples import AT, BINS, STREAM_RESULT
 
 ACCEPTED = Accepted(at=AT, worker_version="0.1.0")
 STARTED = StreamStarted(at=AT, stream=0, job_text="[stream0]\n", command=("fio", "-"))
-RESULT = msgspec.structs.replace(STREAM_RESULT, samples=1)
+RESULT = msgspec.structs.replace(STREAM_RESULT, samples=1, stopped=None)
 DONE = Finished(at=AT + 61, outcome=Outcome.DONE)
 CANCELLED = Finished(at=AT + 61, outcome=Outcome.CANCELLED, code="cancelled", message="Cancelled on the server.")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from webapp.trends.management.commands.simulate_trends import SERIES, false_steps
+from webapp.trends.management.commands.simulate_trends import DEPENDENT, SERIES, false_steps
 from webapp.trends.steps import FALSE_ALARMS, MIN_RUNS, steps
 
 NOISE = 0.01
@@ -56,3 +56,15 @@ def test_chance_makes_a_step_at_the_stated_rate(kind: str) -> None:
     """300 series: with a rate of 1 %, more than 9 of them have a step with a probability below 0.1 %."""
     assert false_steps(kind, runs=20, series=300) <= 9 / 300
     assert FALSE_ALARMS == 0.01
+
+
+@pytest.mark.parametrize("kind", list(DEPENDENT)[:2])
+def test_values_that_depend_on_the_ones_before_seldom_make_a_step(kind: str) -> None:
+    """100 series; random orders alone would allow steps in 15 and 44 of them."""
+    assert false_steps(kind, runs=50, series=100) <= 5 / 100
+
+
+def test_a_step_is_found_although_the_values_depend_on_each_other() -> None:
+    noise = DEPENDENT["each depends on the one before, r = 0.5"](np.random.default_rng(2), 40)
+    noise[20:] += 0.15
+    assert steps(list(noise)) == [20]

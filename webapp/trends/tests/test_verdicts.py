@@ -65,6 +65,21 @@ def test_an_outcome_follows_invalid_results_and_new_tolerances(baseline: Baselin
     assert Baseline.objects.count() == 1
 
 
+def test_an_outcome_follows_other_invalid_results_of_the_same_number_and_sum_of_ids(
+    baseline: Baseline, nights: Nights
+) -> None:
+    lab = nights.lab()
+    lab.measure(1000, 500, 501, 1, 1001, 1002, 502, iodepth=1)
+    lab.measure(4000, 4001, 4002, iodepth=2)
+    ids = sorted(Result.objects.filter(run=lab.run, point__iodepth=1).values_list("pk", flat=True))
+    outcomes = []
+    for valid in ((0, 4, 5), (1, 2, 6)):
+        Result.objects.filter(pk__in=ids).update(invalid=True)
+        Result.objects.filter(pk__in=[ids[place] for place in valid]).update(invalid=False)
+        outcomes.append(outcome(lab.run))
+    assert outcomes == [Outcome.PASSES, Outcome.FAILS]
+
+
 def test_known_outcomes_take_four_queries_for_any_number_of_runs(baseline: Baseline, nights: Nights) -> None:
     runs = [nights.run(1000, 4000) for _ in range(4)]
     first = outcomes_on(runs)

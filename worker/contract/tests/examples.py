@@ -58,6 +58,7 @@ from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.signing import Endorsement
+from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
@@ -84,6 +85,7 @@ SPLIT = FioWorkload(
     options=FioOptions(random_distribution="zipf:1.1", fdatasync=32),
     amount_bytes=10_737_418_240,
 )
+STOP_RULES = (Confidence(percent=2.0), SteadyRounds(round_s=60), Settled(hold_s=60))
 LAYOUT_REQUEST = LayoutRequest(
     layout=Layout(
         raid=Raid.RAID1,
@@ -198,6 +200,9 @@ STREAM_RESULT = StreamResult(
     sys_cpu_percent=24.0,
     device=DEVICE,
     samples=60,
+    stopped=Stopped(
+        rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4
+    ),
     stalled_s=0,
     attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text="{}"),),
 )

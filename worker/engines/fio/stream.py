@@ -19,6 +19,7 @@ from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import KILLED, Ended, StreamLimits, watch
 from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
+from worker.engines.stopping import StopWatch
 from worker.open_target import OpenTarget
 from worker.process import Scope
 from worker.recipes import render
@@ -26,6 +27,7 @@ from worker.recipes.fio import workload_of
 
 STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
+INTERRUPTED = 128  # exit status of fio after SIGINT
 
 
 def run_stream(
@@ -52,14 +54,25 @@ def run_stream(
         recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
     )
     on_started(stream_started(started_at, stream, recipe, telemetry))
-    sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
-    dumps = DumpSampler(workload_of(stream), sampler, alone=stream.target.kind is TargetKind.BLOCK)
+    work = workload_of(stream)
+    stop = StopWatch(work.stop, work.least_runtime_s, on_sample)
+    sampler = Sampler(stream.number, open_target.devices, stop.take, telemetry)
+    dumps = DumpSampler(work, sampler, alone=stream.target.kind is TargetKind.BLOCK)
+    asked = threading.Event()
+
+    def poll() -> None:
+        dumps.poll()
+        if stop.window and not asked.is_set():
+            asked.set()
+            child.interrupt()  # fio ends its jobs and prints the final dump
+
     limits = StreamLimits(cancelled, silence_limit_s, total_limit_s)
-    ended = watch(child, scope, limits, dumps.take, dumps.poll, dumps.is_frozen)
+    ended = watch(child, scope, limits, dumps.take, poll, dumps.is_frozen)
     ended_at = time.time()
-    final = final_dump(ended, stream, open_target)
+    final = final_dump(ended, stream, open_target, stopped=asked.is_set())
     _refuse_wrong_latency(final, stream)
     directions = dumps.finish_stalled(final) if ended.stalled_s else dumps.finish(final)
+    is_window = stop.window is not None and not ended.stalled_s
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
@@ -67,21 +80,25 @@ def run_stream(
         engine_version=final.version,
         exit_code=ended.exit_code,
         stderr=ended.stderr[-STDERR_KEPT:],
-        directions=directions,
+        directions=stop.results(dumps.kind) if is_window else directions,
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
-        device=sampler.whole(),
+        device=stop.device() if is_window else sampler.whole(),
         samples=sampler.count,
+        stopped=None if ended.stalled_s else stop.stopped(sampler.length_ms),
         stalled_s=ended.stalled_s,
         attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text=final.text),),
     )
 
 
-def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
-    """fio's last dump. Raises StreamFailed with fio's message if fio failed, but not if the device froze."""
+def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget, *, stopped: bool = False) -> Dump:
+    """fio's last dump. Raises StreamFailed with fio's message if fio failed, but not if the device froze.
+
+    `stopped`: a stop rule has interrupted fio, which then ends with status 128.
+    """
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
-    if error or (ended.exit_code and not ended.stalled_s):
+    if error or (ended.exit_code and not ended.stalled_s and not (stopped and ended.exit_code == INTERRUPTED)):
         raise _failure(ended, stream, open_target, error)
     if dump is None:
         raise StreamFailed("fio_output_bad", "fio ended without an error, but printed no result.")

@@ -1,5 +1,6 @@
 """Streams with real fio, on files of a scratch directory and on a loop device."""
 
+import json
 import os
 import resource
 import signal
@@ -19,6 +20,7 @@ from worker.contract.fio_options import FioOptions, Verify
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
+from worker.contract.stopping import SteadyRounds
 from worker.contract.workload import MIB, FioWorkload, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions
 from worker.engines import StreamFailed, capabilities, device, prefill
 from worker.engines.fio import run_stream
@@ -115,6 +117,25 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
     assert result.engine_version.startswith("fio-")
     (attachment,) = result.attachments
     assert (attachment.name, attachment.text[0]) == ("fio.json", "{")
+
+
+def test_a_stop_rule_ends_it_before_its_maximum_time(bench: Bench) -> None:
+    """Five rounds of 1 s that differ by less than 20 % are likely, but not certain: the rule may look again."""
+    work = stream(ioengine=IoEngine.PSYNC, iodepth=1, numjobs=2, runtime_s=300, stop=SteadyRounds(round_s=1))
+    bench.prefill(work)
+    result = bench.run(work, total_s=400)
+    stopped = result.stopped
+    assert stopped is not None
+    assert stopped.reached
+    assert stopped.rule == "snia 1s"
+    assert result.exit_code == 128  # of fio after SIGINT
+    assert 4000 <= stopped.to_ms - stopped.from_ms <= 6500
+    assert stopped.to_ms <= stopped.at_ms <= bench.samples[-1].offset_ms
+    (read,) = result.directions
+    inside = [s for s in bench.samples if stopped.from_ms < s.offset_ms <= stopped.to_ms]
+    assert read.ios == sum(part.ios for s in inside for part in s.directions)
+    assert read.runtime_ms == sum(s.length_ms for s in inside)
+    assert json.loads(result.attachments[0].text)["jobs"][0]["read"]["total_ios"] >= read.ios
 
 
 def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
+from worker.contract.stopping import least_s
 from worker.contract.workload import BlockShare, CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
 from worker.recipes.fio import option_problems
 from worker.recipes.sizes import size_words
+from worker.recipes.stop_rules import write
 
 MAX_JOBS = 1024
+MAX_STOP_RULE_S = 86400  # the worker keeps all samples until the stream ends
 SPLIT_BLOCKS = 40  # smallest size for several block sizes, in blocks of the largest: then about 1 % of the shares moves
 
 
@@ -36,6 +39,19 @@ def _stop(work: FioWorkload) -> Iterator[str]:
         yield "runtime and amount exclude each other: remove one"
     if work.ramp_s and work.amount_bytes is not None:
         yield "a ramp needs a runtime: with an amount, the data moved during the ramp would be missing"
+
+
+def _stop_rule(work: FioWorkload) -> Iterator[str]:
+    if work.stop is None:
+        return
+    if work.runtime_s is None:
+        yield f"stop rule {write(work.stop)} needs a runtime, its maximum time: replace the amount by a runtime"
+        return
+    least = least_s(work.stop, work.least_runtime_s)
+    if work.runtime_s < least:
+        yield f"stop rule {write(work.stop)} needs at least {least} s: use a longer runtime"
+    if work.runtime_s > MAX_STOP_RULE_S:
+        yield "a stop rule needs a runtime of at most 24 h"
 
 
 def _depth(work: FioWorkload) -> Iterator[str]:
@@ -159,5 +175,5 @@ def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
         yield first, last or first
 
 
-RULES = (_mix, _stop, _depth, _uring, _split, _seed, _placed, *option_problems.RULES)
+RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, *option_problems.RULES)
 TARGET_RULES = (_size, _files, *option_problems.TARGET_RULES)

@@ -19,6 +19,7 @@ from worker.contract.items import Direction
 
 _DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
 _MIXED = (None,)  # unified_rw_reporting=1: reads and writes together
+_YEAR_6000 = 127_000_000_000  # s; Python's dates end with the year 9999
 _ALL_CLIENTS = "All clients"  # fio's own sum of the clients
 
 
@@ -137,7 +138,7 @@ def _processes(job: Job) -> float:
 def _time(document: Document) -> datetime | None:
     """When fio printed the result, which is the end of the test."""
     seconds = document.timestamp_ms / 1000 if document.timestamp_ms else document.timestamp
-    if not seconds or not 0 < seconds < 2**33:
+    if not seconds or not 0 < seconds < _YEAR_6000:
         return None
     return datetime.fromtimestamp(seconds, tz=UTC)
 

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from webapp.imports import labels
 from webapp.imports.formats import fio_json
 from webapp.imports.formats.fio_log import Log, log_name, series
 from webapp.imports.formats.tests.examples import CORPUS
 from webapp.imports.measurement import Measurement
+from webapp.imports.plausibility import plausible
 from worker.contract.items import Direction
 
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="SWEETSPOT_FIO_RESULTS names no collection of real results")
@@ -23,6 +25,7 @@ def test_every_file_agrees_with_its_own_counts() -> None:
     assert pattern == "{host}/{controller}/{drive}/{rw}-{iodepth}-{numjobs}.json"
     for path in files:
         (measured,) = fio_json.parse(path.read_text())
+        assert plausible(measured, timezone.now()) == measured
         _agrees(measured, json.loads(path.read_text())["jobs"][0], path)
         found = labels.match(pattern, str(path)) or {}
         labelled = labels.apply(found, measured)

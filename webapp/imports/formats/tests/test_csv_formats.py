@@ -34,6 +34,36 @@ def test_iometer_2006() -> None:
     assert read.iops == 5000
 
 
+@pytest.mark.parametrize(
+    ("reads", "random", "factors", "other"),
+    [
+        ("0.5", "100", {"pattern": "randrw"}, {"reads": "0.5 %"}),
+        ("99.9", "0", {"pattern": "readwrite"}, {"reads": "99.9 %"}),
+        ("100", "30", {}, {"random I/Os": "30 %"}),
+        ("70", "0.5", {"read_percent": 70}, {"random I/Os": "0.5 %"}),
+    ],
+)
+def test_an_unusual_mix_of_iometer_is_named(
+    reads: str, random: str, factors: dict[str, object], other: dict[str, str]
+) -> None:
+    changed = text("iometer/1.1.csv").replace("4096,100,67,100,", f"4096,100,{reads},{random},")
+    found = iometer.parse(changed)[0]
+    assert found.other == other
+    assert found.factors == {"block_size": 4096, "numjobs": 2, "iodepth": 16, **factors}
+
+
+def test_a_share_above_100_percent_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="more than 100"):
+        iometer.parse(text("iometer/1.1.csv").replace("4096,100,67,100,", "4096,100,67,101,"))
+
+
+def test_an_unusual_mix_of_vdbench_is_named() -> None:
+    changed = text("vdbench/5.04.txt").replace("         70          0          0        100", " 0.5 0 0 30")
+    mixed = vdbench.parse(changed)[-1]
+    assert mixed.other == {"reads": "0.5 %", "random I/Os": "30 %", "average of intervals": "avg_1-1"}
+    assert mixed.factors == {"block_size": 4096, "numjobs": 8}
+
+
 def test_a_truncated_row_of_iometer_is_refused() -> None:
     with pytest.raises(ImportRefused, match="truncated"):
         iometer.parse(text("iometer/2006.07.27.csv")[:-60])

@@ -1,9 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from webapp.imports import formats
 from webapp.imports.errors import ImportRefused
+from webapp.imports.formats import fio_log
 from webapp.imports.formats.tests.examples import EXAMPLES, IDS
 
 
@@ -24,3 +26,18 @@ def test_other_files_are_not_recognised(text: str) -> None:
     assert formats.recognised(text) == ""
     with pytest.raises(ImportRefused, match="not known"):
         formats.parse(text)
+
+
+def test_no_pattern_tries_every_line_break_again() -> None:
+    """With MULTILINE, a text of line breaks takes `^\\s*` or `\\s*$` time that grows with the square of its length."""
+    modules = [Path(str(module.__file__)) for module in formats.FORMATS.values()]  # type: ignore[attr-defined]
+    sources = [
+        path for module in modules for path in ([module] if module.stem != "__init__" else module.parent.glob("*.py"))
+    ]
+    for source in (*sources, Path(fio_log.__file__).parent / "rows.py"):
+        slow = [
+            line
+            for line in source.read_text().splitlines()
+            if "MULTILINE" in line and re.search(r"\^\\s|\\s[*+]\$", line)
+        ]
+        assert not slow, source

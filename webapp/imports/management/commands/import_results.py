@@ -21,6 +21,8 @@ SHOWN_REASONS = 20
 class Command(BaseCommand):
     help = "Import results of fio, bm-flash, xdd, iozone, sysbench and others. docs/importing.md lists the formats."
 
+    requires_system_checks = ()  # they load all pages, which takes as long as importing hundreds of files
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file, folder or archive")
         parser.add_argument(

@@ -14,6 +14,7 @@ from webapp.runs.forecast.experience import experience_of
 from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.runs import a_run
+from worker.contract.stopping import Confidence
 from worker.contract.workload import CopyWorkload, FioWorkload, Pattern
 
 pytestmark = pytest.mark.django_db
@@ -136,3 +137,12 @@ def test_the_turnover_of_copies_is_estimated_from_earlier_copies(target: Target)
     learned = experience_of([target])[str(target.host_id)]
     assert figures(learned.turnover_s) == pytest.approx((1, 1, 1))
     assert learned.amounts[(str(target.pk),), copy.rated()].typical == pytest.approx(2 * 64 * MIB / 4)
+
+
+def test_trials_with_a_stop_rule_tell_how_long_they_took(target: Target) -> None:
+    run = ended_run(target, [1, 1, 1, 1])
+    work = FioWorkload(pattern=Pattern.RANDREAD, runtime_s=60, stop=Confidence(percent=2))
+    run.trials.update(workload=msgspec.to_builtins(work))
+    known = experience_of([target])[str(target.host_id)]
+    assert known.turnover_s.typical == pytest.approx(0.5)  # before fio begins
+    assert known.stops_s[(str(target.pk),), work].typical == pytest.approx(3.5)

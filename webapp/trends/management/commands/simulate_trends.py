@@ -19,13 +19,30 @@ SERIES: Mapping[str, Draw] = {
     "outliers (Student's t, 2 degrees of freedom)": lambda random, runs: random.standard_t(2, runs),
 }
 LENGTHS = (13, 20, 50, 100)
+BURN_IN = 50  # values before the first one that counts
+
+
+def _dependent(r: float) -> Draw:
+    """Each deviation is r times the one before, plus chance (an autoregression of order 1)."""
+
+    def draw(random: np.random.Generator, runs: int) -> Series:
+        values: Series = random.normal(0, NOISE, BURN_IN + runs)
+        for at in range(1, len(values)):
+            values[at] += r * values[at - 1]
+        return values[BURN_IN:]
+
+    return draw
+
+
+DEPENDENT: Mapping[str, Draw] = {f"each depends on the one before, r = {r:g}": _dependent(r) for r in (0.3, 0.5, 0.7)}
 CELLS, NOISE, TOLERANCE = 14, 0.01, 5.0  # relative standard deviation of a repeat; percent
 
 
 def false_steps(kind: str, *, runs: int, series: int, seed: int = 1) -> float:
     """The share of series without a change in which a step is found."""
     random = np.random.default_rng(seed)
-    return sum(bool(steps(list(SERIES[kind](random, runs)))) for _ in range(series)) / series
+    draw = {**SERIES, **DEPENDENT}[kind]
+    return sum(bool(steps(list(draw(random, runs)))) for _ in range(series)) / series
 
 
 def found_steps(*, size: float, before: int, after: int, series: int, seed: int = 1) -> float:
@@ -101,7 +118,7 @@ class Command(BaseCommand):
 
     def _false_steps(self, series: int) -> None:
         self._head("values without a change", *(f"{runs} runs" for runs in LENGTHS))
-        for kind in SERIES:
+        for kind in (*SERIES, *DEPENDENT):
             self._row(kind, *(_percent(false_steps(kind, runs=runs, series=series)) for runs in LENGTHS))
 
     def _found_steps(self, series: int) -> None:

@@ -5,7 +5,7 @@ import random
 import numpy
 import pytest
 
-from webapp.results.steadiness import MAX_SECONDS, Timed, Verdict, per_second, steadiness, worst
+from worker.contract.steadiness import MAX_SECONDS, Timed, Verdict, per_second, steadiness, worst
 
 
 def samples(rates: list[float], *, noise: float = 0.0, seed: int = 1) -> list[Timed]:

@@ -1,4 +1,4 @@
-"""The stop rule of a plan: after too many consecutive failed trials, a host gets no more trials of the run.
+"""The failure limit of a plan: after too many consecutive failed trials, a host gets no more trials of the run.
 
 A missing drive or tool makes all following trials fail, so they would only cost time. Only done and failed trials
 count, not skipped or cancelled ones. Other hosts of the run continue. Running the failed trials again includes the
@@ -12,11 +12,11 @@ from webapp.plans.document import read
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import cancel_these
 
-STOPPED = "stopped"  # reason code of trials that the rule cancelled
+STOPPED = "stopped"  # reason code of trials that the limit cancelled
 
 
 def stop_failing(run: Run, host_id: UUID) -> int:
-    """Cancel the host's planned trials if the rule applies; return their number. Call it with the run locked."""
+    """Cancel the host's planned trials if the limit is reached; return their number. Call it with the run locked."""
     most = read(run.version.document).stop_after
     if not most or not _failed_in_a_row(run, host_id, most):
         return 0

@@ -1,5 +1,7 @@
 """Whether a trial measured one speed: a verdict from the series of its own seconds. Pure.
 
+The server judges results with it, and the worker's stop rules judge the series so far.
+
     too short   fewer than 10 s, or fewer than 20 I/Os a second: the series says nothing
     stalled     samples of 2 s or more in a row below 5 % of the usual speed (the 0.9 quantile of seconds with I/O), or
                 one sample of 4 s or more: the engine reported nothing for so long
@@ -17,17 +19,17 @@ J. Hammersley, "The effective number of independent observations in an autocorre
 split of least squares (as in binary segmentation: A. Scott and M. Knott, 1974). The other limits are our convention.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import sqrt
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import stdtrit
+
+from worker.contract.student import student_t
 
 MIN_SECONDS, MIN_IOS_PER_S = 10, 20
 MAX_SECONDS = 1_000_000  # of a series that is judged
@@ -37,7 +39,7 @@ STEP, STEP_EXPLAINS, STEP_ERRORS, MIN_LEVEL_S = 0.20, 0.5, 5.0, 3
 DRIFT, SIGNIFICANT = 0.10, 0.003
 BURSTS = 0.20
 
-Series = NDArray[np.float64]
+Series = Sequence[float]  # a rate for each second
 Timed = tuple[int, int, float]  # offset_ms, length_ms, count
 
 
@@ -89,47 +91,84 @@ _NOTHING = Steadiness(verdict=Verdict.TOO_SHORT, seconds=0)
 
 def worst(streams: Iterable[Iterable[Timed]]) -> Steadiness:
     """The verdict on a trial: that of its least steady stream. Each is judged over its own time."""
-    found = [steadiness(samples) for samples in streams]
+    return least_steady(steadiness(samples) for samples in streams)
+
+
+def least_steady(found: Iterable[Steadiness]) -> Steadiness:
     return min(found, key=lambda each: _SEVERITY.index(each.verdict), default=_NOTHING)
+
+
+def steadiness_in(samples: Sequence[Timed], from_ms: int, to_ms: int) -> Steadiness:
+    """The verdict on a window of a stream. A stall before it counts as well."""
+    whole = steadiness(samples)
+    if whole.verdict is Verdict.STALLED:
+        return whole
+    inside = [
+        (offset_ms - from_ms, length_ms, count)
+        for offset_ms, length_ms, count in samples
+        if from_ms <= offset_ms - length_ms / 2 < to_ms
+    ]
+    found = steadiness(inside)
+    return msgspec.structs.replace(found, step_at_s=found.step_at_s + from_ms // 1000)
 
 
 def steadiness(samples: Iterable[Timed]) -> Steadiness:
     """The verdict on a stream from the samples of its directions, with their I/Os."""
     timed = list(samples)
     rates = per_second(timed)
-    working = rates[rates > 0]
-    usual = float(np.quantile(working, 0.9)) if len(working) else 0.0
-    stalls_s = _stalls(timed, NEAR_ZERO * usual)
-    longest_s = max(stalls_s, default=0.0)
+    stalls_s = _stalls(timed, NEAR_ZERO * usual_rate(rates))
     silent_s = max((length_ms for _, length_ms, _ in timed), default=0) // 1000 - 1
+    return _judged(rates, stalls_s, silent_s)
+
+
+def steadiness_of_rates(rates: Series) -> Steadiness:
+    """The verdict on a part of a stream, from the rates of its seconds."""
+    limit = NEAR_ZERO * usual_rate(rates)
+    runs = groupby(rate < limit for rate in rates)
+    return _judged(rates, [float(len(list(run))) for is_slow, run in runs if is_slow], silent_s=0)
+
+
+def _judged(rates: Series, stalls_s: Sequence[float], silent_s: int) -> Steadiness:
+    longest_s = max(stalls_s, default=0.0)
     stall_s, stalled_s = round(longest_s), round(sum(stalls_s))
     if silent_s > max(stall_s, STALL_S):  # one long sample: the engine reported nothing, a stall of unknown shape
         longest_s, stall_s, stalled_s = silent_s, silent_s, max(stalled_s, silent_s)
     found = Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
-    if len(rates) < MIN_SECONDS or usual < MIN_IOS_PER_S:
+    if len(rates) < MIN_SECONDS or usual_rate(rates) < MIN_IOS_PER_S:
         return found
-    mean = float(rates.mean())
+    mean = fmean(rates)
     at, step, step_explains = _step(rates)
-    change, residuals, line_explains = _line(rates)
-    before, start = float(rates[:at].mean()), mean - change / 2
-    variation = float(residuals.std(ddof=2)) / mean
-    autocorrelation = _autocorrelation(residuals)
+    change, residuals, line_explains = line(rates)
+    before, start = fmean(rates[:at]), mean - change / 2
+    variation = sqrt(_power(residuals) / (len(residuals) - 2)) / mean
+    correlated = autocorrelation(residuals)
     found = msgspec.structs.replace(
         found, step_at_s=at, step=step / before if before else 0.0, variation=variation,
-        drift=max(-1.0, change / start) if start > 0 else 0.0, autocorrelation=autocorrelation,
+        drift=max(-1.0, change / start) if start > 0 else 0.0, autocorrelation=correlated,
     )  # fmt: skip
     least = STEP_ERRORS**2 / (STEP_ERRORS**2 + len(rates) - 2)
     verdicts = {
         Verdict.STALLED: longest_s >= STALL_S - SHORT_S,
         Verdict.STEPPED: abs(step) >= STEP * mean and step_explains >= max(STEP_EXPLAINS, line_explains, least),
-        Verdict.DRIFTING: abs(change) >= DRIFT * mean and _is_significant(change, residuals, autocorrelation),
+        Verdict.DRIFTING: abs(change) >= DRIFT * mean and is_significant(change, residuals, SIGNIFICANT),
         Verdict.BURSTY: variation**2 - 1 / mean >= BURSTS**2,
     }
     verdict = next((each for each, is_so in verdicts.items() if is_so), Verdict.STEADY)
     return msgspec.structs.replace(found, verdict=verdict)
 
 
-def per_second(samples: Iterable[Timed]) -> Series:
+def usual_rate(rates: Series) -> float:
+    """The 0.9 quantile of the seconds with I/O, between the two nearest values; 0 without I/O."""
+    working = sorted(rate for rate in rates if rate > 0)
+    if not working:
+        return 0.0
+    place = 0.9 * (len(working) - 1)
+    below = int(place)
+    above = min(below + 1, len(working) - 1)
+    return working[below] + (place - below) * (working[above] - working[below])
+
+
+def per_second(samples: Iterable[Timed]) -> list[float]:
     """Counts as rates of whole seconds since the measured part began; a sample is spread evenly over its length.
 
     Directions of a sample have the same offset and add up. The rest of the last second is left out, and what is beyond
@@ -139,10 +178,20 @@ def per_second(samples: Iterable[Timed]) -> Series:
     for offset_ms, length_ms, count in samples:
         counted.setdefault(offset_ms - length_ms, 0.0)
         counted[offset_ms] = counted.get(offset_ms, 0.0) + count
-    offsets = np.array(sorted(counted))
-    totals = np.cumsum([counted[int(offset)] for offset in offsets])
-    seconds = np.arange(min(int(offsets[-1]) // 1000, MAX_SECONDS) + 1)
-    return np.diff(np.interp(seconds * 1000, offsets, totals))
+    offsets = sorted(counted)
+    totals = list(accumulate(counted[offset] for offset in offsets))
+    seconds = min(offsets[-1] // 1000, MAX_SECONDS)
+    found, at, before = [], 0, 0.0
+    for end_ms in range(0, 1000 * seconds + 1, 1000):
+        while at + 1 < len(offsets) and offsets[at + 1] <= end_ms:
+            at += 1
+        total = totals[at]
+        if at + 1 < len(offsets) and end_ms > offsets[at]:
+            share = (end_ms - offsets[at]) / (offsets[at + 1] - offsets[at])
+            total += share * (totals[at + 1] - totals[at])
+        found.append(total - before)
+        before = total
+    return found[1:]
 
 
 def _stalls(samples: Iterable[Timed], limit: float) -> list[float]:
@@ -160,32 +209,47 @@ def _stalls(samples: Iterable[Timed], limit: float) -> list[float]:
 
 def _step(rates: Series) -> tuple[int, float, float]:
     """The second at which the later level begins, the change there, and the share of the variance that it explains."""
-    n, total = len(rates), float(((rates - rates.mean()) ** 2).sum())
-    before = np.arange(MIN_LEVEL_S, n - MIN_LEVEL_S + 1)
-    sums = rates.cumsum()[before - 1]
-    steps = (rates.sum() - sums) / (n - before) - sums / before
-    explained = steps**2 * before * (n - before) / n  # between the two levels
-    best = int(explained.argmax())
-    return int(before[best]), float(steps[best]), float(explained[best]) / total if total else 0.0
+    n, mean = len(rates), fmean(rates)
+    total = sum((rate - mean) ** 2 for rate in rates)
+    best = (-1.0, 0, 0.0)  # explained between the two levels, place, step
+    whole, so_far = sum(rates), 0.0
+    for before, rate in enumerate(rates, start=1):
+        so_far += rate
+        if MIN_LEVEL_S <= before <= n - MIN_LEVEL_S:
+            step = (whole - so_far) / (n - before) - so_far / before
+            best = max(best, (step**2 * before * (n - before) / n, -before, step))
+    return -best[1], best[2], best[0] / total if total else 0.0
 
 
-def _line(rates: Series) -> tuple[float, Series, float]:
+def line(rates: Series) -> tuple[float, list[float], float]:
     """The change of the least-squares line from start to end, the residuals, and the share that it explains."""
-    times = np.arange(len(rates)) - (len(rates) - 1) / 2
-    slope = float((times * rates).sum() / (times**2).sum())
-    residuals = rates - rates.mean() - slope * times
-    total = float(((rates - rates.mean()) ** 2).sum())
-    return slope * len(rates), residuals, 1 - float((residuals**2).sum()) / total if total else 0.0
+    n, mean = len(rates), fmean(rates)
+    middle = (n - 1) / 2
+    slope = sum((at - middle) * rate for at, rate in enumerate(rates)) / (n * (n**2 - 1) / 12)
+    residuals = [rate - mean - slope * (at - middle) for at, rate in enumerate(rates)]
+    total = sum((rate - mean) ** 2 for rate in rates)
+    return slope * n, residuals, 1 - _power(residuals) / total if total else 0.0
 
 
-def _autocorrelation(residuals: Series) -> float:
-    power = float((residuals**2).sum())
-    return float((residuals[1:] * residuals[:-1]).sum()) / power if power else 0.0
+def _power(residuals: Series) -> float:
+    return sum(each * each for each in residuals)
 
 
-def _is_significant(change: float, residuals: Series, autocorrelation: float) -> bool:
+def autocorrelation(residuals: Series) -> float:
+    """Of neighbouring seconds, from the differences from the mean or the line."""
+    power = _power(residuals)
+    return sum(one * other for one, other in zip(residuals[1:], residuals, strict=False)) / power if power else 0.0
+
+
+def independent_seconds(n: int, correlated: float) -> float:
+    """The number of independent seconds that n seconds with this autocorrelation are worth, at most n."""
+    return n * (1 - max(0.0, correlated)) / (1 + max(0.0, correlated))
+
+
+def is_significant(change: float, residuals: Series, probability: float) -> bool:
+    """Whether chance makes a change from start to end of this size less often than `probability`."""
     n = len(residuals)
-    independent = max(3.0, n * (1 - max(0.0, autocorrelation)) / (1 + max(0.0, autocorrelation)))
+    independent = max(3.0, independent_seconds(n, autocorrelation(residuals)))
     # The variance of a slope over n seconds is 12 s^2 / n^3, so that of the change over them is 12 s^2 / n.
-    error = sqrt(12 * float((residuals**2).sum()) / (n - 2) / independent)
-    return bool(abs(change) > stdtrit(independent - 2, 1 - SIGNIFICANT / 2) * error)
+    error = sqrt(12 * _power(residuals) / (n - 2) / independent)
+    return abs(change) > student_t(1 - probability / 2, independent - 2) * error

@@ -1,0 +1,69 @@
+"""The verdict on any results against any others."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Field, Query, Router, Schema
+
+from webapp.api.baselines import RowOut, row_out
+from webapp.trends.judging import Outcome, Row
+from webapp.trends.two_sides import Place, TwoSides, judge_sides
+
+router = Router(tags=["compare"])
+
+
+class SidesIn(Schema):
+    """`baseline` and `candidate` are filters of `GET /results`, encoded once more: baseline=run%3D17%26host%3Da.
+
+    `tolerance`: the largest change for the worse that passes, in percent, for each metric.
+    """
+
+    baseline: str = Field(max_length=4000)
+    candidate: str = Field(max_length=4000)
+    metric: list[str] = Field(["iops"], max_length=20)
+    tolerance: float = 5.0
+
+
+class SideRowOut(RowOut):
+    """`target` is "" if each side has only one; `point` is without the factors that a filter names."""
+
+    target: str
+
+
+class SidesOut(Schema):
+    """`outcome` is the most serious of all rows. `new_cells` counts cells that only the candidate has.
+
+    `baseline_results` and `candidate_results` count results.
+    """
+
+    outcome: Outcome
+    counts: dict[Outcome, int]
+    new_cells: int
+    baseline_results: int
+    candidate_results: int
+    rows: list[SideRowOut]
+
+
+@router.get("/verdict", response=SidesOut)
+def verdict_on_sides(request: HttpRequest, asked: Query[SidesIn]) -> dict[str, Any]:
+    """Whether the candidate is worse than the baseline, row by row.
+
+    `fails`: worse by more than the tolerance. `passes`: not worse. `unclear`: the repeats cannot tell.
+    """
+    tolerances = dict.fromkeys(asked.metric, asked.tolerance)
+    found = judge_sides(baseline=asked.baseline, candidate=asked.candidate, tolerances=tolerances)
+    outcomes = [row.outcome for row in found.rows]
+    return {
+        "outcome": found.outcome,
+        "counts": {each: outcomes.count(each) for each in Outcome},
+        "new_cells": found.new_cells,
+        "baseline_results": found.baseline_results,
+        "candidate_results": found.candidate_results,
+        "rows": [_row(row, found) for row in found.rows],
+    }
+
+
+def _row(row: Row, found: TwoSides) -> SideRowOut:
+    place = found.places[row.cell[0]] if row.cell else Place("", {})
+    points = {row.cell[0]: place.point} if row.cell else {}
+    return SideRowOut(target=place.target, **row_out(row, points).model_dump())

@@ -1,0 +1,172 @@
+"""What each second of a result measured, from its samples or from the logs of an import.
+
+A sample counts in each second by the share of its length that lies in it; a second that no sample covers has no value.
+A second of a trial with several targets covers all its streams, each from its own start: rates are added up, and
+percentiles are those of all I/Os of the samples that end in the second. Rates of a mix's directions are added up too.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import F, QuerySet
+from numpy.typing import NDArray
+
+from webapp.imports.selectors import series_of
+from webapp.results.models import Origin, Result, Sample
+from worker.contract.histogram import Histogram, merge, supported_percentile
+from worker.contract.packing import unpack
+
+MIN_COVERED_MS = 500  # of a second, or it has no rate: the end of a trial
+Seconds = NDArray[np.float64]  # a value for each second from the start of the span; nan without one
+
+
+@dataclass(frozen=True)
+class Quantity:
+    metric: str
+    column: str  # of Sample, "" if samples do not have it
+    logged: str  # of imports.measurement.Point, "" if logs do not have it
+    is_rate: bool
+    percent: float = 0.0  # of a percentile
+
+
+@dataclass(frozen=True)
+class Span:
+    """Seconds since the measured part began; without `to_s` up to the end."""
+
+    from_s: int = 0
+    to_s: int | None = None
+
+    def length_s(self, runtime_s: float) -> float:
+        """The part of a trial of this length that lies in the span."""
+        return max(0.0, min(runtime_s, self.to_s or runtime_s) - self.from_s)
+
+
+def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
+    """Row id -> seconds. `row_of`: result id -> the id of its row, the same for results that are added up.
+
+    Two queries for results of runs, plus one for each trial with several streams if the quantity is a percentile; two
+    for imported results.
+    """
+    columns = ("stream_run__attempt_id", "origin_id", "direction", "id")
+    found = list(Result.objects.filter(id__in=row_of).order_by().values_list(*columns))
+    own = {(attempt, direction): row_of[id_] for attempt, _, direction, id_ in found if attempt}
+    logs = {(origin, direction): row_of[id_] for _, origin, direction, id_ in found if origin}
+    measured = {
+        **(_measured(own, quantity, span) if own and quantity.column else {}),
+        **(_logged(logs, quantity, span) if logs and quantity.logged else {}),
+    }
+    known = {id_: _trimmed(line) for id_, line in measured.items()}
+    return {id_: line for id_, line in known.items() if len(line)}
+
+
+def _trimmed(line: Seconds) -> Seconds:
+    """Without the seconds at the end that have no value."""
+    (known,) = np.nonzero(~np.isnan(line))
+    return line[: known[-1] + 1] if len(known) else line[:0]
+
+
+# ---- samples
+
+
+def _measured(results: Mapping[tuple[UUID, str], int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
+    lines: dict[int, list[Seconds]] = defaultdict(list)
+    several: set[UUID] = set()
+    for attempt, stream, direction, *series in _series({attempt for attempt, _ in results}, quantity, span):
+        several |= {attempt} if stream else set()
+        id_ = results.get((attempt, direction))
+        if id_ is not None and (quantity.is_rate or stream == 0):
+            offsets, lengths, values = (np.array(each, dtype=np.float64) for each in series)
+            line = rates(offsets, lengths, values, span) if quantity.is_rate else _worst(offsets, values, span)
+            lines[id_].append(line)
+    made = {id_: added(each) for id_, each in lines.items()}
+    if not quantity.is_rate:
+        over_streams = ((key, id_) for key, id_ in results.items() if key[0] in several)
+        made |= {id_: _percentiles(*key, quantity, span) for key, id_ in over_streams}
+    return made
+
+
+def _series(attempts: set[UUID], quantity: Quantity, span: Span) -> "QuerySet[Sample, tuple[object, ...]]":
+    """One row for each stream and direction: offsets, lengths and values in the order of time."""
+    return (
+        _samples(span)
+        .filter(attempt_id__in=attempts)
+        .values_list("attempt_id", "stream", "direction")
+        .annotate(
+            offsets=ArrayAgg("offset_ms", order_by="offset_ms"),
+            lengths=ArrayAgg("length_ms", order_by="offset_ms"),
+            values=ArrayAgg(quantity.column, order_by="offset_ms"),
+        )
+    )
+
+
+def _samples(span: Span) -> QuerySet[Sample]:
+    found = Sample.objects.filter(offset_ms__gt=1000 * span.from_s).order_by()
+    return found if span.to_s is None else found.filter(offset_ms__lt=1000 * span.to_s + F("length_ms"))
+
+
+def rates(offsets: Seconds, lengths: Seconds, counts: Seconds, span: Span) -> Seconds:
+    """Of samples of one stream and direction in the order of time, which end at `offsets` (ms)."""
+    last_s = int(np.ceil(offsets.max() / 1000)) if span.to_s is None else span.to_s
+    edges_ms = np.maximum.accumulate(np.stack([offsets - lengths, offsets], axis=1).ravel())
+    grid_ms = 1000 * np.arange(span.from_s, max(last_s, span.from_s) + 1)
+    counted, covered_ms = (
+        np.diff(np.interp(grid_ms, edges_ms, np.stack([each.cumsum() - each, each.cumsum()], axis=1).ravel()))
+        for each in (counts, lengths)
+    )
+    enough = covered_ms >= MIN_COVERED_MS
+    return np.where(enough, 1000 * counted / np.where(enough, covered_ms, 1), np.nan)
+
+
+def _worst(offsets: Seconds, values: Seconds, span: Span) -> Seconds:
+    """The greatest value of the samples that end in a second."""
+    ends = np.maximum(0, np.rint(offsets / 1000).astype(int) - 1) - span.from_s
+    inside = (ends >= 0) if span.to_s is None else (ends >= 0) & (ends < span.to_s - span.from_s)
+    line = np.full(int(ends[inside].max(initial=-1)) + 1, np.nan)
+    np.fmax.at(line, ends[inside], values[inside])
+    return line
+
+
+def _percentiles(attempt: UUID, direction: str, quantity: Quantity, span: Span) -> Seconds:
+    """Over all streams, for each second, from their histograms."""
+    histograms: dict[int, list[Histogram]] = defaultdict(list)
+    found = _samples(span).filter(attempt=attempt, direction=direction)
+    for offset_ms, packed in found.values_list("offset_ms", "latency"):
+        histograms[max(0, round(offset_ms / 1000) - 1 - span.from_s)].append(unpack(bytes(packed)))
+    line = np.full(max(histograms, default=-1) + 1, np.nan)
+    for second, each in histograms.items():
+        line[second] = supported_percentile(merge(each), quantity.percent) or np.nan
+    return line
+
+
+def added(lines: Sequence[Seconds]) -> Seconds:
+    """The sum of what is known in each second."""
+    longest = max(map(len, lines))
+    table = np.stack([np.pad(line, (0, longest - len(line)), constant_values=np.nan) for line in lines])
+    return np.where(np.isnan(table).all(axis=0), np.nan, np.nansum(table, axis=0))
+
+
+# ---- logs of imports
+
+
+def _logged(results: Mapping[tuple[int, str], int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
+    lines: dict[int, list[Seconds]] = defaultdict(list)
+    found = Origin.objects.filter(pk__in={origin for origin, _ in results}, series__isnull=False)
+    for origin in found.only("series"):
+        for direction, points in series_of(origin).items():
+            id_, known = results.get((origin.pk, direction)), [p for p in points if p[quantity.logged] is not None]
+            if id_ is not None and known:
+                lines[id_].append(_of_points(known, quantity, span))
+    return {id_: added(each) for id_, each in lines.items()}
+
+
+def _of_points(points: Sequence[Mapping[str, float | None]], quantity: Quantity, span: Span) -> Seconds:
+    """A mean of an interval counts in each of its seconds."""
+    offsets, lengths, values = (
+        np.array([point[name] for point in points], dtype=np.float64)
+        for name in ("offset_ms", "length_ms", quantity.logged)
+    )
+    return rates(offsets, lengths, values * lengths / 1000, span)

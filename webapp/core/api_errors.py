@@ -1,0 +1,42 @@
+"""Errors under /api/ that no operation answers, such as an unknown address, as {code, message} instead of a page."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+_CODES = {400: "request_refused", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed"}
+_MESSAGES = {
+    400: "The request cannot be read.",
+    403: "The page is out of date. Load it again, or send an API token.",  # the CSRF check: all else is an operation's
+    404: "There is nothing at this address. /api/v1/openapi.json lists all addresses.",
+    500: "The server failed. Its log says why.",
+}
+
+
+def json_errors(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if response.status_code < 400 or not request.path.startswith("/api/") or _is_json(response):
+            return response
+        return _problem(request, response)
+
+    return middleware
+
+
+def _is_json(response: HttpResponse) -> bool:
+    return response.headers.get("Content-Type", "").startswith("application/json")
+
+
+def _problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    status, allowed = response.status_code, _sorted(response.headers.get("Allow", ""))
+    message = _MESSAGES.get(status, response.reason_phrase)
+    if status == 405:
+        message = f"This address does not take {request.method}. Use {allowed}."
+    body = {"code": _CODES.get(status, "refused"), "message": message}
+    return JsonResponse(body, status=status, headers={"Allow": allowed} if allowed else None)
+
+
+def _sorted(methods: str) -> str:
+    return ", ".join(sorted(methods.split(", ")))

@@ -1,0 +1,40 @@
+"""Stop rules in plans."""
+
+import pytest
+
+from webapp.plans.expand import expand
+from webapp.plans.tests.helpers import device, directory, document, part
+from worker.contract.stopping import Confidence, Settled
+from worker.contract.workload import FioWorkload
+
+
+def test_a_rule_is_part_of_the_point_and_of_the_workload() -> None:
+    plan = document(part(stop="confidence 2 %, settled 1min", runtime="120s", runtime_min="10s"))
+    trials = expand(plan, [device()], seed=1).trials
+    works = [trial.workload for trial in trials]
+    assert {str(trial.point["stop"]) for trial in trials} == {"confidence 2%", "settled 60s"}
+    rules = {work.stop for work in works if isinstance(work, FioWorkload)}
+    assert rules == {Confidence(percent=2), Settled(hold_s=60)}
+    assert {(work.least_time_s, work.time_s) for work in works} == {(10, 120), (60, 120)}
+
+
+def test_a_point_without_a_rule_has_neither_factor() -> None:
+    plain = expand(document(part()), [device()], seed=1).trials[0]
+    assert not {"stop", "runtime_min"} & set(plain.point)
+    without = expand(document(part(runtime_min="10s")), [device()], seed=1).trials[0]
+    assert without.point_key == plain.point_key
+
+
+@pytest.mark.parametrize(
+    ("factors", "problem"),
+    [
+        ({"stop": "steady"}, "write it like `confidence 2%`, `settled 60s` or `snia 60s`"),
+        ({"stop": "snia 60s", "runtime": "200s"}, "stop rule snia 60s needs at least 300 s: use a longer runtime"),
+        ({"stop": "confidence 2%", "amount": "1G"}, "stop rule confidence 2% needs a runtime"),
+        ({"stop": "confidence 2%", "runtime": "2d"}, "a stop rule needs a runtime of at most 24 h"),
+        ({"stop": "confidence 2%", "at_once": "2"}, "a stop rule would end each target at a different time"),
+    ],
+)
+def test_a_rule_that_cannot_work_is_a_problem(factors: dict[str, str], problem: str) -> None:
+    found = expand(document(part(**factors)), [directory(), directory(id="other", name="a/other")], seed=1)
+    assert any(problem in text for text in found.problems), found.problems

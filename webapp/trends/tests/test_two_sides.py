@@ -1,0 +1,79 @@
+"""Any results judged by any others."""
+
+import pytest
+
+from webapp.core.errors import Refusal
+from webapp.results.models import Result
+from webapp.runs.models import Run, RunState
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.results import Lab
+from webapp.trends.judging import Outcome
+from webapp.trends.tests.measuring import Nights
+from webapp.trends.two_sides import TwoSides, judge_sides
+
+FAST, SLOW = (1000.0, 1001.0, 1002.0, 999.0), (800.0, 801.0, 802.0, 799.0)
+
+
+def judged(baseline: str, candidate: str, percent: float = 5.0) -> TwoSides:
+    return judge_sides(baseline=baseline, candidate=candidate, tolerances={"iops": percent})
+
+
+def code(baseline: str, candidate: str) -> str:
+    with pytest.raises(Refusal) as refused:
+        judged(baseline, candidate)
+    return refused.value.code
+
+
+def test_a_run_is_worse_not_worse_or_cannot_be_told(nights: Nights) -> None:
+    nights.run(1000, 4000)
+    nights.run(1000, 4000)
+    nights.run(1000, 3000)
+    nights.run(1000)
+    nights.run(1000, 4000, spread=0.2)
+    assert judged("run=1", "run=2").outcome is Outcome.PASSES
+    worse = judged("run=1", "run=3")
+    assert (worse.outcome, worse.new_cells, worse.baseline_results) == (Outcome.FAILS, 0, 6)
+    assert judged("run=1", "run=3", percent=50).outcome is Outcome.PASSES
+    assert judged("run=1", "run=4").outcome is Outcome.UNCLEAR
+    assert judged("run=1", "run=5").outcome is Outcome.UNCLEAR
+
+
+def test_levels_of_a_factor_and_targets_are_judged_by_each_other(nights: Nights) -> None:
+    lab = nights.lab()
+    lab.measure(*FAST, ioengine="io_uring")
+    lab.measure(*SLOW, ioengine="psync")
+    lab.measure(*SLOW, ioengine="io_uring", target=a_target(nights.target.host, "other"))
+    engines = judged("factor.ioengine=io_uring&target=a/scratch", "factor.ioengine=psync&target=a/scratch")
+    assert engines.outcome is Outcome.FAILS
+    assert [place.target for place in engines.places.values()] == [""]
+    assert "ioengine" not in next(iter(engines.places.values())).point
+    targets = judged("target=a/scratch&factor.ioengine=io_uring", "target=a/other&factor.ioengine=io_uring")
+    assert targets.outcome is Outcome.FAILS
+
+
+def test_several_targets_are_cells_of_their_own(nights: Nights) -> None:
+    other = a_target(nights.target.host, "other")
+    for number in (1, 2):
+        lab = Lab(nights.target, version=nights.version, number=number)
+        lab.measure(*FAST)
+        lab.measure(*SLOW, target=other)
+    found = judged("run=1", "run=2")
+    assert found.outcome is Outcome.PASSES
+    assert {place.target for place in found.places.values()} == {"a/scratch", "a/other"}
+
+
+def test_filters_that_mix_different_results_are_refused(nights: Nights) -> None:
+    lab = nights.lab()
+    lab.measure(*FAST, ioengine="io_uring", iodepth=1)
+    lab.measure(*SLOW, ioengine="io_uring", iodepth=2)
+    assert code("factor.ioengine=io_uring&factor.iodepth=1,2", "factor.iodepth=1") == "results_mixed"
+
+
+def test_runs_that_are_open_unknown_or_empty_are_refused(nights: Nights) -> None:
+    nights.run(1000)
+    Run.objects.filter(pk=nights.run(1000).pk).update(state=RunState.RUNNING)
+    assert code("run=1", "run=2") == "run_open"
+    assert code("run=1", "run=9") == "run_unknown"
+    assert code("", "run=1") == "filter_missing"
+    Result.objects.all().delete()
+    assert code("run=1", "run=1") == "no_results"

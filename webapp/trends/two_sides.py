@@ -1,0 +1,138 @@
+"""Judge any results by any others: each side is a filter, as in `GET /results`.
+
+A cell is a target, a point and a direction. Not part of it: the target if each side has only one, and factors that
+either filter names, so `factor.scheduler=none` can be judged by `factor.scheduler=bfq`.
+
+A cell must not mix results of different targets or points in one block (run and repeat), because its mean would say
+nothing. Then the filters are refused.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from webapp.compare.blocks import measured
+from webapp.compare.grouping import CellKey, Grouped
+from webapp.core.errors import Refusal
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import ResultFilter, read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.runs.models import Run
+from webapp.trends.history import ENDED
+from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
+from webapp.trends.services import checked_tolerances
+
+MAX_RESULTS = 20_000  # of each side
+
+
+@dataclass(frozen=True)
+class Place:
+    """`target` is "" if each side has only one. `point` is without the factors that a filter names."""
+
+    target: str
+    point: Point
+
+
+@dataclass(frozen=True)
+class TwoSides:
+    """`places` has the place of each row's cell. `new_cells` are those that only the candidate has."""
+
+    outcome: Outcome
+    rows: Sequence[Row]
+    places: Mapping[str, Place]
+    new_cells: int
+    baseline_results: int
+    candidate_results: int
+
+
+def judge_sides(*, baseline: str, candidate: str, tolerances: Mapping[str, float]) -> TwoSides:
+    """`baseline` and `candidate` are filters such as run=17&target=a/nvme0. Raises Refusal."""
+    wanted = checked_tolerances(tolerances)
+    asked = [_asked(name, text) for name, text in (("baseline", baseline), ("candidate", candidate))]
+    theirs, mine = (_read(one) for one in asked)
+    if not theirs:
+        raise Refusal("no_results", f"No valid results match the baseline `{baseline}`. Choose another filter.")
+    cells = _Cells.of(theirs, mine, named={name for one in asked for name in one.factors})
+    rows = judge(cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted), wanted)
+    new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
+    return TwoSides(outcome_of(rows), rows, cells.places, len(new), len(theirs), len(mine))
+
+
+def _asked(side: str, text: str) -> ResultFilter:
+    found = read_filter(parse_qsl(text, keep_blank_values=True))
+    if found == ResultFilter():
+        raise Refusal("filter_missing", f"The {side} has no filter. Write for example run=17 or run=17&host=a.")
+    _check_runs(found.runs)
+    return found
+
+
+def _check_runs(numbers: Collection[int]) -> None:
+    states = dict(Run.objects.filter(number__in=numbers).values_list("number", "state"))
+    for number in numbers:
+        if number not in states:
+            raise Refusal("run_unknown", f"There is no run {number}.")
+        if states[number] not in ENDED:
+            raise Refusal("run_open", f"Run {number} has not ended. Wait for its end.")
+
+
+def _read(asked: ResultFilter) -> list[ResultRow]:
+    rows = read_rows(ResultQuery.of(asked).results.order_by("id")[: MAX_RESULTS + 1])
+    if len(rows) > MAX_RESULTS:
+        raise Refusal("too_many_results", f"More than {MAX_RESULTS:,} results match a side. Choose runs or targets.")
+    return rows
+
+
+@dataclass(frozen=True)
+class _Cells:
+    by_target: bool
+    named: Collection[str]  # factors in filters
+    places: dict[str, Place]
+
+    @classmethod
+    def of(cls, theirs: Sequence[ResultRow], mine: Sequence[ResultRow], *, named: Collection[str]) -> "_Cells":
+        several = any(len({row.target_name for row in side}) > 1 for side in (theirs, mine))
+        made = cls(several, named, {})
+        for side in (theirs, mine):
+            made.add(side)
+        return made
+
+    def add(self, rows: Iterable[ResultRow]) -> None:
+        """Raises Refusal if a block of a cell mixes different tests."""
+        tests: dict[tuple[object, ...], object] = {}
+        for row in rows:
+            key, place = self.key(row)[0], self.place(row)
+            self.places[key] = place
+            test = (row.point_key, row.target_name, row.facts if row.imported else None)
+            if tests.setdefault((key, row.direction, row.source, row.repeat), test) != test:
+                raise Refusal("results_mixed", _mixed(place))
+
+    def place(self, row: ResultRow) -> Place:
+        point = {name: value for name, value in row.point.items() if name not in self.named}
+        return Place(row.target_name if self.by_target else "", point)
+
+    def key(self, row: ResultRow) -> tuple[str, str]:
+        place = self.place(row)
+        return msgspec.json.encode([place.target, place.point], order="sorted").decode(), row.direction
+
+    def by_metric(self, rows: Sequence[ResultRow], metrics: Iterable[str]) -> dict[str, Cells]:
+        return {key: self._of_metric(rows, METRICS[key]) for key in metrics}
+
+    def _of_metric(self, rows: Sequence[ResultRow], metric: Metric) -> Cells:
+        grouped: dict[CellKey, list[ResultRow]] = {}
+        for row in rows:
+            if metric.of(row) is not None:
+                grouped.setdefault(("", *self.key(row)), []).append(row)
+        found = measured(Grouped(grouped, (), (), ()), metric)
+        return {(key, way): cell for (_, key, way), cell in found.items()}
+
+
+def _mixed(place: Place) -> str:
+    at = ", ".join(f"{name} {value}" for name, value in sorted(place.point.items())[:4])
+    return (
+        f"One side has several different results for one repeat ({at}, …). Choose one of them with a filter, "
+        "for example target=host/target or one level of factor.<name>."
+    )

@@ -1,0 +1,107 @@
+"""`compare`: whether B is worse than A, by the server's statistics."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import output
+from .answers import Row, Verdict, read
+from .errors import ExitCode, UsageError
+from .results import level, varying_factors
+from .server import Server
+
+DEFAULT_PERCENT = 5.0
+EXIT_CODES = {"passes": ExitCode.OK, "fails": ExitCode.FAILED, "unclear": ExitCode.CANNOT_TELL}
+WORDS = {"passes": "not worse", "fails": "worse", "unclear": "cannot tell"}
+HEAD = ("verdict", "metric", "target", "direction")
+_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
+
+
+def percent(text: str) -> float:
+    match = _PERCENT.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"`{text}` is not a percentage. Write for example 5%")
+    return float(match[1])
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "compare", help="say whether B is worse than A",
+        epilog="A and B are numbers of runs, or filters such as 'run=17&target=storage1/nvme0n1'. Exit code with "
+        "--fail-if-worse: 0 not worse, 1 worse, 5 cannot tell.",
+    )  # fmt: skip
+    parser.add_argument("a", metavar="A", help="the baseline")
+    parser.add_argument("b", metavar="B", help="what is judged")
+    parser.add_argument(
+        "--fail-if-worse", type=percent, metavar="PERCENT", dest="tolerance",
+        help="exit with 1 if B is worse by more than this, and with 5 if the repeats cannot tell",
+    )  # fmt: skip
+    parser.add_argument("--metric", action="append", default=[], help="iops (default), bytes_per_s, latency_p99, …")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(command=run_compare)
+
+
+def run_compare(options: argparse.Namespace, server: Server) -> ExitCode:
+    tolerance = DEFAULT_PERCENT if options.tolerance is None else options.tolerance
+    metrics = [("metric", name) for name in options.metric or ["iops"]]
+    sides = [("baseline", side(options.a)), ("candidate", side(options.b))]
+    found = server.get("verdict", [*sides, *metrics, ("tolerance", tolerance)])
+    verdict = read(Verdict, found)
+    if options.json:
+        output.print_json(found)
+    else:
+        _print(verdict, options, tolerance)
+    return ExitCode.OK if options.tolerance is None else EXIT_CODES[verdict.outcome]
+
+
+def side(text: str) -> str:
+    """A filter; a number is a run."""
+    if text.isdecimal():
+        return f"run={text}"
+    if "=" in text:
+        return text
+    hint = f"First: sweetspot import {text}, then import=NUMBER." if Path(text).exists() else ""
+    raise UsageError(
+        f"`{text}` is neither the number of a run nor a filter such as run=17&host=storage1. {hint}".strip()
+    )
+
+
+def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> None:
+    rows = [read(Row, row) for row in verdict.rows]
+    varying = varying_factors([row.point for row in rows if row.point is not None])
+    head = (*HEAD, *varying, "A", "B", "change", "95 % interval", "why")
+    print(output.table(head, [_cells(row, varying) for row in rows]))
+    if verdict.new_cells:
+        output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
+    counts = ", ".join(f"{verdict.counts[name]} {WORDS[name]}" for name in ("fails", "unclear", "passes"))
+    print(f"\n{_sentence(verdict.outcome, options, tolerance)} Rows: {counts}.")
+
+
+def _sentence(outcome: str, options: argparse.Namespace, tolerance: float) -> str:
+    return {
+        "passes": f"B ({options.b}) is not worse than A ({options.a}) by more than {tolerance:g} %.",
+        "fails": f"B ({options.b}) is worse than A ({options.a}) by more than {tolerance:g} %.",
+        "unclear": f"The repeats cannot tell whether B ({options.b}) is worse than A ({options.a}) by more than "
+        f"{tolerance:g} %. More repeats make the intervals narrower.",
+    }[outcome]
+
+
+def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
+    point = row.point
+    levels = ["" if point is None else level(point, name) for name in varying]
+    direction = row.direction or f"mean of {row.cells}"
+    return (
+        WORDS[row.outcome], row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
+        output.value(row.metric, row.value), _change(row.ratio), _interval(row), row.why,
+    )  # fmt: skip
+
+
+def _change(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{100 * (ratio - 1):+.1f} %"
+
+
+def _interval(row: Row) -> str:
+    if row.ratio_low is None or row.ratio_high is None:
+        return "–"
+    return f"{_change(row.ratio_low)} to {_change(row.ratio_high)}"

@@ -1,0 +1,148 @@
+"""`results`: as a table, CSV, JSON or a Parquet file."""
+
+import argparse
+import csv
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import output
+from .errors import ExitCode, UsageError
+from .server import Server
+
+SHOWN = 100
+NESTED = {"point": "factor", "metrics": "metric", "steadiness_numbers": "steadiness"}  # field -> prefix of its columns
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser(
+        "results", help="list or export results",
+        epilog="Filters: run=17, run=17..25, plan=nightly, host=storage1, target=storage1/nvme0n1, direction=read, "
+        "factor.block_size=4k and others, as in GET /api/v1/results.",
+    )  # fmt: skip
+    parser.add_argument("filters", nargs="*", metavar="KEY=VALUE", help="filters that must all match")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="all matching results as CSV")
+    form.add_argument("--json", action="store_true", help="all matching results as JSON")
+    form.add_argument("--parquet", type=Path, metavar="FILE", help="write all matching results; needs pyarrow")
+    parser.add_argument("--limit", type=int, metavar="N", help=f"at most N results; the table shows {SHOWN} by default")
+    parser.set_defaults(command=run_results)
+
+
+def run_results(options: argparse.Namespace, server: Server) -> ExitCode:
+    if options.parquet:
+        _pyarrow()  # before the results are fetched
+    whole = options.csv or options.json or options.parquet
+    most = options.limit or (None if whole else SHOWN)
+    found = list(_once_each(server.items("results", _pairs(options.filters), most=most)))
+    if options.json:
+        output.print_json(found)
+    elif options.csv:
+        _write_csv(found)
+    elif options.parquet:
+        _write_parquet(found, options.parquet)
+    else:
+        _print_table(found, most)
+    return ExitCode.OK
+
+
+def _pairs(filters: Sequence[str]) -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for text in filters:
+        key, is_there, value = text.partition("=")
+        if not is_there or not key:
+            raise UsageError(f"`{text}` is not a filter. Write KEY=VALUE, for example run=17.")
+        pairs.append((key, value))
+    return pairs
+
+
+def _once_each(items: Iterable[Any]) -> Iterator[Any]:
+    """New results move the others to the next page, where they would appear again."""
+    seen = set()
+    for item in items:
+        key = (item["trial"], item["direction"])
+        if item["trial"] and key in seen:
+            continue
+        seen.add(key)
+        yield item
+
+
+def flat(item: dict[str, Any]) -> dict[str, Any]:
+    """One column for each factor and metric: factor.block_size, metric.tps."""
+    row: dict[str, Any] = {}
+    for name, value in item.items():
+        if name in NESTED:
+            row |= {f"{NESTED[name]}.{key}": each for key, each in value.items()}
+        else:
+            row[name] = value
+    return row
+
+
+def _columns(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Of all rows, the plain ones first."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return sorted(names, key=lambda name: "." in name)
+
+
+def _write_csv(found: Sequence[dict[str, Any]]) -> None:
+    rows = [flat(item) for item in found]
+    writer = csv.DictWriter(sys.stdout, _columns(rows), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UsageError("--parquet needs the package pyarrow. Install it with: pip install pyarrow") from error
+    return pyarrow
+
+
+def _write_parquet(found: Sequence[dict[str, Any]], path: Path) -> None:
+    pyarrow = _pyarrow()
+    rows = [flat(item) for item in found]
+    columns = {name: _values([row.get(name) for row in rows]) for name in _columns(rows)}
+    try:
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error}.") from error
+    output.remark(f"{len(rows)} results in {path}")
+
+
+def _values(column: list[Any]) -> list[Any]:
+    """A column of one type; a factor with numbers and texts becomes a column of texts."""
+    kinds = {type(value) for value in column if value is not None}
+    if len(kinds) <= 1 or kinds == {int, float}:
+        return [float(value) if float in kinds and value is not None else value for value in column]
+    return [None if value is None else str(value) for value in column]
+
+
+def _print_table(found: Sequence[dict[str, Any]], most: int | None) -> None:
+    points = [item["point"] for item in found]
+    varying = varying_factors(points)
+    head = ("run", "target", "direction", *varying, "repeat", "IOPS", "bandwidth", "mean", "p99")
+    print(output.table(head, [_row(item, varying) for item in found]))
+    if len(found) == most:
+        output.remark(f"Only the newest {most} results are shown. Use --limit, --csv, --json or a filter.")
+
+
+def varying_factors(points: Sequence[dict[str, Any]]) -> list[str]:
+    """Factors with different levels, in their order."""
+    names = dict.fromkeys(name for point in points for name in point)
+    return [name for name in names if len({str(point.get(name)) for point in points}) > 1]
+
+
+def _row(item: dict[str, Any], varying: Sequence[str]) -> tuple[str, ...]:
+    return (
+        str(item["run"]) if item["run"] else f"import {item['imported']}", item["target"], item["direction"],
+        *(level(item["point"], name) for name in varying), str(item["repeat"]),
+        output.value("iops", item["iops"]), output.value("bytes_per_s", item["bytes_per_s"]),
+        output.value("latency_mean", item["latency_mean_ns"]), output.value("latency_p99", item["p99_ns"]),
+    )  # fmt: skip
+
+
+def level(point: dict[str, Any], name: str) -> str:
+    return str(point[name]) if name in point else "–"

@@ -1,0 +1,163 @@
+"""Requests to the server's API.
+
+Each request opens a connection of its own, so none is cut off because it was idle. Requests that are safe to repeat are
+repeated if the server cannot be reached; others are not.
+"""
+
+import http.client
+import io
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from time import sleep
+from typing import IO, Any, Protocol
+from urllib.parse import quote, urlencode
+
+from . import __version__
+from .configuration import Configuration
+from .errors import ClientError, Refused, Unreachable
+
+Pairs = Sequence[tuple[str, object]]
+Body = bytes | IO[bytes] | None
+
+TIMEOUT_S = 60
+UPLOAD_TIMEOUT_S = 3600  # an import is answered when all files are read
+PAUSES_S = (0.5, 1, 2, 4)  # between tries
+PAGE = 500
+TEMPORARY = (429, 502, 503, 504)
+
+
+class Transport(Protocol):
+    """Sends a request. Raises OSError or http.client.HTTPException if there is no answer."""
+
+    def __call__(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
+    ) -> tuple[int, bytes]: ...
+
+
+class Server:
+    def __init__(self, configuration: Configuration, transport: Transport | None = None) -> None:
+        self.url = configuration.url
+        self._token = configuration.token
+        self._transport = transport or HttpTransport(configuration.ca_file)
+
+    def page(self, path: str) -> str:
+        """The address of a page, for people."""
+        return f"{self.url}/{path}"
+
+    def get(self, path: str, query: Pairs = (), *, pauses: Sequence[float] = PAUSES_S) -> Any:
+        return self._repeated("GET", path, query, None, pauses)
+
+    def put(self, path: str, body: object) -> Any:
+        return self._repeated("PUT", path, (), body, PAUSES_S)
+
+    def post(self, path: str, body: object = None, *, repeat: bool = False) -> Any:
+        """`repeat` for requests that are safe to repeat."""
+        return self._repeated("POST", path, (), body, PAUSES_S if repeat else ())
+
+    def items(self, path: str, query: Pairs = (), *, most: int | None = None) -> Iterator[Any]:
+        """The items of a list, page by page."""
+        offset = 0
+        while most is None or offset < most:
+            size = PAGE if most is None else min(PAGE, most - offset)
+            found = self.get(path, [*query, ("limit", size), ("offset", offset)])
+            yield from found["items"]
+            offset += size
+            if offset >= found["count"]:
+                return
+
+    def upload(self, path: str, body: IO[bytes], content_type: str) -> Any:
+        length = body.seek(0, io.SEEK_END)
+        body.seek(0)
+        headers = {"Content-Type": content_type, "Content-Length": str(length)}
+        return self._once("POST", path, (), headers, body, UPLOAD_TIMEOUT_S)
+
+    def _repeated(self, method: str, path: str, query: Pairs, body: object, pauses: Sequence[float]) -> Any:
+        headers, sent = (
+            ({}, None) if body is None else ({"Content-Type": "application/json"}, json.dumps(body).encode())
+        )
+        for pause in pauses:
+            try:
+                return self._once(method, path, query, headers, sent, TIMEOUT_S)
+            except Unreachable:
+                sleep(pause)
+        return self._once(method, path, query, headers, sent, TIMEOUT_S)
+
+    def _once(
+        self, method: str, path: str, query: Pairs, headers: Mapping[str, str], body: Body, timeout: float
+    ) -> Any:
+        address = f"{self.url}/api/v1/{quote(path)}" + (f"?{urlencode(query)}" if query else "")
+        own = {"Authorization": f"Bearer {self._token}", "User-Agent": f"sweetspot/{__version__}"}
+        try:
+            status, content = self._transport(method, address, {**own, **headers}, body, timeout)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(self._unreachable(error)) from error
+        return _answer(status, content, self.url)
+
+    def _unreachable(self, error: Exception) -> str:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            told = f"The certificate of {self.url} cannot be verified: {reason.verify_message}."
+            return f"{told} Give the file of your certificate authority with --ca-file or SWEETSPOT_CA_FILE."
+        words = str(reason) or type(reason).__name__
+        return f"{self.url} cannot be reached: {words}. Check the address and the network."
+
+
+def _answer(status: int, content: bytes, url: str) -> Any:
+    if status in TEMPORARY:
+        raise Unreachable(f"{url} is not available at the moment (status {status}). Try again later.")
+    if 300 <= status < 400:
+        raise ClientError(f"{url} redirects to another address. Use that address instead.")
+    try:
+        found = json.loads(content) if content else None
+    except ValueError as error:
+        raise ClientError(f"{url} answered with status {status} and no JSON. Is it a Sweetspot server?") from error
+    if status < 300:
+        return found
+    code, message = _problem(found)
+    if status >= 500:
+        raise ClientError(f"The server failed (status {status}): {message} Ask its administrator for the log.")
+    raise Refused(_hint(status, message), status=status, code=code)
+
+
+def _problem(found: object) -> tuple[str, str]:
+    if isinstance(found, dict):
+        return str(found.get("code", "")), str(found.get("message", ""))
+    return "", ""
+
+
+def _hint(status: int, message: str) -> str:
+    if status == 401:
+        return "The server does not accept the API token. Create a new one on the page Account."
+    return message or f"The server refused the request (status {status})."
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The token goes to the configured server and nowhere else."""
+
+    def redirect_request(self, *_args: Any) -> None:
+        return None
+
+
+class HttpTransport:
+    """HTTP over TLS whose certificate is verified; proxies are those of the environment."""
+
+    def __init__(self, ca_file: str) -> None:
+        try:
+            context = ssl.create_default_context(cafile=ca_file or None)
+        except (OSError, ssl.SSLError) as error:
+            raise ClientError(f"{ca_file} is not a file of PEM certificates.") from error
+        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect())
+
+    def __call__(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
+    ) -> tuple[int, bytes]:
+        request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)  # noqa: S310 - checked
+        try:
+            with self._opener.open(request, timeout=timeout) as response:
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()

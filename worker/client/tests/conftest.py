@@ -1,0 +1,97 @@
+"""The command against the real application: requests go to Django instead of over the network."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from webapp.core.models import Role
+from webapp.core.services import create_api_token
+from webapp.hosts.models import Host
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.results import Lab
+from worker.client.configuration import Configuration
+from worker.client.main import main
+from worker.client.server import Body, Server
+
+URL = "http://testserver"
+CAPABILITIES = {
+    "engines": {"fio": {"version": "fio-3.33", "features": ["io_uring", "psync"]}}, "settings": ["scheduler"],
+    "as_root": True, "isolation": "cgroup1",
+}  # fmt: skip
+PLAN = """\
+title: Nightly
+repeats: 2
+common: {size: 1M, runtime: 3s}
+parts:
+- {name: a, factors: {pattern: randread, iodepth: [1, 2]}}
+"""
+
+
+@dataclass
+class Django:
+    """A transport. `failures` are raised first, one for each request; `before` is called before a request."""
+
+    failures: list[Exception] = field(default_factory=list)
+    before: Callable[[str], None] = lambda _url: None
+    asked: list[str] = field(default_factory=list)
+
+    def __call__(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
+    ) -> tuple[int, bytes]:
+        assert timeout > 0
+        path = url.removeprefix(URL)
+        self.asked.append(f"{method} {path}")
+        if self.failures:
+            raise self.failures.pop(0)
+        self.before(path)
+        content = b"" if body is None else body if isinstance(body, bytes) else body.read()
+        kind = headers.get("Content-Type", "application/json")
+        plain = {name: text for name, text in headers.items() if not name.startswith("Content-")}
+        response = Client().generic(method, path, content, kind, headers=plain)
+        return response.status_code, response.content
+
+
+@dataclass
+class Shell:
+    """`shell("plan", "check", "x.yaml")` runs the command; returns exit code, standard output and standard error."""
+
+    capsys: pytest.CaptureFixture[str]
+    token: str
+    django: Django = field(default_factory=Django)
+
+    def __call__(self, *argv: str) -> tuple[int, str, str]:
+        code = main(argv, connect=lambda _: Server(Configuration(URL, self.token, ""), self.django))
+        said = self.capsys.readouterr()
+        assert self.token not in said.out + said.err
+        return code, said.out, said.err
+
+
+@pytest.fixture
+def shell(db: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Of an operator. It never sleeps."""
+    monkeypatch.setattr("worker.client.server.sleep", lambda _: None)
+    monkeypatch.setattr("worker.client.runs.sleep", lambda _: None)
+    monkeypatch.setattr("webapp.api.waiting.sleep", lambda _: None)
+    return Shell(capsys, create_api_token(user=a_user("olga", Role.OPERATOR), name="laptop"))
+
+
+@pytest.fixture
+def host(db: None) -> Host:
+    host = a_host("storage1")
+    host.capabilities, host.last_seen_at = CAPABILITIES, timezone.now()
+    host.save()
+    a_target(host, "scratch")
+    return host
+
+
+@pytest.fixture
+def lab(host: Host) -> Lab:
+    """Run 1: io_uring is faster than psync."""
+    lab = Lab(host.targets.get())
+    lab.measure(99.0, 100.0, 101.0, ioengine="io_uring")
+    lab.measure(61.0, 62.0, 63.0, ioengine="psync")
+    return lab

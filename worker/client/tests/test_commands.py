@@ -1,0 +1,163 @@
+"""Every command against the real application."""
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from webapp.hosts.models import EnrolmentToken, Host
+from webapp.plans.models import Plan
+from webapp.results.models import Import
+from webapp.runs.models import Run, RunState
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.results import Lab
+from worker.client.tests.conftest import PLAN, Shell
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    path = tmp_path / "nightly.yaml"
+    path.write_text(PLAN)
+    return str(path)
+
+
+def test_a_plan_is_checked_and_saves_nothing(shell: Shell, host: Host, plan: str) -> None:
+    assert shell("plan", "check", plan)[:2] == (
+        0,
+        "The plan is valid. Add --host and --target to see trials, time and bytes.\n",
+    )
+    code, said, _ = shell("plan", "check", plan, "--host", "storage1")
+    assert (code, said.splitlines()[0]) == (0, "Trials   4")
+    assert (
+        json.loads(shell("plan", "check", plan, "--target", "storage1/scratch", "--json")[1])["estimate"]["trials"] == 4
+    )
+    Path(plan).write_text(PLAN.replace("randread", "sideways"))
+    code, said, _ = shell("plan", "check", plan)
+    assert code == 1
+    assert said.startswith("Problem: Part a: Pattern: `sideways` is not one of")
+    Path(plan).write_text("parts: [")
+    assert shell("plan", "check", plan)[0] == 1
+    assert not Plan.objects.exists()
+
+
+def test_a_plan_is_created_then_updated(shell: Shell, plan: str) -> None:
+    assert shell("plan", "push", plan)[:2] == (0, "Plan nightly version 1: http://testserver/plans/nightly/\n")
+    Path(plan).write_text(PLAN.replace("repeats: 2", "repeats: 5"))
+    assert shell("plan", "push", plan)[1].startswith("Plan nightly version 2: ")
+    assert shell("plan", "push", plan, "--name", "other", "--json")[0] == 0
+    assert set(Plan.objects.values_list("slug", flat=True)) == {"nightly", "other"}
+
+
+def test_a_run_is_started_once_and_waited_for(shell: Shell, host: Host, plan: str) -> None:
+    shell("plan", "push", plan)
+    shell.django.failures = [ConnectionResetError("reset")]
+    code, said, _ = shell("run", "nightly", "--target", "storage1/scratch", "--note", "first")
+    assert (code, said) == (0, "Run 1 of nightly version 1: http://testserver/runs/1/\n")
+    assert Run.objects.get().note == "first"
+    shell.django.before = lambda path: _end(1, RunState.DONE) if path.endswith("/wait?seconds=20") else None
+    shell.django.failures = [ConnectionResetError("reset")]
+    code, said, _ = shell("wait", "1")
+    assert (code, said) == (0, "Run 1 done: 0 of 4 trials done, 0 failed. http://testserver/runs/1/\n")
+    shell.django.before = lambda path: _end(2, RunState.FAILED) if "/wait" in path else None
+    code, said, told = shell("run", "nightly", "--host", "storage1", "--wait", "--json")
+    assert (code, json.loads(said)["state"]) == (1, "failed")
+    assert told.startswith("Run 2 of nightly version 1: ")
+
+
+def _end(number: int, state: RunState) -> None:
+    Run.objects.filter(number=number).update(state=state)
+
+
+def test_a_wait_that_ends_early_says_how_to_go_on(shell: Shell, lab: Lab) -> None:
+    Run.objects.update(state=RunState.RUNNING)
+    code, _, told = shell("wait", "1", "--timeout", "0")
+    assert code == 6
+    assert told.endswith("sweetspot: Run 1 has not ended and continues. To wait again: sweetspot wait 1\n")
+
+    def interrupt(_path: str) -> None:
+        raise KeyboardInterrupt
+
+    shell.django.before = interrupt
+    code, _, told = shell("wait", "1")
+    assert code == 130
+    assert "Run 1 continues on the server. To wait again: sweetspot wait 1 – to stop it: sweetspot cancel 1" in told
+
+
+def test_runs_are_listed_and_cancelled(shell: Shell, lab: Lab) -> None:
+    code, said, _ = shell("runs", "--host", "storage1")
+    assert code == 0
+    assert said.splitlines()[1].split()[:3] == ["1", "plan-1", "v1"]
+    assert json.loads(shell("runs", "--state", "failed", "--json")[1]) == []
+    assert shell("cancel", "1")[:2] == (0, "Run 1 is done.\n")
+    assert shell("wait", "9")[0] == 4
+
+
+def test_results_are_a_table_csv_or_json(shell: Shell, lab: Lab) -> None:
+    code, said, _ = shell("results", "run=1", "factor.ioengine=psync")
+    assert (code, len(said.splitlines())) == (0, 4)
+    rows = list(csv.DictReader(io.StringIO(shell("results", "run=1", "--csv")[1])))
+    assert sorted(float(row["iops"]) for row in rows) == [61, 62, 63, 99, 100, 101]
+    assert {row["factor.ioengine"] for row in rows} == {"psync", "io_uring"}
+    assert len(json.loads(shell("results", "--json")[1])) == 6
+    assert shell("results", "colour=red")[0] == 4
+    assert shell("results", "run")[0] == 2
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    shell: Shell, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, told = shell("results", "run=1", "--parquet", str(tmp_path / "r.parquet"))
+    assert (code, told) == (2, "sweetspot: --parquet needs the package pyarrow. Install it with: pip install pyarrow\n")
+
+
+def test_a_comparison_has_three_outcomes(shell: Shell, lab: Lab) -> None:
+    fast, slow = "run=1&factor.ioengine=io_uring", "run=1&factor.ioengine=psync"
+    code, said, _ = shell("compare", fast, slow, "--fail-if-worse", "5%")
+    assert code == 1
+    assert said.splitlines()[1].startswith("worse")
+    assert "is worse than A" in said
+    assert shell("compare", slow, fast, "--fail-if-worse", "5")[0] == 0
+    assert shell("compare", "1", "1", "--fail-if-worse", "5%")[0] == 0
+    lab.measure(50.0, 100.0, 200.0, ioengine="io_uring", iodepth=7)
+    other = Lab(lab.target, number=2)
+    other.measure(60.0, 100.0, 180.0, ioengine="io_uring", iodepth=7)
+    unclear = ["compare", "run=1&factor.iodepth=7", "2"]
+    assert shell(*unclear, "--fail-if-worse", "5%")[0] == 5
+    assert shell(*unclear)[0] == 0
+    assert json.loads(shell(*unclear, "--json")[1])["outcome"] == "unclear"
+    assert shell("compare", "1", "9", "--fail-if-worse", "5%")[0] == 4
+    assert shell("compare", "1", "nightly")[0] == 2
+
+
+def test_folders_are_imported_with_labels_from_their_paths(shell: Shell, db: None, tmp_path: Path) -> None:
+    (tmp_path / "lab1" / "PM9A3").mkdir(parents=True)
+    (tmp_path / "lab1" / "PM9A3" / "table.csv").write_text("pattern,block_size,iodepth,iops\nrandread,4k,1,10200\n")
+    code, said, _ = shell("import", str(tmp_path / "lab1"), "--label", "{host}/{drive}/*.csv", "--set", "rack=7")
+    assert code == 0
+    assert said.startswith("Import 1 “lab1”: 1 files read, 1 results, 0 files left out. ")
+    assert Import.objects.get().labels == {"rack": "7"}
+    (item,) = json.loads(shell("results", "import=1", "--json")[1])
+    assert (item["target"], item["iops"]) == ("lab1/PM9A3", 10200)
+    assert shell("import", str(tmp_path / "nothing"))[0] == 2
+
+
+def test_hosts_and_their_targets_are_listed(shell: Shell, host: Host) -> None:
+    assert shell("hosts")[1].splitlines()[1].startswith("storage1  ")
+    assert shell("hosts", "storage1")[1].splitlines()[1].startswith("storage1/scratch  directory")
+    a_target(host, "other")
+    code, _, told = shell("run", "x", "--host", "storage1")
+    assert (code, told) == (
+        2, "sweetspot: storage1 has 2 ready targets. Choose with --target: storage1/other, storage1/scratch.\n"
+    )  # fmt: skip
+
+
+def test_an_operator_may_not_enrol_hosts(shell: Shell) -> None:
+    code, _, told = shell("enrol", "storage2")
+    assert (code, told) == (
+        4, "sweetspot: Your role is operator; this needs the role admin. An admin can give it to you.\n"
+    )  # fmt: skip
+    assert not EnrolmentToken.objects.exists()

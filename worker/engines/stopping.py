@@ -1,0 +1,116 @@
+"""Applies a stream's stop rule to its samples while it runs, and computes the result of the rule's window."""
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from statistics import fmean
+
+from worker.contract.histogram import Histogram, merge
+from worker.contract.items import DeviceSample, Direction, DirectionResult, LatencyKind, Sample
+from worker.contract.packing import pack, unpack
+from worker.contract.steadiness import per_second
+from worker.contract.stopping import Stopped, StopRule
+from worker.recipes.stop_rules import write
+from worker.stop_rules import Window, find_window, first_look, next_look
+
+
+class StopWatch:
+    """Takes the samples of one stream in order and passes them on. Without a rule it never reaches one."""
+
+    def __init__(self, rule: StopRule | None, least_runtime_s: int, on_sample: Callable[[Sample], None]) -> None:
+        self._rule = rule
+        self._look_at_s = first_look(rule, least_runtime_s) if rule else 0
+        self._on_sample = on_sample
+        self._samples: list[Sample] = []
+        self.window: Window | None = None  # the first one that the rule accepted
+
+    def take(self, sample: Sample) -> None:
+        if self._rule is not None and self.window is None:
+            self._samples.append(sample)
+            if sample.offset_ms >= 1000 * self._look_at_s:
+                self._look(self._rule)
+        self._on_sample(sample)
+
+    def _look(self, rule: StopRule) -> None:
+        rates = per_second((each.offset_ms, each.length_ms, float(_ios(each))) for each in self._samples)
+        self.window = find_window(rule, rates)
+        self._look_at_s = next_look(rule, len(rates))
+
+    def stopped(self, ended_ms: int) -> Stopped | None:
+        """How the stream ended. `ended_ms` is the length of its measured part. None without a rule."""
+        if self._rule is None:
+            return None
+        if self.window is None:
+            return Stopped(rule=write(self._rule), reached=False, at_ms=ended_ms, from_ms=0, to_ms=ended_ms)
+        inside = self.samples
+        return Stopped(
+            rule=write(self._rule),
+            reached=True,
+            at_ms=self._samples[-1].offset_ms,
+            from_ms=inside[0].offset_ms - inside[0].length_ms,
+            to_ms=inside[-1].offset_ms,
+            interval_percent=None if self.window.interval is None else 100 * self.window.interval,
+        )
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """The samples of the window: those whose middle lies in it."""
+        assert self.window is not None
+        from_ms, to_ms = (1000 * second for second in (self.window.from_s, self.window.to_s))
+        return [each for each in self._samples if from_ms <= each.offset_ms - each.length_ms / 2 < to_ms]
+
+    def results(self, kind: LatencyKind) -> tuple[DirectionResult, ...]:
+        """The result of the window, for each direction with I/O."""
+        directions = [each.direction for each in self._samples[-1].directions]
+        found = (_result(self.samples, each, kind) for each in directions)
+        return tuple(each for each in found if each.ios)
+
+    def device(self) -> DeviceSample | None:
+        """The devices over the window."""
+        found = [each.device for each in self.samples]
+        known = [each for each in found if each is not None]
+        if not known or len(known) < len(found):
+            return None
+        lengths = [each.length_ms for each in self.samples]
+        return DeviceSample(
+            device=known[0].device,
+            utilisation_percent=fmean((each.utilisation_percent for each in known), lengths),
+            queue_depth=fmean((each.queue_depth for each in known), lengths),
+            read_ios=sum(each.read_ios for each in known),
+            write_ios=sum(each.write_ios for each in known),
+            read_bytes=sum(each.read_bytes for each in known),
+            write_bytes=sum(each.write_bytes for each in known),
+        )
+
+
+def _ios(sample: Sample) -> int:
+    return sum(part.ios for part in sample.directions)
+
+
+def _result(samples: Sequence[Sample], direction: Direction, kind: LatencyKind) -> DirectionResult:
+    """Latencies are those of the histogram's buckets, each within 0.8 %."""
+    parts = [part for each in samples for part in each.directions if part.direction is direction]
+    lasted_ms = sum(each.length_ms for each in samples)
+    ios, moved_bytes = sum(part.ios for part in parts), sum(part.bytes for part in parts)
+    latency = merge(unpack(part.latency) for part in parts)
+    return DirectionResult(
+        direction=direction,
+        ios=ios,
+        bytes=moved_bytes,
+        runtime_ms=lasted_ms,
+        iops=1000 * ios / lasted_ms,
+        bytes_per_s=1000 * moved_bytes / lasted_ms,
+        latency_kind=kind,
+        latency_min_ns=min(latency.latency_ns, default=0),
+        latency_mean_ns=latency.mean_ns() or 0.0,
+        latency_max_ns=max(latency.latency_ns, default=0),
+        latency_stddev_ns=_stddev_ns(latency),
+        latency=pack(latency),
+    )
+
+
+def _stddev_ns(latency: Histogram) -> float:
+    mean, total = latency.mean_ns(), latency.total
+    if mean is None or total < 2:
+        return 0.0
+    pairs = zip(latency.latency_ns, latency.counts, strict=True)
+    return sqrt(sum(count * (each - mean) ** 2 for each, count in pairs) / (total - 1))

@@ -1,0 +1,75 @@
+"""A stop rule on the samples of a stream, and the result of its window."""
+
+import pytest
+
+from worker.contract.histogram import Histogram
+from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
+from worker.contract.packing import unpack
+from worker.contract.stopping import Confidence, Settled, Stopped, StopRule
+from worker.engines.sampling import direction_sample
+from worker.engines.stopping import StopWatch
+
+SLOW, FAST = 400, 1000
+
+
+def sample(second: int, ios: int, latency_ns: int) -> Sample:
+    parts = tuple(
+        direction_sample(
+            each, ios=ios, moved_bytes=4096 * ios, latency=Histogram(latency_ns=(latency_ns,), counts=(ios,))
+        )
+        for each in (Direction.READ, Direction.WRITE)
+    )
+    device = DeviceSample(
+        device="sda", utilisation_percent=50, queue_depth=2, read_ios=ios, write_ios=ios, read_bytes=4096 * ios,
+        write_bytes=4096 * ios,
+    )  # fmt: skip
+    return Sample(stream=0, offset_ms=1000 * second, length_ms=1000, at=0, directions=parts, device=device)
+
+
+def watch(rule: StopRule | None, ios: list[int]) -> tuple[StopWatch, list[Sample]]:
+    passed_on: list[Sample] = []
+    found = StopWatch(rule, 5, passed_on.append)
+    for second, each in enumerate(ios, start=1):
+        found.take(sample(second, each, 1_000_000 if each == SLOW else 500_000))
+    return found, passed_on
+
+
+def test_the_result_is_that_of_the_window() -> None:
+    found, passed_on = watch(Settled(hold_s=10), [SLOW] * 6 + [FAST] * 30)
+    stopped = found.stopped(36_000)
+    assert stopped is not None
+    assert (stopped.rule, stopped.reached, stopped.from_ms) == ("settled 10s", True, 6000)
+    assert 16_000 <= stopped.at_ms == stopped.to_ms < 36_000
+    seconds = (stopped.to_ms - stopped.from_ms) // 1000
+    for result in found.results(LatencyKind.LAT):
+        assert (result.ios, result.bytes, result.runtime_ms) == (FAST * seconds, 4096 * FAST * seconds, 1000 * seconds)
+        assert (result.iops, result.bytes_per_s) == (FAST, 4096 * FAST)
+        assert unpack(result.latency) == Histogram(latency_ns=(500_000,), counts=(FAST * seconds,))
+        assert (result.latency_min_ns, result.latency_mean_ns, result.latency_max_ns) == (500_000, 500_000, 500_000)
+        assert result.latency_stddev_ns == 0
+    device = found.device()
+    assert device is not None
+    assert (device.read_bytes, device.utilisation_percent) == (4096 * FAST * seconds, 50)
+    assert len(passed_on) == 36  # also those after the rule was reached
+
+
+def test_confidence_reports_its_interval() -> None:
+    found, _ = watch(Confidence(percent=2), [995, 1005] * 10)
+    stopped = found.stopped(20_000)
+    assert stopped is not None
+    assert stopped.interval_percent is not None
+    assert 0 < stopped.interval_percent <= 2
+
+
+def test_a_rule_that_is_not_reached_leaves_the_whole_measured_part() -> None:
+    found, _ = watch(Confidence(percent=2), [SLOW, FAST] * 10)
+    assert found.window is None
+    assert found.stopped(20_123) == Stopped(rule="confidence 2%", reached=False, at_ms=20_123, from_ms=0, to_ms=20_123)
+
+
+@pytest.mark.parametrize("seconds", [4, 100])
+def test_without_a_rule_nothing_is_stopped(seconds: int) -> None:
+    found, passed_on = watch(None, [FAST] * seconds)
+    assert found.window is None
+    assert found.stopped(1000 * seconds) is None
+    assert len(passed_on) == seconds
