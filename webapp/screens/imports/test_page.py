@@ -38,6 +38,8 @@ def import_test_page(request: HttpRequest, number: int, test: int) -> HttpRespon
         "lines": lines,
         "drawn": any(series.mean for series in lines.series),
         "payload": TimeCharts(lines=lines, logarithmic=False, ceilings=()),
-        "names": msgspec.to_builtins([SeriesName(name=row.direction, is_baseline=False) for row in rows]),
+        "names": msgspec.to_builtins(
+            [SeriesName(name=row.direction, is_baseline=False, colour=n) for n, row in enumerate(rows)]
+        ),
     }
     return render(request, "screens/import_test.html", context)
