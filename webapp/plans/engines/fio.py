@@ -230,7 +230,7 @@ def silent(point: Mapping[str, object]) -> tuple[str, ...]:
         *(() if pattern.mixed else _OF_MIXES),
         *(_OF_SEQUENTIAL if pattern.random else _OF_RANDOM),
         *(() if pattern.stores else _OF_WRITES),
-        *(() if "stop" in point else ("runtime_min",)),
+        *(("runtime_min",) if "runtime_min" in point and "stop" not in point else ()),
     )
 
 
