@@ -69,6 +69,8 @@ def _parts(before: PlanDocument, after: PlanDocument) -> list[Difference]:
 def _part(name: str, before: Part | None, after: Part | None) -> list[Difference]:
     kinds = [", ".join(part.on) if part else "" for part in (before, after)]
     where = [Difference(name, "Runs on", *kinds)] if kinds[0] != kinds[1] else []
+    rules = [" · ".join(part.rules) if part else "" for part in (before, after)]
+    where += [Difference(name, "Rules", *rules)] if rules[0] != rules[1] else []
     return where + _factors(name, before.factors if before else {}, after.factors if after else {})
 
 

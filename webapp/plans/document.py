@@ -18,6 +18,7 @@ FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a
 
 MAX_STOP_AFTER = 1000
 MAX_SPREAD = 50
+MAX_RULES = 50
 
 
 class Order(StrEnum):
@@ -35,6 +36,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         "directory",
         "file",
     )  # kinds of target it runs on; it skips other targets, and the preview says so
+    rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
 
 
 class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -208,10 +208,8 @@ _FIELDS = {
     "ramp": "ramp_s",
 }
 PLACEMENT = Placement.__struct_fields__
-_ELSEWHERE = {
-    *URING, *PLACEMENT, *OPTION_NAMES, "block_split", "write_block_split", "block_range", "stop", "runtime_min",
-    "drop_caches",
-}  # fmt: skip
+_SPLITS = ("block_split", "write_block_split", "block_range")
+_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, *_SPLITS, "drop_caches", "stop", "runtime_min"}
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 

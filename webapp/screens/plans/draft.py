@@ -32,6 +32,7 @@ class DraftPart:
     name: str
     on: tuple[str, ...]
     rows: tuple[FactorRow, ...]
+    rules: str = ""  # one per line
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,10 @@ def draft_of(document: PlanDocument) -> Draft:
         stop_after=str(document.stop_after),
         drop_caches=document.drop_caches,
         common=_rows(document.common, document.sequence),
-        parts=tuple(DraftPart(part.name, part.on, _rows(part.factors, document.sequence)) for part in document.parts),
+        parts=tuple(
+            DraftPart(part.name, part.on, _rows(part.factors, document.sequence), "\n".join(part.rules))
+            for part in document.parts
+        ),
         sequence=document.sequence,
         version=str(document.version),
     )
@@ -91,7 +95,12 @@ def draft_from(data: QueryDict) -> Draft:
         drop_caches="drop_caches" in data,
         common=_typed_rows(data, COMMON),
         parts=tuple(
-            DraftPart(data.get(f"{key}.name", ""), tuple(data.getlist(f"{key}.on")), _typed_rows(data, key))
+            DraftPart(
+                data.get(f"{key}.name", ""),
+                tuple(data.getlist(f"{key}.on")),
+                _typed_rows(data, key),
+                data.get(f"{key}.rules", "").replace("\r\n", "\n"),
+            )
             for key in data.getlist("part")[:MAX_ROWS]
         ),
         sequence=tuple(name for name in data.get("sequence", "").split(",") if name),
@@ -166,7 +175,13 @@ def _plain(draft: Draft) -> dict[str, object]:
         "drop_caches": draft.drop_caches,
         "common": _factors(draft.common),
         "parts": [
-            {"name": part.name or " ", "on": list(part.on), "factors": _factors(part.rows)} for part in draft.parts
+            {
+                "name": part.name or " ",
+                "on": list(part.on),
+                "factors": _factors(part.rows),
+                "rules": [line.strip() for line in part.rules.splitlines() if line.strip()],
+            }
+            for part in draft.parts
         ],
         "sequence": list(_sequence(draft)),
         "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,
