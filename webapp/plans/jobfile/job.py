@@ -116,7 +116,7 @@ def _take(job: Job, name: str, line: Line) -> None:
 
 def _checked(factor: str, value: Value, option: Option) -> Value:
     """Check the factor's limits, except for sizes that are still to be divided among files."""
-    if option.meaning in (Meaning.PER_JOB, Meaning.OVER_FILES):
+    if option.meaning in (Meaning.PER_JOB, Meaning.OVER_FILES) and factor != "size_percent":
         if not isinstance(value, int) or not 0 < value <= 2**60:
             raise ValueRefused("the size is not possible")
         return value

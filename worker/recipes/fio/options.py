@@ -165,6 +165,12 @@ def _limits(factor: str) -> Callable[[str], Values]:
     return lambda text: dict(_directions(text, factor, f"write_{factor}"))
 
 
+def _size_or_percent(text: str) -> Values:
+    if text.strip().endswith("%"):
+        return {"size_percent": _percent(text.strip().removesuffix("%"))}
+    return {"size": _size(text)}
+
+
 def _unchanged(text: str) -> str:
     """The factor's notation is fio's, but for the comma, which separates levels."""
     return text.strip().replace(",", "+")
@@ -296,9 +302,9 @@ _OPTIONS = (
     Option(
         name="size",
         factor="size",
-        read=_of("size", _size),
+        read=_size_or_percent,
         meaning=Meaning.OVER_FILES,
-        note="fio's size is the total of all files, Sweetspot's is the size of each file",
+        note="fio's size is the total of all files, Sweetspot's is the size of each file; size=70% sets size_percent",
     ),
     _simple("filesize", "size", _size),
     _simple("nrfiles", "files", _count, "nr_files"),
