@@ -40,6 +40,8 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Title", document.title),
         ("Note", document.note),
         ("Repeats", str(document.repeats)),
+        ("Repeats end within", f"±{document.spread_percent} %" if document.spread_percent else "never"),
+        ("Fewest repeats", str(document.repeats_min)),
         ("Order", _ORDERS[document.order]),
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
         ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),

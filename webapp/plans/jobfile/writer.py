@@ -67,6 +67,8 @@ def _head(document: PlanDocument) -> list[str]:
     plan = {
         "title": _plain(document.title) or "Plan",
         "repeats": str(document.repeats),
+        "spread_percent": str(document.spread_percent) if document.spread_percent else "",
+        "repeats_min": str(document.repeats_min) if document.spread_percent else "",
         "order": document.order.value,
         "retries": str(document.retries),
         "stop_after": str(document.stop_after),
