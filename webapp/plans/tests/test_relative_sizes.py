@@ -6,8 +6,8 @@ from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.problems import document_problems
-from webapp.plans.tests.helpers import GIB, device, directory, document, part
 from webapp.plans.selectors import facts_for
+from webapp.plans.tests.helpers import GIB, device, directory, document, part
 from webapp.plans.varying import varying
 from webapp.tests.factories.hosts import a_target, an_inventory
 
@@ -15,7 +15,7 @@ MIB = 2**20
 
 
 def made(*targets: TargetFacts, **factors: str) -> Expansion:
-    return expand(document(part(**factors), common={"runtime": "3s"}, repeats=1), targets, seed=1)
+    return expand(document(part("main", factors), common={"runtime": "3s"}, repeats=1), targets, seed=1)
 
 
 def test_a_share_of_the_capacity_is_resolved_for_each_target() -> None:

@@ -93,6 +93,16 @@ def _pattern(text: str) -> Values:
     return {"pattern": name, "skip": sign * _size(sequence.removeprefix("-"))}
 
 
+def sequence(gap_bytes: int, block_bytes: int) -> Values:
+    """The factors of the bytes between two sequential I/Os: below 0, the I/Os run backwards. Raises OptionRefused."""
+    if gap_bytes >= 0:
+        return {"skip": gap_bytes} if gap_bytes else {}
+    skip = -gap_bytes - 2 * block_bytes
+    if skip < 0:
+        raise OptionRefused(f"of {gap_bytes} bytes would read blocks twice: give at least twice the block size.")
+    return {"reverse": True} | ({"skip": skip} if skip else {})
+
+
 def _engine(text: str) -> Values:
     if text.strip() not in tuple(IoEngine):
         raise OptionRefused(f"the engine {text!r} is not one of {', '.join(IoEngine)}")
