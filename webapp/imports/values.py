@@ -65,7 +65,8 @@ def sorted_factors(stated: Mapping[str, Value]) -> tuple[dict[str, Value], dict[
         if value is None:
             continue
         try:
-            factors[name] = FACTORS[name].values.parse(FACTORS[name].values.write(value))
+            text = value if isinstance(value, str) else FACTORS[name].values.write(value)
+            factors[name] = FACTORS[name].values.parse(text)
         except ValueRefused:
             other[FACTORS[name].label.lower()] = str(value)
     return factors, other

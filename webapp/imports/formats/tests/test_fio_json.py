@@ -159,10 +159,10 @@ def test_bins_of_fio_2_are_numbers_of_its_table() -> None:
 
 
 def test_options_without_a_factor_are_kept() -> None:
-    options = {"rw": "randread", "bsrange": "4k-8k", "ioengine": "sync", "filename": "/dev/sdz", "size": "10%"}
+    options = {"rw": "randread", "bsrange": "4k-8k,8k-16k", "ioengine": "splice", "filename": "/dev/sdz", "size": "10z"}
     (measured,) = fio_json.parse(_job(**{"job options": options}))
     assert measured.factors == {"pattern": "randread", "iodepth": 1, "numjobs": 1, "direct": False}
-    assert measured.other == {"bsrange": "4k-8k", "ioengine": "sync", "filename": "/dev/sdz", "size": "10%"}
+    assert measured.other == {"bsrange": "4k-8k,8k-16k", "ioengine": "splice", "filename": "/dev/sdz", "size": "10z"}
 
 
 def test_sizes_are_of_each_file_and_amounts_of_all_jobs() -> None:
