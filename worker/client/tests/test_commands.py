@@ -161,6 +161,6 @@ def test_hosts_and_their_targets_are_listed(shell: Shell, host: Host) -> None:
 def test_an_operator_may_not_enrol_hosts(shell: Shell) -> None:
     code, _, told = shell("enrol", "storage2")
     assert (code, told) == (
-        4, "sweetspot: Your role is operator; this needs the role admin. An admin can give it to you.\n"
+        4, "sweetspot: Your role is operator; this requires the admin role. An admin can give it to you.\n"
     )  # fmt: skip
     assert not EnrolmentToken.objects.exists()
