@@ -56,10 +56,11 @@ def _whole_job(stated: dict[str, Value]) -> None:
         stated["size"] = int(stated["size"] or 0) // files
     if isinstance(stated.get("amount"), int):
         stated["amount"] = int(stated["amount"] or 0) * jobs
-    if "block_split" in stated:
+    if not stated.keys().isdisjoint(_SEVERAL_SIZES):
         stated.pop("block_size", None)
 
 
+_SEVERAL_SIZES = ("block_split", "block_range")  # instead of a block size
 _OPTIONS_OF = {
     "pattern": ("rw", "readwrite"),
     "block_size": ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
@@ -71,6 +72,6 @@ _OPTIONS_OF = {
 
 def _given(name: str, stated: Mapping[str, Value], other: Mapping[str, str]) -> bool:
     """Whether an option sets the factor, even to a value that no factor has."""
-    if name == "block_size" and "block_split" in stated:
+    if name == "block_size" and not stated.keys().isdisjoint(_SEVERAL_SIZES):
         return True
     return any(option in other for option in _OPTIONS_OF[name])
