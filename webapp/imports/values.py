@@ -79,7 +79,7 @@ def mix(reads: float, random: float) -> tuple[dict[str, Value], dict[str, str]]:
     other: dict[str, str] = {}
     if random in (0, 100):
         prefix, mixed = ("rand", "randrw") if random else ("", "readwrite")
-        factors["pattern"] = {100: f"{prefix}read", 0: f"{prefix}write"}.get(reads, mixed)
+        factors["pattern"] = mixed if 0 < reads < 100 else f"{prefix}read" if reads else f"{prefix}write"
     else:
         other["random I/Os"] = f"{random:g} %"
     if 0 < reads < 100:
