@@ -12,6 +12,7 @@ from ninja.openapi.schema import OpenAPISchema
 
 from webapp.api import (
     baselines,
+    bench,
     compare,
     endurance,
     enrolments,
@@ -61,6 +62,7 @@ _SUBJECTS = (
     schedules,
     occurrences,
     compare,
+    bench,
     saved_comparisons,
     baselines,
     verdicts,

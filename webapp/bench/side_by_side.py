@@ -45,6 +45,12 @@ class Shown:
     reference: bool
     slow: int  # results whose mean latency is above their p99
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Reasons not to trust the value. That it was measured once is shown as n."""
+        slow = ["mean above p99: a few I/Os took very long"] if self.slow else []
+        return (*(doubt for doubt in self.cell.doubts if not doubt.startswith("n = 1")), *slow)
+
 
 @dataclass(frozen=True)
 class Row:

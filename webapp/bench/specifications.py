@@ -47,6 +47,10 @@ class Specification:
     def differs(self) -> bool:
         return len(set(self.values)) > 1
 
+    def repeats(self, names: Iterable[str]) -> bool:
+        """`Model` below the names of drive models, `Host` below those of hosts."""
+        return self.values == tuple((name,) for name in names)
+
 
 def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
     """Without properties that are unknown for all products."""

@@ -6,31 +6,20 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from webapp.bench.matching import CHOICES, RATE
-from webapp.bench.products import BenchRefused, Product, read_products
+from webapp.bench.asked import read_asked
+from webapp.bench.products import Product
 from webapp.bench.side_by_side import Asked
-from webapp.plans.factors import FACTORS
-
-KEYS = ("product", "baseline", "metric", "at", "ignore", "all")
 
 
 def read_address(data: QueryDict) -> Asked | None:
     """None without products. Raises BenchRefused."""
-    products = read_products(data.getlist("product"))
-    if not products:
-        return None
-    metric = data.get("metric") or RATE
-    if metric not in CHOICES:
-        raise BenchRefused("bench_metric_unknown", f"metric={metric} is unknown. Use {', '.join(CHOICES)}.")
-    ignored = frozenset(data.getlist("ignore")) - {""}
-    if unknown := sorted(ignored - set(FACTORS)):
-        raise BenchRefused("bench_factor_unknown", f"ignore={unknown[0]}: there is no factor with this name.")
-    return Asked(products, _baseline(data.get("baseline", ""), products), metric, data.get("at", ""), ignored)
-
-
-def _baseline(text: str, products: tuple[Product, ...]) -> Product:
-    """A product that is no longer chosen is no baseline: then the first one is."""
-    return next((product for product in products if str(product) == text), products[0])
+    return read_asked(
+        data.getlist("product"),
+        baseline=data.get("baseline", ""),
+        metric=data.get("metric", ""),
+        workload=data.get("at", ""),
+        ignored=data.getlist("ignore"),
+    )
 
 
 def bench_address(products: Iterable[Product]) -> str:

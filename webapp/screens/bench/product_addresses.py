@@ -6,7 +6,7 @@ from webapp.bench.products import Kind, Product
 
 
 def product_address(product: Product) -> str:
-    """ "" for kinds without a page of their own."""
+    """ "" if the product cannot exist."""
     try:
         if product.kind is Kind.HOST:
             return reverse("host", args=(product.value,))
@@ -16,8 +16,6 @@ def product_address(product: Product) -> str:
             return reverse("run", args=(product.number,))
         if product.kind is Kind.IMPORT:
             return reverse("import", args=(product.number,))
-        if product.kind in (Kind.MODEL, Kind.SERIAL, Kind.CONTROLLER):
-            return reverse("product", args=(product.kind.value, product.value))
+        return reverse("product", args=(product.kind.value, product.value))
     except NoReverseMatch:  # a name that nothing can have
         return ""
-    return ""

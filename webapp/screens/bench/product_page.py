@@ -1,4 +1,4 @@
-"""The page of a drive or a drive model: its results over time, curves, changes and runs."""
+"""The page of a drive, model, controller, layout or configuration: results over time, curves, changes and runs."""
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,13 +9,14 @@ from webapp.hosts.models import Target
 from webapp.screens.access import page
 from webapp.screens.bench.product_parts import product_parts
 
-KINDS = (Kind.MODEL, Kind.SERIAL, Kind.CONTROLLER)
+DRIVES = (Kind.MODEL, Kind.SERIAL)  # values that targets have
+KINDS = (*DRIVES, Kind.CONTROLLER, Kind.LAYOUT, Kind.CONFIGURATION)
 
 
 @page
 def product_page(request: HttpRequest, kind: str, value: str) -> HttpResponse:
     product = _product(kind, value)
-    targets = [] if product.kind is Kind.CONTROLLER else list(_targets(product))
+    targets = list(_targets(product)) if product.kind in DRIVES else []
     parts = product_parts(product)
     if parts is None and not targets:
         raise Http404(f"There is no {product.label.lower()} {product.value}.")

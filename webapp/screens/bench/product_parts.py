@@ -1,4 +1,4 @@
-"""What pages of drives, drive models and targets show of their results."""
+"""What the pages of products and targets show of their results."""
 
 from dataclasses import dataclass
 
@@ -20,6 +20,8 @@ _FILTERS = {
     Kind.TARGET: "target",
     Kind.HOST: "host",
     Kind.CONTROLLER: "controller",
+    Kind.LAYOUT: "layout",
+    Kind.CONFIGURATION: "configuration",
 }
 
 

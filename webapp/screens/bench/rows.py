@@ -1,6 +1,6 @@
 """Rows of bars: one workload, one cell for each product. All numbers of a row have one unit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.bench.side_by_side import Row, Shown
@@ -16,7 +16,6 @@ _SCALES = {
     "latency": ((1e7, "ms"), (1e4, "µs"), (0.0, "ns")),
 }
 _FACTORS = {f"M {_IOPS}": 1e6, f"k {_IOPS}": 1e3, "MB/s": 1e6, "kB/s": 1e3, "ms": 1e6, "µs": 1e3}
-_N_IS_1 = "n = 1"  # shown as n
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _cell(shown: Shown, factor: float, most: float, colour: int) -> ShownCell:
         ratio_interval=against.interval_text if against else "",
         mark=_mark(shown.cell),
         why=unclear(against) if against and against.better is None else "",
-        doubts=tuple(_doubts(shown)),
+        doubts=shown.doubts,
         pooled=shown.pooled,
         unstated=shown.unstated,
         assumed=shown.assumed,
@@ -101,12 +100,6 @@ def _cell(shown: Shown, factor: float, most: float, colour: int) -> ShownCell:
         colour=colour,
         bar=_bar(shown.cell, most),
     )
-
-
-def _doubts(shown: Shown) -> Iterator[str]:
-    yield from (doubt for doubt in shown.cell.doubts if not doubt.startswith(_N_IS_1))
-    if shown.slow:
-        yield "mean above p99: a few I/Os took very long"
 
 
 def _mark(cell: Cell) -> str:

@@ -70,6 +70,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     colours = list(found.colours.values())
     return {
         "found": found,
+        "header": [one for one in found.header if not one.repeats(names.values())],
         "columns": _columns(data, found),
         "picker": _picker(data, found.products),
         "headlines": [shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines],
@@ -88,7 +89,8 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "query": data.urlencode(),
         "all": with_value(data, all="1"),
         "notes": list(_notes(found)),
-        "ignore": _ignore(data, found) if found.apart else "",
+        "ignore": _ignore(data, found),
+        "ignorable": [one.label for one in found.apart if one.ignorable],
         "ignored": [(FACTORS[name].label, _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
     }
 
@@ -132,9 +134,9 @@ def _warnings(found: SideBySide) -> Iterator[str]:
     names = found.matched.names
     if found.confounded:
         yield found.confounded
-    for product in found.without_common:
-        baseline = names[found.asked.baseline]
-        yield f"{names[product]} shares no workload with the baseline {baseline}, so it has no ratios."
+    if found.without_common:
+        without = ", ".join(names[product] for product in found.without_common)
+        yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."
 
 
 def _ladders(found: SideBySide) -> tuple[Option, ...]:
@@ -172,9 +174,10 @@ def _notes(found: SideBySide) -> Iterator[str]:
 
 def _ignore(data: QueryDict, found: SideBySide) -> str:
     """The query that matches workloads despite the factors that keep them apart; "" if that is not possible."""
-    if not all(one.ignorable for one in found.apart):
+    names = [one.factor for one in found.apart if one.ignorable]
+    if not names or (len(found.products) == 2 and len(names) < len(found.apart)):
         return ""
-    return with_value(data, ignore=[*sorted(found.asked.ignored), *(one.factor for one in found.apart)])
+    return with_value(data, ignore=[*sorted(found.asked.ignored), *names])
 
 
 def _without_ignored(data: QueryDict, name: str) -> str:

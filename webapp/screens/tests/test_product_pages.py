@@ -1,5 +1,6 @@
 """The pages of drives, drive models and targets."""
 
+import re
 from datetime import timedelta
 from html import unescape
 
@@ -80,6 +81,16 @@ def test_a_drive_without_results_shows_where_it_is(operator: Client, db: None) -
     page = operator.get("/products/serial/N1/").content.decode()
     assert "storage1/nvme0" in page
     assert "No results yet" in page
+
+
+def test_layouts_and_configurations_have_pages(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    (result,) = labs[2].measure(70.0, iodepth=1, layout="raid0 x2")
+    assert result.stream_run
+    for path in ("layout/raid0%20x2", f"configuration/{result.stream_run.configuration_id[:10]}"):
+        page = operator.get(f"/products/{path}/").content.decode()
+        assert "in 1 run" in page, path
+        (address,) = re.findall(r'href="(/results/\?[^"]*)"', page)
+        assert operator.get(unescape(address)).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["serial/nothing", "plan/first-look", f"model/{'x' * 301}"])

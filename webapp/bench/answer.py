@@ -1,0 +1,107 @@
+"""The numbers of Bench as structs, for the API. Values are in the metric's stored unit: 1/s, B/s, ns."""
+
+import msgspec
+
+from webapp.bench.matching import Matched, Panel
+from webapp.bench.products import Product
+from webapp.bench.side_by_side import Row, Shown, SideBySide
+
+
+class BenchProduct(msgspec.Struct, frozen=True, kw_only=True):
+    product: str  # as in the address
+    name: str
+    results: int
+    lacking: int  # workloads that another product has
+
+
+class BenchCell(msgspec.Struct, frozen=True, kw_only=True):
+    product: str
+    mean: float
+    low: float | None  # of the 95 % confidence interval
+    high: float | None
+    n: int
+    ratio: float | None  # to the baseline
+    ratio_low: float | None
+    ratio_high: float | None
+    better: bool | None  # than the baseline; null if that may be chance
+    pooled: str  # 2 targets, 3 kernels: the mean covers all of them
+    unstated: int  # factors that an import does not state
+    doubts: tuple[str, ...]
+
+
+class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload. Products that were not measured have no cell."""
+
+    title: str
+    workload: str
+    metric: str
+    unit: str
+    direction: str
+    cells: tuple[BenchCell, ...]
+
+
+class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    baseline: str
+    products: tuple[BenchProduct, ...]
+    workloads: int
+    shared: int  # workloads that at least two products have
+    by_all: int  # workloads that all products have
+    confounded: str  # a warning if hosts differ
+    headlines: tuple[BenchRow, ...]
+    rows: tuple[BenchRow, ...]
+    conclusions: tuple[str, ...]
+
+
+def answer(found: SideBySide) -> BenchAnswer:
+    matched = found.matched
+    return BenchAnswer(
+        baseline=str(found.asked.baseline),
+        products=tuple(_product(found, product) for product in found.products),
+        workloads=found.workloads,
+        shared=found.shared,
+        by_all=found.by_all,
+        confounded=found.confounded,
+        headlines=tuple(_row(matched, row, row.title) for row in found.headlines),
+        rows=tuple(_row(matched, row, row.panel.name) for group in found.groups for row in group.rows),
+        conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),
+    )
+
+
+def _product(found: SideBySide, product: Product) -> BenchProduct:
+    return BenchProduct(
+        product=str(product),
+        name=found.matched.names[product],
+        results=len(found.read.rows[product]),
+        lacking=found.missing[product],
+    )
+
+
+def _row(matched: Matched, row: Row, title: str) -> BenchRow:
+    panel: Panel = row.panel
+    cells = zip(matched.products, row.cells, strict=True)
+    return BenchRow(
+        title=title,
+        workload=matched.texts[row.workload.key],
+        metric=panel.metric.key,
+        unit=panel.metric.unit,
+        direction=panel.direction,
+        cells=tuple(_cell(product, shown) for product, shown in cells if shown),
+    )
+
+
+def _cell(product: Product, shown: Shown) -> BenchCell:
+    summary, against = shown.cell.summary, shown.cell.against_baseline
+    return BenchCell(
+        product=str(product),
+        mean=summary.mean,
+        low=summary.low,
+        high=summary.high,
+        n=summary.n,
+        ratio=against.ratio.value if against else None,
+        ratio_low=against.ratio.low if against else None,
+        ratio_high=against.ratio.high if against else None,
+        better=against.better if against else None,
+        pooled=shown.pooled,
+        unstated=shown.unstated,
+        doubts=shown.doubts,
+    )
