@@ -140,7 +140,9 @@ def test_every_page_answers_hostile_parameters(viewer: Client, samples: dict[str
         if PAGES[page.name].get in (Who.VIEWER, Who.ANYBODY):
             path = page.filled(samples)
             found += [problem(viewer, each) for each in hostile(*read_by(viewer, page.name, samples), path)]
-            found += [problem(viewer, page.filled(dict.fromkeys(samples, value))) for value in IN_PATHS]
+            found += [
+                problem(viewer, page.filled(dict.fromkeys(samples, value))) for value in IN_PATHS if "<" in page.route
+            ]
     assert list(filter(None, found)) == []
 
 
