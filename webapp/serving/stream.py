@@ -5,9 +5,9 @@ Django does not wait for the client: bytes that the client has not taken yet are
 
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import closing
-from typing import IO, Protocol
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO
 
 from webapp.serving.transfers import Transfers
 
@@ -19,10 +19,13 @@ def temporary_file() -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)
 
 
-class Chunks(Protocol):
-    def __iter__(self) -> Iterator[bytes]: ...
-
-    def close(self) -> None: ...
+@contextmanager
+def closing_at_the_end(chunks: Iterable[bytes]) -> Iterator[None]:
+    """Call `close` of a response, if it has it (PEP 3333)."""
+    try:
+        yield
+    finally:
+        getattr(chunks, "close", lambda: None)()
 
 
 class Stream:
@@ -36,10 +39,10 @@ class Stream:
         self._ended = False
         self._error: BaseException | None = None
 
-    def fill(self, chunks: Chunks) -> None:
+    def fill(self, chunks: Iterable[bytes]) -> None:
         """Write all chunks, unless the client leaves. An error is raised again in the client's thread."""
         try:
-            with closing(chunks):
+            with closing_at_the_end(chunks):
                 for chunk in chunks:
                     if not self._append(chunk):
                         break

@@ -13,14 +13,13 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, nullcontext
 from typing import IO, Any
 
 from gunicorn import util
 from gunicorn.http.wsgi import FileWrapper
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
-from webapp.serving.stream import IN_MEMORY_BYTES, Stream, temporary_file
+from webapp.serving.stream import IN_MEMORY_BYTES, Stream, closing_at_the_end, temporary_file
 from webapp.serving.transfers import Transfers
 
 # `worker_api.report_interval` treats half of them being busy as overload. Each keeps a connection to the database.
@@ -133,7 +132,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
 def _whole(chunks: Iterable[bytes]) -> tuple[Iterable[bytes], int]:
     file = temporary_file()
-    with closing(chunks) if hasattr(chunks, "close") else nullcontext():
+    with closing_at_the_end(chunks):
         file.writelines(chunks)
     size = file.tell()
     file.seek(0)

@@ -98,7 +98,7 @@ def problem(client: Client, address: str) -> str:
         with transaction.atomic():
             answer = client.get(address)
             if answer.streaming:
-                b"".join(answer)  # type: ignore[arg-type]
+                b"".join(answer)
     except Exception as error:  # noqa: BLE001 - named in the test's message
         return f"{address[:200]}: {type(error).__name__}: {str(error)[:200]}"
     return "" if answer.status_code in FINE else f"{address[:200]}: {answer.status_code}"
@@ -140,7 +140,9 @@ def test_every_page_answers_hostile_parameters(viewer: Client, samples: dict[str
         if PAGES[page.name].get in (Who.VIEWER, Who.ANYBODY):
             path = page.filled(samples)
             found += [problem(viewer, each) for each in hostile(*read_by(viewer, page.name, samples), path)]
-            found += [problem(viewer, page.filled(dict.fromkeys(samples, value))) for value in IN_PATHS]
+            found += [
+                problem(viewer, page.filled(dict.fromkeys(samples, value))) for value in IN_PATHS if "<" in page.route
+            ]
     assert list(filter(None, found)) == []
 
 

@@ -56,7 +56,7 @@ def test_it_gives_all_bytes_while_they_are_written() -> None:
 
 def test_an_error_cuts_the_response_after_what_exists() -> None:
     chunks = Chunks(b"first", error=OSError("the database is down"))
-    taken = []
+    taken: list[bytes] = []
     with a_stream() as stream:
         stream.fill(chunks)
         with pytest.raises(OSError, match="the database is down"):
