@@ -63,7 +63,7 @@ def _filters(chance: random.Random, runs: int) -> str:
     kinds: list[dict[str, str]] = [
         {"host": f"storage{chance.randrange(8)}"},
         {"run": str(chance.randint(1, runs))},
-        {"run": f"{chance.randint(1, runs // 2)}..{runs}"},
+        {"run": f"{max(runs - 900, chance.randint(1, max(1, runs // 2)))}..{runs}"},
         {"plan": f"grid-{chance.randrange(12)}", "direction": chance.choice(("read", "write"))},
         {"factor.block_size": chance.choice(("4k", "8k, 16k", "4k..64k *2"))},
         {"factor.iodepth": "32", "factor.scheduler": "kyber", "host": f"storage{chance.randrange(8)}"},
@@ -75,7 +75,7 @@ def _filters(chance: random.Random, runs: int) -> str:
 
 
 def _comparison(chance: random.Random, runs: int, *, detail: bool = False) -> str:
-    chosen = sorted(chance.sample(range(1, runs + 1), chance.randint(1, 3)))
+    chosen = sorted(chance.sample(range(1, runs + 1), chance.randint(1, min(3, runs))))
     given = {
         "run": ",".join(map(str, chosen)), "x": chance.choice(("iodepth", "block_size")), "panel": "pattern",
         "series": chance.choice(("ioengine", "scheduler", "run", "serial", "model")),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 INVITED = "picture.of.a.link"
 COMPARISON = "Engines on this machine"
 SCHEDULE = "New Year check"
+SIDE_BY_SIDE = ("mtron-raid0-12", "mtron-raid5-4", "x25-m-lvm-stripe")  # references with the same tests
 
 
 @contextmanager
@@ -83,6 +84,9 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
             first = baseline or Baseline.objects.first()
             samples |= {"trend/pk": first.pk} if first else {}
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
+            instead["explore"] = f"{reverse('explore')}?{query}"
+        samples |= imported_pages()
+        instead |= bench_page()
         yield samples, instead
     finally:
         if copied is not None:
@@ -93,3 +97,23 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
         notice.subscription.delete()
         EnrolmentToken.objects.filter(host_slug=enrolment.host_slug).delete()
         User.objects.filter(username=INVITED).delete()
+
+
+def imported_pages() -> dict[str, object]:
+    """The newest import with a time series, otherwise the newest own import, otherwise the newest reference."""
+    from webapp.results.models import Import, Origin
+
+    drawn = Origin.objects.exclude(series=None).select_related("imported").order_by("-pk").first()
+    if drawn is not None:
+        return {"imports/number": drawn.imported.number, "imports/test": drawn.number}
+    newest = Import.objects.filter(slug=None).first() or Import.objects.first()
+    return {"imports/number": newest.number} if newest else {}
+
+
+def bench_page() -> dict[str, str]:
+    """The address of Bench with references, as far as they are loaded."""
+    from webapp.results.models import Import
+
+    loaded = Import.objects.filter(slug__in=SIDE_BY_SIDE).order_by("slug").values_list("number", flat=True)
+    products = "&".join(f"product=import:{number}" for number in loaded)
+    return {"bench": f"{reverse('bench')}?{products}"} if products else {}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { matching } from "../src/features/palette";
-import { heatStep, meanText, sizeOf } from "../src/features/runPivot";
+import { CONTRAST, heatStep, meanText, sizeOf } from "../src/features/runPivot";
 import { ring } from "../src/features/tabProgress";
 import type { LiveCell } from "../src/payloads/live";
 
@@ -22,6 +22,13 @@ test("a cell without numbers says its state, and a cancelled one a dash", () => 
   expect(meanText([planned, failed], "iops")).toBe("Failed");
   expect(meanText([planned], "iops")).toBe("");
   expect(meanText([cell(0, { state: "cancelled", state_label: "Cancelled", values: [] })], "iops")).toBe("–");
+});
+
+test("a latency is not called better where its colour is stronger", () => {
+  expect([CONTRAST.iops, CONTRAST.p99]).toEqual([
+    "Stronger contrast: more IOPS",
+    "Stronger contrast: a higher latency, which is worse",
+  ]);
 });
 
 test("directions have a mean each, and the colour follows their sum", () => {

@@ -1,13 +1,13 @@
-"""A package index (PEP 503) with one package, the command `sweetspot`:
+"""A package index with one package, the command `sweetspot`:
 
     pip install --index-url https://sweetspot.example/simple/ sweetspot
 
 It needs no other packages, so this works without the internet. No secrets in it, so anybody may fetch it.
+https://packaging.python.org/en/latest/specifications/simple-repository-api/ (JSON; pip 22.2 or newer)
 """
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
-from django.utils.html import format_html
 from django.views.decorators.http import require_GET
 
 from webapp.hosts.wheel import client_wheel
@@ -16,8 +16,9 @@ from webapp.hosts.wheel import client_wheel
 @require_GET
 def package_files(request: HttpRequest) -> HttpResponse:
     wheel = client_wheel()
-    link = format_html('<a href="{0}#sha256={1}">{0}</a>', wheel.filename, wheel.sha256)
-    return HttpResponse(format_html("<!DOCTYPE html><title>sweetspot</title>{}", link))
+    file = {"filename": wheel.filename, "url": wheel.filename, "hashes": {"sha256": wheel.sha256}}
+    found = {"meta": {"api-version": "1.0"}, "name": "sweetspot", "files": [file]}
+    return JsonResponse(found, content_type="application/vnd.pypi.simple.v1+json")
 
 
 @require_GET

@@ -7,7 +7,7 @@ setting, it follows and does not confound. Along x: neither, but it changes toge
 Results of several runs in one cell are repeats, not pooled. Series from different runs are confounded by the run.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -20,8 +20,8 @@ from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
 from webapp.plans.engines import engine_of
-from webapp.plans.factors import AT_ONCE, FACTORS
-from webapp.plans.varying import differing
+from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS
+from webapp.plans.varying import differing, follow_from
 from webapp.results.reading.rows import ResultRow
 
 _LISTED = 4
@@ -84,11 +84,13 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     # names of tests often repeat the workload, so they only matter where a mean covers several
     found = [one for one in found if one.name != "test" or one.kind is DifferenceKind.POOLED]
     found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
+    found = _of_changes(found, query, holdings)
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
-    found += [_following(one, query) for one in _of_configurations(facts, query)]
+    compared = {*query.dimensions, *(one.name for one in found if one.kind is DifferenceKind.FOLLOWS)}
+    found += [_following(one, compared) for one in _of_configurations(facts, query)]
     order = list(DifferenceKind)
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
@@ -127,6 +129,15 @@ def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Hold
     text = f"All levels of {label_of(AT_ONCE)} have the same targets ({_list(members.pop())}); the mean is over groups."
     groups = Difference(kind=DifferenceKind.FOLLOWS, name="target", label=label_of("target"), text=text)
     return list(dict.fromkeys(groups if one.name == "target" else one for one in found))
+
+
+def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
+    """If changes from a base are compared, the changed factors are no second cause: a change has one level of each."""
+    if CHANGE not in query.series:
+        return list(found)
+    points = [row.point for row in holdings.by(_of_point).rows.values()]
+    changed = follow_from(CHANGE, points)
+    return [_follows(one, f": it is part of {label_of(CHANGE)}.") if one.name in changed else one for one in found]
 
 
 def _of_directions(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
@@ -189,9 +200,9 @@ def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequ
     return [marked if one is only else one for one in facts]
 
 
-def _following(one: Difference, query: CompareQuery) -> Difference:
+def _following(one: Difference, compared: Collection[str]) -> Difference:
     """A fact that the kernel derives from a compared setting is no second cause."""
-    reasons = causes(one.name, query.dimensions) if one.kind is DifferenceKind.CONFOUNDED else []
+    reasons = causes(one.name, compared) if one.kind is DifferenceKind.CONFOUNDED else []
     if not reasons:
         return one
     return _follows(one, f"; the kernel sets it along with {' and '.join(reasons)}.")

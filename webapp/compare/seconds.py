@@ -8,6 +8,7 @@ percentiles are those of all I/Os of the samples that end in the second. Rates o
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -89,7 +90,7 @@ def _measured(results: Mapping[tuple[UUID, str], int], quantity: Quantity, span:
     return made
 
 
-def _series(attempts: set[UUID], quantity: Quantity, span: Span) -> "QuerySet[Sample, tuple[object, ...]]":
+def _series(attempts: set[UUID], quantity: Quantity, span: Span) -> "QuerySet[Sample, tuple[Any, ...]]":
     """One row for each stream and direction: offsets, lengths and values in the order of time."""
     return (
         _samples(span)

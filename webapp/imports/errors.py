@@ -1,4 +1,4 @@
-"""The one error of the import."""
+"""The error of parsers and of reading files."""
 
 from webapp.core.errors import Refusal
 

@@ -41,8 +41,8 @@ class FileRead(msgspec.Struct, kw_only=True):
 
 
 def read_files(found: Iterable[Read | Refused], pattern: str, given: Mapping[str, str]) -> Iterator[FileRead]:
-    """Every file once. `given` are labels by hand, which count before those of paths. Raises ImportRefused for an
-    invalid pattern."""
+    """Each file with its tests or its reason. `given` are labels entered by hand, which count before those of paths.
+    Raises ImportRefused for an invalid pattern."""
     labels.match(pattern, "")
     found = (msgspec.structs.replace(each, path=storable(each.path)) for each in found)
     held: list[FileRead] = []

@@ -1,4 +1,4 @@
-"""Reads of imports for pages, the API and commands."""
+"""Queries of imports for pages, the API and commands."""
 
 import json
 import zlib

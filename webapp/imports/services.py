@@ -1,4 +1,4 @@
-"""Writes of imports: begin, add files, end, undo."""
+"""Begin an import, add files to it, end it, undo it; store references."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ MAX_LABEL = 200
 
 @transaction.atomic
 def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User | None) -> Import:
-    """A new import without files. Raises Refusal for a missing title, an invalid pattern or too long a label."""
+    """A new import without files. Raises Refusal for a missing title, an invalid pattern or a label that is too long."""
     title = " ".join(title.split())
     if "\0" in "".join((title, pattern, *given, *given.values())):
         raise Refusal("import_labels", "Title, pattern and labels must not contain a NUL character.")
@@ -54,15 +54,15 @@ def _check_labels(given: Mapping[str, str]) -> None:
 def add_path(
     imported: Import, path: Path, *, limits: Limits | None = None, progress: Callable[[Stored], None] = lambda _: None
 ) -> Stored:
-    """Read a file, folder or archive into an import that was begun. Each batch of files is a transaction of its own, so
-    that a broken file costs nothing but itself. Raises Refusal if the import has ended."""
+    """Add a file, or all files of a folder or archive. Each batch of files is a transaction of its own, so the batches
+    before an interruption stay stored. Raises Refusal if the import has ended."""
     return add_found(imported, read(path, limits), progress=progress)
 
 
 def add_found(
     imported: Import, found: Iterable[Read | Refused], *, progress: Callable[[Stored], None] = lambda _: None
 ) -> Stored:
-    """The same for files that are already being read."""
+    """Add files that are being read. Raises Refusal if the import has ended."""
     started = time.monotonic()
     if imported.state != ImportState.READING:
         raise Refusal("import_ended", f"Import {imported.number} has ended. Start a new one for more files.")
@@ -115,7 +115,10 @@ def end_import(imported: Import, *, by: User | None) -> Import:
 def undo_import(imported: Import, *, by: User | None) -> None:
     """Delete everything that the import brought. Raises Refusal for a reference, and for somebody else's import."""
     if imported.slug is not None:
-        raise Refusal("import_reference", "A reference is part of Sweetspot. It cannot be deleted, only left out.")
+        raise Refusal(
+            "import_reference",
+            "References are part of Sweetspot and cannot be deleted. Pages show them only on request.",
+        )
     if by is not None and not by.is_administrator and imported.created_by_id != by.pk:
         raise Refusal("import_of_another", f"Only its owner or an admin may undo import {imported.number}.")
     audit(by=by, action="import.undo", on=imported, detail={"title": imported.title, "results": imported.results_made})
@@ -123,7 +126,7 @@ def undo_import(imported: Import, *, by: User | None) -> None:
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said about a reference. `date` is as stated; `measured_at` is its first day."""
+    """The description of a reference. `date` is as the source states it; `measured_at` is its first day."""
 
     slug: str
     title: str
@@ -136,7 +139,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
 @transaction.atomic
 def store_reference(published: Published, files: Iterable[FileRead]) -> Import | None:
-    """A published table; it replaces the reference with the same slug. None if that has the same digest."""
+    """Store a published table in place of the reference with the same slug; None if that has the same digest."""
     old = Import.objects.select_for_update().filter(slug=published.slug).first()
     if old is not None and old.digest == published.digest:
         return None

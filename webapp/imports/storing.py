@@ -28,7 +28,7 @@ _LISTED_NOTES = 20
 
 
 class Stored(msgspec.Struct):
-    """What became of files."""
+    """Numbers of files and results so far."""
 
     files: int = 0
     results: int = 0
@@ -133,7 +133,7 @@ def _label(name: str, labels: Mapping[str, str]) -> str:
 
 
 def _others(path: str, test: Test, first: Measurement) -> dict[str, str]:
-    """What has no column. The folder tells tests without labels apart."""
+    """Labels and options without a column. The folder tells tests without labels apart."""
     others = {name: text for name, text in test.labels.items() if name not in _LABELS}
     folder, _, _ = path.rpartition("/")
     stated = {name: text for name, text in first.other.items() if name not in _LABELS}
@@ -207,6 +207,6 @@ def _rates(measured: Measurement) -> tuple[float | None, float | None]:
 
 
 def _percentile(latency: Latency, percent: float) -> int | None:
-    """As the tool states it, otherwise of its histogram."""
+    """As the tool states it, otherwise computed from its histogram."""
     stated = latency.percentiles.get(percent)
     return round(stated) if stated is not None else supported_percentile(latency.histogram, percent)

@@ -35,7 +35,7 @@ def lines(text: str) -> list[str]:
 def number(text: str, what: str = "value") -> float:
     """A number from 0 to LARGEST. Raises ImportRefused."""
     if not _NUMBER.fullmatch(text.strip()):
-        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a number of 0 or more.")
+        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a number, or is negative.")
     value = float(text)
     if value > LARGEST:
         raise ImportRefused(f"A {what} of {value:.6g} is not possible.")
@@ -45,7 +45,7 @@ def number(text: str, what: str = "value") -> float:
 def whole(text: str, what: str = "value") -> int:
     """A whole number that is not negative. Raises ImportRefused."""
     if not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
-        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a whole number of 0 or more.")
+        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a whole number, or is negative.")
     return int(text)
 
 

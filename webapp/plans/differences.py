@@ -40,6 +40,8 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Title", document.title),
         ("Note", document.note),
         ("Repeats", str(document.repeats)),
+        ("Repeats end within", f"±{document.spread_percent} %" if document.spread_percent else "never"),
+        ("Fewest repeats", str(document.repeats_min)),
         ("Order", _ORDERS[document.order]),
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
         ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),
@@ -67,6 +69,8 @@ def _parts(before: PlanDocument, after: PlanDocument) -> list[Difference]:
 def _part(name: str, before: Part | None, after: Part | None) -> list[Difference]:
     kinds = [", ".join(part.on) if part else "" for part in (before, after)]
     where = [Difference(name, "Runs on", *kinds)] if kinds[0] != kinds[1] else []
+    rules = [" · ".join(part.rules) if part else "" for part in (before, after)]
+    where += [Difference(name, "Rules", *rules)] if rules[0] != rules[1] else []
     return where + _factors(name, before.factors if before else {}, after.factors if after else {})
 
 

@@ -17,6 +17,8 @@ FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a
 
 
 MAX_STOP_AFTER = 1000
+MAX_SPREAD = 50
+MAX_RULES = 50
 
 
 class Order(StrEnum):
@@ -34,6 +36,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         "directory",
         "file",
     )  # kinds of target it runs on; it skips other targets, and the preview says so
+    rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
 
 
 class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -42,6 +45,9 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     common: dict[FactorName, Levels] = {}  # factors of every part
     note: Annotated[str, Meta(max_length=20_000)] = ""  # Markdown
     repeats: Annotated[int, Meta(ge=1, le=100)] = 3
+    # Further repeats are skipped once the 95 % interval between the trials of each point is within ± this; 0: never.
+    spread_percent: Annotated[int, Meta(ge=0, le=MAX_SPREAD)] = 0
+    repeats_min: Annotated[int, Meta(ge=2, le=100)] = 3  # before repeats are skipped
     order: Order = Order.RANDOMISED
     # Listed order: these factors first, the first one changes slowest; then the others by the cost of changing them.
     sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()

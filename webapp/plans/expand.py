@@ -29,8 +29,8 @@ different repeats use different ones. The job text does not depend on the seed o
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -40,7 +40,7 @@ from webapp.plans.fitness import Fitness, TargetFacts, purge_problems
 from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, at_once, combinations, layout_of, point_key, purge_of, settings_of, workload_of
+from webapp.plans.points import Point, at_once, layout_of, point_key, purge_of, settings_of, workload_of
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
@@ -81,7 +81,7 @@ class PlannedTrial:
 
 @dataclass(frozen=True)
 class Expansion:
-    """A plan with `problems` must not be started. `skipped` names the parts that are left out, and where."""
+    """A plan with `problems` must not be started. `skipped` names the parts and points that are left out, and where."""
 
     trials: tuple[PlannedTrial, ...]
     skipped: tuple[str, ...]
@@ -126,7 +126,8 @@ def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int)
         problems.append(f"{total:,} trials exceed the maximum of {MAX_TRIALS:,} per run. Remove levels or repeats.")
     if problems:
         return Expansion((), skipped, tuple(problems), tuple(targets))
-    cells, unfit = _cells(grids, places)
+    cells, left_out, unfit = _cells(grids, places)
+    skipped += tuple(left_out)
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
@@ -144,42 +145,74 @@ def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list
     return problems
 
 
-def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_Cell], list[str]]:
-    """All points that can run, and sentences why the others cannot."""
-    fitness = Fitness()
+def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_Cell], list[str], list[str]]:
+    """All points that can run, sentences about those that are left out, and the problems.
+
+    Invalid combinations of levels are left out, unless they are all points of a part.
+    """
     cells: list[_Cell] = []
+    left_out: list[str] = []
     problems: list[str] = []
     for number, (grid, place) in enumerate(zip(grids, places, strict=True)):
-        found, wrong = _found(grid)
-        problems += wrong
+        part = _PartCells(number, grid.part)
+        part.fill(grid, place)
+        cells += part.cells
+        problems += [f"Part {grid.part.name}: {text}" for text in part.problems]
+        if part.cells or part.problems:
+            left_out += [_left_out(grid.part, text, count) for text, count in part.invalid.items()]
+        else:
+            problems += [f"Part {grid.part.name}: {text}" for text in part.invalid]
+    return cells, left_out, problems
+
+
+def _left_out(part: Part, text: str, count: int) -> str:
+    return f"Part {part.name}, {count} {'point' if count == 1 else 'points'}: {text}"
+
+
+@dataclass
+class _PartCells:
+    """The cells of a part, while they are found."""
+
+    number: int
+    part: Part
+    cells: list[_Cell] = field(default_factory=list)
+    invalid: Counter[str] = field(default_factory=Counter)  # reason -> points that are left out
+    problems: list[str] = field(default_factory=list)
+    _fitness: Fitness = field(default_factory=Fitness)
+
+    def fill(self, grid: PartGrid, place: Places) -> None:
+        found = list(self._found(grid))
         for group in place.groups:
             for one in found:
-                if at_once(one.point) != len(group):
-                    continue
-                unfit = [text for target in group for text in _unfit(fitness, one, target)]
-                if len(one.settings) * len(group) > MAX_SETTINGS:
-                    unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
-                problems += [f"Part {grid.part.name}: {text}" for text in unfit]
-                if not unfit:
-                    cells.append(_Cell(number, grid.part, group, one))
-    return cells, problems
+                if at_once(one.point) == len(group):
+                    self._take(group, one)
+
+    def _found(self, grid: PartGrid) -> Iterator[_Found]:
+        """The grid's points that the contract allows."""
+        for point in grid.points:
+            try:
+                workload, settings = workload_of(point, seed=1), settings_of(point)
+            except msgspec.ValidationError as error:
+                self.invalid[f"{error}."] += 1
+                continue
+            yield _Found(point, point_key(point), workload, settings, layout_of(point))
+
+    def _take(self, group: Group, one: _Found) -> None:
+        kind = made_kind(group[0].kind, one.layout)
+        if reasons := self._fitness.combination_problems(one.workload, kind):
+            self.invalid.update(reasons)
+            return
+        unfit = [text for target in group for text in _unfit(self._fitness, one, target)]
+        if len(one.settings) * len(group) > MAX_SETTINGS:
+            unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
+        self.problems += unfit
+        if not unfit:
+            self.cells.append(_Cell(self.number, self.part, group, one))
 
 
 def _unfit(fitness: Fitness, found: _Found, target: TargetFacts) -> list[str]:
     unfit = fitness.problems(found.workload, found.settings, target, found.layout)
     return unfit + purge_problems(purge_of(found.point), target, found.layout)
-
-
-def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
-    """The grid's points; points that the contract does not allow become problems."""
-    found, wrong = [], []
-    for point in combinations(grid.levels):
-        try:
-            workload, settings = workload_of(point, seed=1), settings_of(point)
-            found.append(_Found(point, point_key(point), workload, settings, layout_of(point)))
-        except msgspec.ValidationError as error:
-            wrong.append(f"Part {grid.part.name}: {error}.")
-    return found, wrong
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:

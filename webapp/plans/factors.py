@@ -14,6 +14,7 @@ from webapp.plans.values import (
     Choice,
     Count,
     LayoutLine,
+    Token,
     Value,
     ValueRefused,
 )
@@ -38,6 +39,8 @@ PURGE_LABELS = {
 
 AT_ONCE = "at_once"  # targets of a host that one trial uses together
 MAX_AT_ONCE = 16
+CHANGE = "change"  # from the base, if a part changes one factor at a time
+BASE = "base"  # its level without a change
 PURGE = "purge"  # of the drive before a trial
 
 
@@ -69,6 +72,7 @@ _TARGETS = (
         "and the result is their sum",
     ),
 )
+_CHANGE = Factor(CHANGE, "Change", Token(r".{1,500}", f"`{BASE}`"), kind=FactorKind.CHANGE)
 _LAYOUT = Factor(
     "layout",
     "Layout",
@@ -96,7 +100,7 @@ def _of_engines() -> list[Factor]:
 
 
 FACTORS: Mapping[str, Factor] = {
-    factor.name: factor for factor in (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_DRIVE, *_SETTINGS)
+    factor.name: factor for factor in (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, _CHANGE, *_DRIVE, *_SETTINGS)
 }
 
 

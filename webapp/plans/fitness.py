@@ -48,19 +48,19 @@ class Fitness:
     def problems(
         self, workload: Workload, settings: dict[str, str], target: TargetFacts, layout: Layout | None = None
     ) -> list[str]:
-        """Reasons why a point cannot run on the target, as sentences."""
+        """Reasons why a point cannot run on the target, as sentences, besides those of its combination of levels."""
         kind = made_kind(target.kind, layout)
         return [
             *_path_problems(target),
             *_drive_problems(layout, target),
-            *self._workload_problems(workload, kind),
             *_reflink_problems(workload, layout),
             *_space_problems(workload, target, kind, _room(target, layout)),
             *_destroy_problems(workload, target),
             *_settings_problems(settings, target),
         ]
 
-    def _workload_problems(self, workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+    def combination_problems(self, workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+        """Reasons why this combination of levels cannot run on any target of the kind."""
         key = (workload, kind)
         if key not in self._known:
             self._known[key] = tuple(f"{problem}." for problem in workload_problems(workload, kind))

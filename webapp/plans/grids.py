@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, closest, factor_of
-from webapp.plans.points import with_defaults
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, closest, factor_of
+from webapp.plans.points import Point, with_defaults
+from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import parse as parse_rules
 from webapp.plans.values import Value
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
@@ -17,10 +20,12 @@ from worker.recipes import DEFAULT_ENGINE
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
+MAX_CROSSED = 100_000  # combinations from which rules select
+
 
 @dataclass(frozen=True)
 class GridProblem:
-    """`field` is the factor with the problem, `on` for the kinds of target, "" for the part as a whole."""
+    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole."""
 
     field: str
     message: str
@@ -34,6 +39,12 @@ class PartGrid:
     levels: dict[str, tuple[Value, ...]]
     found: tuple[GridProblem, ...]
     kinds: tuple[str, ...]  # kinds of target that it runs on
+    rules: Rules = NO_RULES
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Its points that the rules allow."""
+        return selected(self.levels, self.rules) if self.levels else []
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -41,9 +52,11 @@ class PartGrid:
 
     @property
     def count(self) -> int:
-        """The maximum number of points. A factor without effect does not multiply them."""
+        """The number of points with rules, else their maximum. A factor without effect does not multiply them."""
         if self.found:
             return 0
+        if self.part.rules:
+            return len(self.points)
         return sum(
             math.prod(len(values) for name, values in self.levels.items() if name not in without)
             for without in _without(self.engine, self.levels)
@@ -95,7 +108,47 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     )
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
-    return PartGrid(part, levels, tuple(problems), kinds_of(part, texts))
+    wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts))
+    grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
+    if part.rules and levels and not wrong and not grid.points:
+        return replace(grid, found=(GridProblem("rules", "the rules leave out all points."),))
+    return grid
+
+
+def _rules(part: Part, levels: Levels, engine: str) -> tuple[Rules, list[GridProblem]]:
+    """The part's rules with stored levels, and their problems."""
+    try:
+        texts = parse_rules(part.rules)
+    except RuleRefused as refused:
+        return NO_RULES, [GridProblem("rules", str(refused))]
+    problems = _rule_problems(texts, levels)
+    conditions = []
+    for text in (*texts.excluded, *texts.only):
+        parsed, wrong = parsed_levels(text, engine)
+        problems += [GridProblem("rules", one.message) for one in wrong]
+        conditions.append(parsed)
+    if problems:
+        return NO_RULES, problems
+    until = len(texts.excluded)
+    found = Rules(tuple(conditions[:until]), tuple(conditions[until:]), texts.zipped, texts.one_at_a_time)
+    return found, []
+
+
+def _rule_problems(texts: RuleTexts, levels: Levels) -> list[GridProblem]:
+    conditions = [name for text in (*texts.excluded, *texts.only) for name in text]
+    zipped = [name for group in texts.zipped for name in group]
+    unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
+    said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
+    said += [f"`{name}` is in two `zip` rules." for name in dict.fromkeys(zipped) if zipped.count(name) > 1]
+    for group in () if unknown else texts.zipped:
+        counts = {len(levels[name]) for name in group}
+        if len(counts) > 1 or len(group) < 2:
+            said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
+    if texts.one_at_a_time and not unknown and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
+        said.append("`one at a time` needs a factor with several levels.")
+    if texts != RuleTexts() and math.prod(len(values) for values in levels.values()) > MAX_CROSSED:
+        said.append(f"rules can select from at most {MAX_CROSSED:,} combinations. Remove levels.")
+    return [GridProblem("rules", text) for text in said]
 
 
 def kinds_of(part: Part, texts: Mapping[str, str]) -> tuple[str, ...]:
@@ -103,14 +156,15 @@ def kinds_of(part: Part, texts: Mapping[str, str]) -> tuple[str, ...]:
     return (TargetKind.POOL.value,) if "layout" in texts else part.on
 
 
-def parsed_levels(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]], list[GridProblem]]:
-    """Levels of each factor with valid text, and the problems of the others."""
+def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str, tuple[Value, ...]], list[GridProblem]]:
+    """Levels of each factor with valid text, and the problems of the others. The engine is by default that of the
+    texts."""
     parsed: dict[str, tuple[Value, ...]] = {}
     problems = []
-    engine = engine_name(texts)
+    of_engine = engine or engine_name(texts)
     for name, text in texts.items():
-        factor = factor_of(name, engine)
-        if factor is None:
+        factor = factor_of(name, of_engine)
+        if factor is None or factor.kind is FactorKind.CHANGE:
             problems.append(GridProblem(name, _no_such_factor(name)))
             continue
         try:

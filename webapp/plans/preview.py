@@ -30,6 +30,8 @@ class Preview:
     expansion: Expansion
     estimate: Estimate
     destructive: tuple[Target, ...]  # devices and files that would be overwritten and must be armed
+    spread_percent: int  # repeats are skipped once every point is known within ± this; 0: never
+    repeats_min: int
     stop_after: int  # consecutive failures after which a host gets no more trials of the run; 0: no limit
     endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
@@ -63,6 +65,8 @@ def preview(
         estimate=estimate(expansion, experience),
         destructive=tuple(destroyed(expansion.trials, targets)),
         layouts=tuple(_layouts(expansion)),
+        spread_percent=document.spread_percent,
+        repeats_min=document.repeats_min,
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
         shared=tuple(_shared(expansion, targets)),

@@ -18,7 +18,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.name, parts.<n>.on, parts.<n>.factors.<factor>."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on and rules of a
+    part: parts.<n>.name."""
 
     place: str
     message: str
@@ -91,8 +92,8 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldP
 
 def _place(number: int, field: str, *, in_part: bool) -> str:
     """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field == "on":
-        return f"parts.{number}.on"
+    if field in ("on", "rules"):
+        return f"parts.{number}.{field}"
     return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"
 
 

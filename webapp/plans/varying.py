@@ -13,7 +13,7 @@ from itertools import chain
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
-_SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS, FactorKind.OPTION)
+_SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS, FactorKind.OPTION, FactorKind.CHANGE)
 _ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
 _ALTERNATIVES_OF = {
     name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)
@@ -39,6 +39,14 @@ def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
     """Names that only some points have, or that have more than one level: all candidates."""
     columns = {name: [point.get(name, _ABSENT) for point in points] for name in set[str]().union(*points)}
     return {name for name, column in columns.items() if column.count(column[0]) < len(column)}
+
+
+def follow_from(cause: str, points: Sequence[Mapping[str, object]]) -> set[str]:
+    """Names of differing factors that have a single level at each level of `cause`."""
+    by_cause: dict[str, list[Mapping[str, object]]] = {}
+    for point in points:
+        by_cause.setdefault(repr(point.get(cause, _ABSENT)), []).append(point)
+    return differing(points) - {cause}.union(*map(differing, by_cause.values()))
 
 
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:

@@ -87,7 +87,8 @@ def _part(part: Part) -> dict[str, object]:
     shown: dict[str, object] = {"name": part.name}
     if part.on != _default(Part, "on"):
         shown["on"] = list(part.on)
-    return shown | {"factors": _sorted(part.factors)}
+    rules = {"rules": list(part.rules)} if part.rules else {}
+    return shown | {"factors": _sorted(part.factors)} | rules
 
 
 def _sorted(factors: dict[str, str]) -> dict[str, str]:

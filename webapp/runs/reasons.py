@@ -59,6 +59,11 @@ def _stopped(fields: Fields) -> str:
     return f"Not started: {what} failed on {host}, the stop limit of the plan."
 
 
+def _spread_known(fields: Fields) -> str:
+    repeats, percent = fields["repeats"], fields["percent"]
+    return f"Not needed: after {repeats} repeats, the 95 % interval of every point here is within ±{percent} %."
+
+
 def _stopped_by_failures(fields: Fields) -> str:
     return f"Too many trials in a row failed: {fields['unstarted']} of {fields['trials']} were not started."
 
@@ -88,6 +93,7 @@ _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     "resumed": lambda fields: f"{fields['by'] or 'The system'} resumed the run.",
     "skipped": _skipped,
     "lease_expired": _lease_expired,
+    "spread_known": _spread_known,
     "stopped": _stopped,
     "stopped_by_failures": _stopped_by_failures,
     "settings_not_restored": _settings_not_restored,

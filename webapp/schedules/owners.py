@@ -81,7 +81,7 @@ def take_over(*, schedule: Schedule, by: User) -> None:
     """Become the owner. The arming ends, because another person gave it. Raises Refusal not_allowed."""
     locked = locked_schedule(schedule)
     if not by.is_operator:
-        raise Refusal("not_allowed", f"Your role is {by.role}; owning a schedule needs the role operator.")
+        raise Refusal("not_allowed", f"Your role is {by.role}; owning a schedule requires the operator role.")
     if locked.owner_id == by.pk:
         return
     before, locked.owner = locked.owner, by

@@ -34,7 +34,7 @@ class RoleNeeded(PermissionDenied):
     """The person is logged in, but the role is not sufficient."""
 
     def __init__(self, has: Role, needed: Role) -> None:
-        super().__init__(f"Your role is {has}: {MAY[has]}. This needs the role {needed}.")
+        super().__init__(f"Your role is {has}: {MAY[has]}. This requires the {needed} role.")
         self.needed = needed
 
 

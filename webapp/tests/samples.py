@@ -22,7 +22,7 @@ from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.schedules.services import make_due
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_scratch
-from webapp.tests.factories.imports import an_import
+from webapp.tests.factories.imports import LOG, an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run, finish_trial
@@ -101,7 +101,8 @@ def make_samples() -> dict[str, object]:
         "runs/note_id": 1,
         "runs/attachment": attachment.pk,
         "queue/number": done.number,
-        "imports/number": an_import(by=people[OPERATOR]).number,
+        "imports/number": an_import(by=people[OPERATOR], further=[LOG]).number,
+        "imports/test": 4,  # that of the log
         "comparisons/pk": saved.pk,
         "comparisons/link": saved.links.get().pk,
         "shared/token": shared,

@@ -163,7 +163,7 @@ def test_it_says_which_role_is_needed_and_who_can_give_it(samples: dict[str, obj
     gone = User.objects.create(username="anton", role=Role.ADMIN, is_active=False)
     text = client_of(VIEWER).post(reverse("cancel_run", args=[1])).content.decode()
     assert "Your role is viewer" in text
-    assert "needs the role operator" in text
+    assert "requires the operator role" in text
     assert "<strong>anna</strong>" in text
     assert gone.username not in text
     assert Run.objects.get(number=2).cancel_requested_at is None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from webapp.compare.blocks import Measured, measured
 from webapp.compare.grouping import CellKey, Grouped
@@ -152,7 +152,14 @@ def _outcome(
 
 
 def judged_metrics(run: Run, target: Target) -> list[Metric]:
-    """Metrics of which the run has valid values at the target."""
-    rows = _rows(run.pk, target.pk)
+    """Metrics of which the run has valid values at the target. One query."""
+    valid = Result.objects.filter(run=run, target=target, invalid=False).order_by()
     offered = [metric for metric in METRICS.values() if metric.key not in NOT_JUDGED]
-    return [metric for metric in offered if any(metric.of(row) is not None for row in rows)]
+    counted = valid.aggregate(**{f"n_{metric.key}": _values_of(metric) for metric in offered})
+    return [metric for metric in offered if counted[f"n_{metric.key}"]]
+
+
+def _values_of(metric: Metric) -> Count:
+    if metric.column:
+        return Count(metric.column)
+    return Count("pk", filter=Q(metrics__has_key=metric.key))

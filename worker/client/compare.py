@@ -12,7 +12,7 @@ from .results import level, varying_factors
 from .server import Server
 
 DEFAULT_PERCENT = 5.0
-EXIT_CODES = {"passes": ExitCode.OK, "fails": ExitCode.FAILED, "unclear": ExitCode.CANNOT_TELL}
+EXIT_CODES = {"fails": ExitCode.FAILED, "unclear": ExitCode.CANNOT_TELL, "passes": ExitCode.OK}  # worst first
 WORDS = {"passes": "not worse", "fails": "worse", "unclear": "cannot tell"}
 HEAD = ("verdict", "metric", "target", "direction")
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
@@ -68,14 +68,14 @@ def side(text: str) -> str:
 
 
 def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> None:
-    rows = [read(Row, row) for row in verdict.rows]
+    rows = sorted((read(Row, row) for row in verdict.rows), key=lambda row: list(EXIT_CODES).index(row.outcome))
     varying = varying_factors([row.point for row in rows if row.point is not None])
     head = (*HEAD, *varying, "A", "B", "change", "95 % interval", "why")
     print(output.table(head, [_cells(row, varying) for row in rows]))
     if verdict.new_cells:
         output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
-    counts = ", ".join(f"{verdict.counts[name]} {WORDS[name]}" for name in ("fails", "unclear", "passes"))
-    print(f"\n{_sentence(verdict.outcome, options, tolerance)} Rows: {counts}.")
+    counts = ", ".join(f"{verdict.counts[name]} {WORDS[name]}" for name in EXIT_CODES)
+    print(f"\n{_sentence(verdict.outcome, options, tolerance)} {_advice(rows)}Rows: {counts}.")
 
 
 def _sentence(outcome: str, options: argparse.Namespace, tolerance: float) -> str:
@@ -83,14 +83,23 @@ def _sentence(outcome: str, options: argparse.Namespace, tolerance: float) -> st
         "passes": f"B ({options.b}) is not worse than A ({options.a}) by more than {tolerance:g} %.",
         "fails": f"B ({options.b}) is worse than A ({options.a}) by more than {tolerance:g} %.",
         "unclear": f"The repeats cannot tell whether B ({options.b}) is worse than A ({options.a}) by more than "
-        f"{tolerance:g} %. More repeats make the intervals narrower.",
+        f"{tolerance:g} %.",
     }[outcome]
+
+
+def _advice(rows: Sequence[Row]) -> str:
+    unclear = [row for row in rows if row.outcome == "unclear"]
+    if not unclear:
+        return ""
+    if any(row.ratio_low is not None for row in unclear):
+        return "More repeats make the intervals narrower. "
+    return "A and B need at least three repeats of the same test points. "
 
 
 def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
     point = row.point
     levels = ["" if point is None else level(point, name) for name in varying]
-    direction = row.direction or f"mean of {row.cells}"
+    direction = row.direction or (f"mean of {row.cells}" if row.cells else "mean")
     return (
         WORDS[row.outcome], row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
         output.value(row.metric, row.value), _change(row.ratio), _interval(row), row.why,

@@ -15,7 +15,7 @@ from .errors import ExitCode, UsageError
 from .server import Server
 
 MAX_BYTES = 512 * 1024 * 1024
-ARCHIVE = "results.tar.gz"
+ARCHIVE = "folder.tar"  # the server leaves this name out of the paths
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -46,7 +46,7 @@ def run_import(options: argparse.Namespace, server: Server) -> ExitCode:
         output.print_json(found)
     else:
         _print(made, server)
-    return ExitCode.OK if made.files_read else ExitCode.FAILED
+    return ExitCode.OK if made.results_made else ExitCode.FAILED
 
 
 def _label(text: str) -> str:
@@ -96,7 +96,7 @@ def _files(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _print(made: Import, server: Server) -> None:
-    told = f"{made.files_read} files read, {made.results_made} results, {made.files_refused} files left out"
+    told = f"{made.results_made} results from {made.files_read} files, {made.files_refused} of them left out"
     print(output.printable(f"Import {made.number} “{made.title}”: {told}. {server.page(f'imports/{made.number}/')}"))
     for reason, count in made.refused.items():
         output.remark(f"  {count} left out: {reason}")

@@ -121,6 +121,8 @@ def _values(column: list[Any]) -> list[Any]:
 
 
 def _print_table(found: Sequence[dict[str, Any]], most: int | None) -> None:
+    if not found:
+        return output.remark("No results match.")
     points = [item["point"] for item in found]
     varying = varying_factors(points)
     head = ("run", "target", "direction", *varying, "repeat", "IOPS", "bandwidth", "mean", "p99")
@@ -130,9 +132,9 @@ def _print_table(found: Sequence[dict[str, Any]], most: int | None) -> None:
 
 
 def varying_factors(points: Sequence[dict[str, Any]]) -> list[str]:
-    """Factors with different levels, in their order."""
+    """Factors with different levels, in their order. A point without the factor does not count."""
     names = dict.fromkeys(name for point in points for name in point)
-    return [name for name in names if len({str(point.get(name)) for point in points}) > 1]
+    return [name for name in names if len({str(point[name]) for point in points if name in point}) > 1]
 
 
 def _row(item: dict[str, Any], varying: Sequence[str]) -> tuple[str, ...]:

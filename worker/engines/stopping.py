@@ -12,6 +12,10 @@ from worker.contract.stopping import Stopped, StopRule
 from worker.recipes.stop_rules import write
 from worker.stop_rules import Window, find_window, first_look, next_look
 
+# A longer sample says nothing about its single seconds, which would look perfectly even. Samples are long if a
+# job completes no I/O in a second, as with many jobs and large blocks on a slow drive.
+MAX_SAMPLE_MS = 2000
+
 
 class StopWatch:
     """Takes the samples of one stream in order and passes them on. Without a rule it never reaches one."""
@@ -32,7 +36,9 @@ class StopWatch:
 
     def _look(self, rule: StopRule) -> None:
         rates = per_second((each.offset_ms, each.length_ms, float(_ios(each))) for each in self._samples)
-        self.window = find_window(rule, rates)
+        found = find_window(rule, rates)
+        if found and max(each.length_ms for each in self._inside(found)) <= MAX_SAMPLE_MS:
+            self.window = found
         self._look_at_s = next_look(rule, len(rates))
 
     def stopped(self, ended_ms: int) -> Stopped | None:
@@ -53,9 +59,13 @@ class StopWatch:
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """The samples of the window: those whose middle lies in it."""
+        """The samples of the window."""
         assert self.window is not None
-        from_ms, to_ms = (1000 * second for second in (self.window.from_s, self.window.to_s))
+        return self._inside(self.window)
+
+    def _inside(self, window: Window) -> Sequence[Sample]:
+        """The samples whose middle lies in the window."""
+        from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
         return [each for each in self._samples if from_ms <= each.offset_ms - each.length_ms / 2 < to_ms]
 
     def results(self, kind: LatencyKind) -> tuple[DirectionResult, ...]:

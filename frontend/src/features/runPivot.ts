@@ -1,5 +1,6 @@
 /** The tables of a run, one for each pattern: each cell has the mean of a point's repeats, coloured by its size. */
 
+import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency } from "../lib/format";
 import type { LiveCell } from "../payloads/live";
 import { addsUp, cellText, cellTitle, type Metric, NUMBER } from "./runGrid";
@@ -12,7 +13,17 @@ const FORMAT: Readonly<Record<Exclude<Metric, "own">, (value: number | null) => 
   mean: latency,
 };
 
+/** What a colour says; on dark ground the highest value is the lightest. An engine's own metric may be better or worse if it is higher. */
+export const CONTRAST: Readonly<Record<Metric, string>> = {
+  iops: "Stronger contrast: more IOPS",
+  rate: "Stronger contrast: a higher bandwidth",
+  p99: "Stronger contrast: a higher latency, which is worse",
+  mean: "Stronger contrast: a higher latency, which is worse",
+  own: "Stronger contrast: a higher value",
+};
+
 export function paintPivots(known: ReadonlyMap<number, LiveCell>, metric: Metric): void {
+  setText(document.getElementById("pivot-colours"), CONTRAST[metric]);
   for (const table of document.querySelectorAll<HTMLTableElement>("#run-pivots table"))
     paintTable(table, known, metric);
 }

@@ -61,4 +61,4 @@ def _with_role(request: HttpRequest, needed: Role) -> User:
     if isinstance(request.user, User) and request.user.has_role(needed):
         return request.user
     has = getattr(request.user, "role", "none")
-    raise Refusal("not_allowed", f"Your role is {has}; this needs the role {needed}. An admin can give it to you.")
+    raise Refusal("not_allowed", f"Your role is {has}; this requires the {needed} role. An admin can give it to you.")

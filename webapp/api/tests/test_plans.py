@@ -53,7 +53,7 @@ def test_a_job_file_becomes_a_plan_or_its_line_is_named(operator: Caller) -> Non
     assert (status, made["plan"]) == (201, "old-job")
     status, refused = operator("post", "job-files", {"text": "[a]\nexec_prerun=id\nsize=1m"})
     assert (status, refused["code"]) == (422, "job_file_refused")
-    assert refused["message"] == "Line 2: `exec_prerun` is not supported by Sweetspot. Remove it."
+    assert refused["message"] == "Line 2: `exec_prerun` is not supported by Sweetspot: it runs a program. Remove it."
 
 
 def test_a_plan_is_created_or_updated_at_its_name(operator: Caller, viewer: Caller) -> None:

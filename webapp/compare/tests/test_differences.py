@@ -147,3 +147,12 @@ def test_configurations_that_differ_in_one_fact_are_single_factor_and_in_two_are
     assert made.differs[0].text.endswith("the only fact in which the configurations differ.")
     lab.measure(30.0, 31.0, facts={"kernel.release": "6.19.0", "device.scheduler": "bfq"})
     assert compare(CompareQuery("iodepth", ("configuration",))).verdict.startswith("Confounded by ")
+
+
+def test_the_factors_of_a_change_do_not_confound_and_the_base_is_the_baseline(lab: Lab) -> None:
+    lab.measure(20.0, 21.0, scheduler="none", change="I/O scheduler none", facts=FACTS | {"device.scheduler": "none"})
+    lab.measure(10.0, 11.0, scheduler="mq-deadline", change="base", facts=FACTS | {"device.scheduler": "mq-deadline"})
+    made = compare(CompareQuery("iodepth", ("change",)))
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "scheduler")]
+    assert made.single_factor
+    assert made.baseline == "base"

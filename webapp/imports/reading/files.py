@@ -144,7 +144,7 @@ def _packed(file: IO[bytes], head: bytes, path: str, budget: Budget, depth: int)
 
 
 class _Joined:
-    """What has been read of a stream, and then the stream."""
+    """A stream with the bytes that were already read of it in front."""
 
     def __init__(self, begin: bytes, stream: unpacking.Stream) -> None:
         self._begin, self._stream = begin, stream

@@ -1,4 +1,4 @@
-"""What a reading yields, and how much of it."""
+"""The files that a reading returns, and its limits."""
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """The text of a file; `path` is inside what is read, with the names of archives as folders."""
+    """The text of a file. `path` is relative to what is read; archives count as folders."""
 
     path: str
     text: str
@@ -35,11 +35,11 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Exhausted(Exception):
-    """A limit of the whole reading is reached: nothing more is read. Refused in the end."""
+    """A limit of the whole reading is reached. The reading ends with a Refused that says so."""
 
 
 class Budget:
-    """What has been read so far. Raises Exhausted."""
+    """The numbers of files and bytes read so far. Raises Exhausted."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

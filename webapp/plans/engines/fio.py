@@ -208,7 +208,8 @@ _FIELDS = {
     "ramp": "ramp_s",
 }
 PLACEMENT = Placement.__struct_fields__
-_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, "block_split", "write_block_split", "block_range", "drop_caches"}
+_SPLITS = ("block_split", "write_block_split", "block_range")
+_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, *_SPLITS, "drop_caches", "stop", "runtime_min"}
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 
@@ -229,7 +230,7 @@ def silent(point: Mapping[str, object]) -> tuple[str, ...]:
         *(() if pattern.mixed else _OF_MIXES),
         *(_OF_SEQUENTIAL if pattern.random else _OF_RANDOM),
         *(() if pattern.stores else _OF_WRITES),
-        *(() if "stop" in point else ("runtime_min",)),
+        *(("runtime_min",) if "runtime_min" in point and "stop" not in point else ()),
     )
 
 

@@ -17,7 +17,7 @@ from webapp.plans.jobfile.lines import JobFileError, JobProblem, Line, read_line
 _TITLE_LENGTH = 200
 _NOTE_LENGTH = 20_000
 _MAX_PARTS = 50
-_ABOUT_PLAN = ("title", "repeats", "order", "retries", "stop_after", "sequence")
+_ABOUT_PLAN = ("title", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "sequence")
 
 
 def read_job_file(text: str, *, title: str = "") -> PlanDocument:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
 from webapp.plans.engines import fio
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import CHANGE, FACTORS
 from webapp.plans.grids import engine_name, factor_texts, part_grid
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
-from webapp.plans.points import Point, combinations, with_defaults
+from webapp.plans.points import Point, with_defaults
 from webapp.plans.problems import refuse_unsound
 from worker.recipes.fio.job import blocks, sequence
 from worker.recipes.fio.text import DATA_OPTIONS, content, further
@@ -51,7 +51,7 @@ def write_job_file(document: PlanDocument) -> str:
     names = _unique([_plain(part.name) for part in document.parts])
     lines = _head(document)
     for name, grid in zip(names, grids, strict=True):
-        for number, point in enumerate(combinations(grid.levels), start=1):
+        for number, point in enumerate(grid.points, start=1):
             lines += ["", *_section(f"{name} {number}", point)]
             lines += [f"; sweetspot: part = {name}", f"; sweetspot: on = {', '.join(grid.part.on)}"]
     return "\n".join(lines) + "\n"
@@ -67,6 +67,8 @@ def _head(document: PlanDocument) -> list[str]:
     plan = {
         "title": _plain(document.title) or "Plan",
         "repeats": str(document.repeats),
+        "spread_percent": str(document.spread_percent) if document.spread_percent else "",
+        "repeats_min": str(document.repeats_min) if document.spread_percent else "",
         "order": document.order.value,
         "retries": str(document.retries),
         "stop_after": str(document.stop_after),
@@ -131,7 +133,7 @@ def _lost(options: Options, point: Point) -> Iterator[str]:
     read = read_job(Section(1, "point", lines)).values
     back = with_defaults({name: (value,) for name, value in read.items()}, drop_caches=False)
     for name, value in point.items():
-        if back.get(name, ("not there",)) != (value,):
+        if name != CHANGE and back.get(name, ("not there",)) != (value,):
             yield name
 
 

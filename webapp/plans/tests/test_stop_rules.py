@@ -36,5 +36,5 @@ def test_a_point_without_a_rule_has_neither_factor() -> None:
     ],
 )
 def test_a_rule_that_cannot_work_is_a_problem(factors: dict[str, str], problem: str) -> None:
-    found = expand(document(part(**factors)), [directory(), directory(id="other", name="a/other")], seed=1)
+    found = expand(document(part("main", factors)), [directory(), directory(id="other", name="a/other")], seed=1)
     assert any(problem in text for text in found.problems), found.problems

@@ -3,12 +3,14 @@
 from collections import defaultdict
 
 import msgspec
+from django.db import transaction
 from django.db.models import Model
 
 from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.quota import check_rows
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
+from webapp.results.repeats import skip_known_repeats
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
@@ -36,6 +38,9 @@ def write(changes: Changes) -> None:
     Attempt.objects.filter(pk=changes.attempt.pk).update(**columns)
     if end := changes.finished:
         end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, fields=told(end.message))
+    if changes.results:
+        run, host = changes.results[0].run_id, changes.attempt.host_id
+        transaction.on_commit(lambda: skip_known_repeats(known(run), host))  # locks the run before its trials
 
 
 def _write_streams(changes: Changes) -> None:

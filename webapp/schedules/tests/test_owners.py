@@ -108,7 +108,7 @@ def test_an_admin_who_leaves_by_themselves_hands_over_to_another_admin() -> None
 
 def test_only_an_operator_may_take_over() -> None:
     schedule = a_schedule()
-    with pytest.raises(Refusal, match="needs the role operator"):
+    with pytest.raises(Refusal, match="requires the operator role"):
         take_over(schedule=schedule, by=a_user(role=Role.VIEWER))
 
 

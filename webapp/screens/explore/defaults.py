@@ -11,7 +11,8 @@ from webapp.compare.dimensions import LABEL
 from webapp.hosts.names import parted
 from webapp.plans.engines import engine_of
 from webapp.plans.engines.base import PlanEngine
-from webapp.plans.factors import AT_ONCE, FACTORS, FactorKind, Value
+from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, FactorKind, Value
+from webapp.plans.varying import follow_from
 from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import NOT_SET, Level
 from webapp.results.reading.points import TargetPoint
@@ -106,11 +107,22 @@ def choose(all_points: Sequence[Point]) -> Chosen:
     names = [name for name in points.varying(all_points) if name in FACTORS]
     engine = engine_of(all_points[0] if all_points else {})
     chart_by = engine.CHART_BY
+    if CHANGE in names:
+        return _changes([name for name in names if name != CHANGE], chart_by, all_points)
     x = _best_x([name for name in names if _varies_inside(name, chart_by, all_points)] or names, all_points)
     series = _best_series([name for name in names if name != x], engine)
     rest = [name for name in names if name not in (x, series)]
     panel = chart_by if chart_by in rest else ""
     return Chosen(x, series, panel, _fixed([name for name in rest if name != panel], panel, all_points))
+
+
+def _changes(names: Sequence[str], chart_by: str, all_points: Sequence[Point]) -> Chosen:
+    """Changes from a base are the series. The changed factors follow from them, so they are not fixed."""
+    crossed = [name for name in names if name not in follow_from(CHANGE, all_points)]
+    panel = chart_by if chart_by in crossed else ""
+    numeric = [name for name in crossed if FACTORS[name].numeric]
+    x = _best_x(numeric, all_points) if numeric else _constant(all_points)
+    return Chosen(x, CHANGE, panel, _fixed([name for name in crossed if name not in (x, panel)], panel, all_points))
 
 
 def _best_x(names: Sequence[str], all_points: Sequence[Point]) -> str:

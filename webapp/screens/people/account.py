@@ -91,7 +91,12 @@ def create_token(request: HttpRequest) -> HttpResponse:
 
 @page
 def new_token(request: HttpRequest) -> HttpResponse:
-    context = {"token": one_time_secrets.take(request, "token"), "api": request.build_absolute_uri("/api/v1/runs")}
+    context = {
+        "token": one_time_secrets.take(request, "token"),
+        "api": request.build_absolute_uri("/api/v1/runs"),
+        "index": request.build_absolute_uri("/simple/"),
+        "server": request.build_absolute_uri("/").rstrip("/"),
+    }
     return one_time_secrets.render_once(request, "screens/new_token.html", context)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import MAX_STOP_AFTER, Order, PlanDocument
+from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.problems import FieldProblem, document_problems
 
@@ -32,6 +32,7 @@ class DraftPart:
     name: str
     on: tuple[str, ...]
     rows: tuple[FactorRow, ...]
+    rules: str = ""  # one per line
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Draft:
     title: str
     note: str
     repeats: str
+    spread_percent: str
+    repeats_min: str
     order: str
     retries: str
     stop_after: str
@@ -54,12 +57,17 @@ def draft_of(document: PlanDocument) -> Draft:
         title=document.title,
         note=document.note,
         repeats=str(document.repeats),
+        spread_percent=str(document.spread_percent),
+        repeats_min=str(document.repeats_min),
         order=document.order.value,
         retries=str(document.retries),
         stop_after=str(document.stop_after),
         drop_caches=document.drop_caches,
         common=_rows(document.common, document.sequence),
-        parts=tuple(DraftPart(part.name, part.on, _rows(part.factors, document.sequence)) for part in document.parts),
+        parts=tuple(
+            DraftPart(part.name, part.on, _rows(part.factors, document.sequence), "\n".join(part.rules))
+            for part in document.parts
+        ),
         sequence=document.sequence,
         version=str(document.version),
     )
@@ -79,13 +87,20 @@ def draft_from(data: QueryDict) -> Draft:
         title=data.get("title", ""),
         note=data.get("note", "").replace("\r\n", "\n"),
         repeats=data.get("repeats", ""),
+        spread_percent=data.get("spread_percent", "0"),
+        repeats_min=data.get("repeats_min", "3"),
         order=data.get("order", ""),
         retries=data.get("retries", ""),
         stop_after=data.get("stop_after", ""),
         drop_caches="drop_caches" in data,
         common=_typed_rows(data, COMMON),
         parts=tuple(
-            DraftPart(data.get(f"{key}.name", ""), tuple(data.getlist(f"{key}.on")), _typed_rows(data, key))
+            DraftPart(
+                data.get(f"{key}.name", ""),
+                tuple(data.getlist(f"{key}.on")),
+                _typed_rows(data, key),
+                data.get(f"{key}.rules", "").replace("\r\n", "\n"),
+            )
             for key in data.getlist("part")[:MAX_ROWS]
         ),
         sequence=tuple(name for name in data.get("sequence", "").split(",") if name),
@@ -102,6 +117,8 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
     """The document, or all problems of the input."""
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
+        *_number(draft.spread_percent, "spread_percent", 0, MAX_SPREAD),
+        *_number(draft.repeats_min, "repeats_min", 2, 100),
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
@@ -150,13 +167,21 @@ def _plain(draft: Draft) -> dict[str, object]:
         "title": draft.title or " ",
         "note": draft.note,
         "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
+        "spread_percent": draft.spread_percent.strip() if not _number(draft.spread_percent, "", 0, MAX_SPREAD) else 0,
+        "repeats_min": draft.repeats_min.strip() if not _number(draft.repeats_min, "", 2, 100) else 3,
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
         "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MAX_STOP_AFTER) else 0,
         "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,
         "drop_caches": draft.drop_caches,
         "common": _factors(draft.common),
         "parts": [
-            {"name": part.name or " ", "on": list(part.on), "factors": _factors(part.rows)} for part in draft.parts
+            {
+                "name": part.name or " ",
+                "on": list(part.on),
+                "factors": _factors(part.rows),
+                "rules": [line.strip() for line in part.rules.splitlines() if line.strip()],
+            }
+            for part in draft.parts
         ],
         "sequence": list(_sequence(draft)),
         "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,

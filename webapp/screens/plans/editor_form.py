@@ -56,6 +56,8 @@ class Block:
     name_problems: tuple[str, ...]
     on_problems: tuple[str, ...]
     warnings: tuple[str, ...]
+    rules: str = ""
+    rules_problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Blo
         name_problems=said.get(f"{place}.name", ()),
         on_problems=said.get(f"{place}.on", ()),
         warnings=warned.get(place, ()),
+        rules=part.rules,
+        rules_problems=said.get(f"{place}.rules", ()),
     )
 
 

@@ -4,10 +4,14 @@ from django.http import QueryDict
 
 from webapp.screens.plans.draft import COMMON, Draft, FactorRow
 
+_TEXTS = (
+    "title", "note", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "version",
+)  # fmt: skip
+
 
 def data_of(draft: Draft) -> QueryDict:
     data = QueryDict(mutable=True)
-    for name in ("title", "note", "repeats", "order", "retries", "stop_after", "version"):
+    for name in _TEXTS:
         data[name] = getattr(draft, name)
     data["sequence"] = ",".join(draft.sequence)
     if draft.drop_caches:

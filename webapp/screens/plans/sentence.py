@@ -82,4 +82,4 @@ def part_in_words(document: PlanDocument, part: Part) -> str:
     ]
     settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
     phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
-    return " · ".join(phrases)
+    return " · ".join([*phrases, *part.rules])

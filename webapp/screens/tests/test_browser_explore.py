@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 
 from webapp.compare.services import save_comparison
 from webapp.core.models import User
-from webapp.results.models import known
-from webapp.runs.models import Run
+from webapp.results.models import Result, Sample, known
+from webapp.runs.models import Attempt, Run
 from webapp.screens.tests.test_explore import with_histograms
 from webapp.tests.factories.results import finish_run
 from webapp.tests.visits import until
@@ -262,6 +262,40 @@ def test_it_draws_distributions_and_time_lines(
         page.get_by_text("Table of values").click()
         expect(page.locator("#time-table tbody tr")).to_have_count(3)
     assert problems == []
+
+
+def test_a_zoom_into_a_long_time_line_shows_its_single_seconds(page: Page, done: Run, problems: list[str]) -> None:
+    result = known(Result.objects.filter(run=done).order_by("id").first())
+    long_samples(known(result.stream_run).attempt, result.direction, seconds=1800)
+    page.goto(f"/explore/?run=1&x=run&factor.pattern={result.point['pattern']}&view=timeline")
+    canvas = page.locator("#time-lines")
+    expect(canvas).to_have_attribute("data-bin-s", "3")
+    until(page, "document.getElementById('compare-reset') !== null")
+    box = canvas.bounding_box()
+    assert box
+    for _ in range(20):  # until the zoom is loaded
+        page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 30)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.8, steps=4)
+        page.mouse.up()
+        if page.get_by_role("button", name="Reset zoom").is_visible():
+            break
+    expect(canvas).to_have_attribute("data-bin-s", "1")
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(canvas).to_have_attribute("data-bin-s", "3")
+    assert problems == []
+
+
+def long_samples(attempt: Attempt, direction: str, *, seconds: int) -> None:
+    """With one slow second in the middle."""
+    Sample.objects.filter(attempt=attempt).delete()
+    Sample.objects.bulk_create(
+        Sample(
+            attempt=attempt, stream=0, offset_ms=1000 * n, length_ms=1000, direction=direction, at=attempt.created_at,
+            ios=10 if n == seconds // 2 else 1000, bytes=4_096_000, latency=b"",
+        )
+        for n in range(1, seconds + 1)
+    )  # fmt: skip
 
 
 def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problems: list[str]) -> None:

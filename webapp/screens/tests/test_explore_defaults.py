@@ -105,3 +105,14 @@ def test_a_number_is_x_if_nothing_else_varies() -> None:
     depths: list[dict[str, Value]] = [{**GRID[0], "iodepth": depth} for depth in (1, 2, 4)]
     chosen = choose_targets({"a/loop": depths})
     assert (chosen.x, chosen.series) == ("iodepth", "")
+
+
+def test_changes_from_a_base_are_the_series_and_what_they_change_is_not_fixed() -> None:
+    changes = [("base", "bfq", "128"), ("I/O scheduler none", "none", "128"), ("Read-ahead 0 KiB", "bfq", "0")]
+    measured: list[dict[str, Value]] = [
+        {"pattern": pattern, "block_size": 4096, "change": change, "scheduler": scheduler, "read_ahead_kb": ahead}
+        for pattern in ("read", "write")
+        for change, scheduler, ahead in changes
+    ]
+    chosen = choose(measured)
+    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "change", "pattern", {})

@@ -124,7 +124,7 @@ def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:
 def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
-    assert "Importing needs the role operator." in page
+    assert "Importing requires the operator role." in page
     assert "No references are loaded." in page
     assert "This import has no results." in viewer.get("/imports/1/").content.decode()
     assert viewer.get("/imports/2/").status_code == 404
@@ -200,6 +200,7 @@ def test_a_test_with_logs_has_a_page_with_its_time_line_and_is_drawn_by_explore(
     assert 'href="/imports/1/tests/1/"' in page
     page = operator.get("/imports/1/tests/1/").content.decode()
     assert '"mean":[500.0,700.0]' in page
+    assert 'href="/imports/1/?test=1#test-1"' in page
     assert '"mean":[80.0,90.0]' in operator.get("/imports/1/tests/1/?metric=latency_mean").content.decode()
     assert "have no Bandwidth" in operator.get("/imports/1/tests/1/?metric=bytes_per_s").content.decode()
     assert operator.get("/imports/1/tests/2/").status_code == 404

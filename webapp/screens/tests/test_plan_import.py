@@ -71,7 +71,7 @@ def test_it_says_what_is_wrong_with_a_file(operator: Client, data: dict[str, obj
 
 
 def test_a_viewer_imports_nothing(viewer: Client) -> None:
-    assert "Importing needs the role operator" in viewer.get("/plans/import/").content.decode()
+    assert "Importing requires the operator role" in viewer.get("/plans/import/").content.decode()
     assert viewer.post("/plans/import/", {"kind": "job", "text": JOB}).status_code == 403
 
 

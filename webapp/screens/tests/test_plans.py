@@ -64,7 +64,7 @@ def test_it_warns_about_targets_whose_reads_may_not_come_from_a_drive(operator: 
 
 def test_it_offers_a_viewer_no_start(viewer: Client, target: Target) -> None:
     page = viewer.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "Starting needs the role operator" in page
+    assert "Starting requires the operator role" in page
     assert "/start/" not in page
 
 

@@ -88,7 +88,7 @@ def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot
 
 def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Target) -> None:
     page = shown(viewer)
-    assert "Purging needs the role operator" in page
+    assert "Purging requires the operator role" in page
     assert 'name="serial"' not in page
     assert viewer.post("/hosts/storage1/targets/nvme0/purge/", {}).status_code == 403
 

@@ -143,7 +143,7 @@ def test_it_is_removed_and_only_operators_may(operator: Client, viewer: Client, 
     assert set_baseline(operator) == 302
     baseline = Baseline.objects.get()
     assert operator.get(f"/trend/baselines/{baseline.pk}/").headers["Location"].startswith("/trend/?plan=nightly")
-    assert "Setting a baseline run needs the role operator." in page_of(viewer, ADDRESS)
+    assert "Setting a baseline run requires the operator role." in page_of(viewer, ADDRESS)
     assert viewer.post(f"/trend/baselines/{baseline.pk}/remove/").status_code == 403
     operator.post(f"/trend/baselines/{baseline.pk}/remove/")
     assert not Baseline.objects.exists()

@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from webapp.results.models import KernelLine, Result
+from webapp.results.models import KernelLine, Result, StreamRun
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
@@ -38,6 +38,15 @@ def test_it_names_the_direction_only_if_there_are_several(viewer: Client) -> Non
     result.pk, result.direction = None, "write"
     result.save()
     assert '<span class="tile-direction">write</span>' in page_of(viewer)
+
+
+def test_it_says_how_a_stop_rule_ended_it_and_what_the_results_cover(viewer: Client) -> None:
+    finished()
+    assert "stop rule" not in page_of(viewer)
+    stopped = {"rule": "settled 60s", "reached": True, "at_ms": 272_000, "from_ms": 212_000, "to_ms": 272_000}
+    StreamRun.objects.update(stopped=stopped)
+    words = "Settled after 212 s, by the stop rule settled 60s. The results are from 212 s to 272 s."
+    assert words in page_of(viewer)
 
 
 def test_it_folds_what_is_not_needed_at_first_sight(viewer: Client) -> None:

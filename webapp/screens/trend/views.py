@@ -28,7 +28,7 @@ from webapp.trends.history import ENDED, MAX_RUNS, read_history
 from webapp.trends.judging import LABELS, Outcome
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import baselines, outcomes_on
-from webapp.trends.steps import FALSE_ALARMS, MIN_RUNS
+from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS
 from webapp.trends.trend import RunValue, Step, Trend, trend
 
 MAX_LISTED = 500
@@ -96,6 +96,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "baseline": baseline,
         "form": refused or baseline_form(plan, target, baseline, request.GET.get("baseline", "")),
         "false_alarms": f"{100 * FALSE_ALARMS:g} %",
+        "false_alarms_dependent": f"{100 * FALSE_ALARMS_DEPENDENT:g} %",
         "min_runs": MIN_RUNS,
         "max_runs": MAX_RUNS,
     }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from webapp.trends.management.commands.simulate_trends import DEPENDENT, SERIES, false_steps
-from webapp.trends.steps import FALSE_ALARMS, MIN_RUNS, steps
+from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS, steps
 
 NOISE = 0.01
 
@@ -61,7 +61,7 @@ def test_chance_makes_a_step_at_the_stated_rate(kind: str) -> None:
 @pytest.mark.parametrize("kind", list(DEPENDENT)[:2])
 def test_values_that_depend_on_the_ones_before_seldom_make_a_step(kind: str) -> None:
     """100 series; random orders alone would allow steps in 15 and 44 of them."""
-    assert false_steps(kind, runs=50, series=100) <= 5 / 100
+    assert false_steps(kind, runs=50, series=100) <= FALSE_ALARMS_DEPENDENT
 
 
 def test_a_step_is_found_although_the_values_depend_on_each_other() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.plans.models import Plan
-from webapp.results.models import Import
+from webapp.results.models import Import, ImportedFile
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.results import Lab
@@ -102,6 +102,7 @@ def test_results_are_a_table_csv_or_json(shell: Shell, lab: Lab) -> None:
     assert sorted(float(row["iops"]) for row in rows) == [61, 62, 63, 99, 100, 101]
     assert {row["factor.ioengine"] for row in rows} == {"psync", "io_uring"}
     assert len(json.loads(shell("results", "--json")[1])) == 6
+    assert shell("results", "run=1", "repeat=9") == (0, "", "No results match.\n")
     assert shell("results", "colour=red")[0] == 4
     assert shell("results", "run")[0] == 2
 
@@ -138,10 +139,12 @@ def test_folders_are_imported_with_labels_from_their_paths(shell: Shell, db: Non
     (tmp_path / "lab1" / "PM9A3" / "table.csv").write_text("pattern,block_size,iodepth,iops\nrandread,4k,1,10200\n")
     code, said, _ = shell("import", str(tmp_path / "lab1"), "--label", "{host}/{drive}/*.csv", "--set", "rack=7")
     assert code == 0
-    assert said.startswith("Import 1 “lab1”: 1 files read, 1 results, 0 files left out. ")
+    assert said.startswith("Import 1 “lab1”: 1 results from 1 files, 0 of them left out. ")
     assert Import.objects.get().labels == {"rack": "7"}
     (item,) = json.loads(shell("results", "import=1", "--json")[1])
     assert (item["target"], item["iops"]) == ("lab1/PM9A3", 10200)
+    assert ImportedFile.objects.get().path == "lab1/PM9A3/table.csv"
+    assert shell("import", str(tmp_path / "lab1"))[0] == 1  # again
     assert shell("import", str(tmp_path / "nothing"))[0] == 2
 
 
@@ -158,6 +161,6 @@ def test_hosts_and_their_targets_are_listed(shell: Shell, host: Host) -> None:
 def test_an_operator_may_not_enrol_hosts(shell: Shell) -> None:
     code, _, told = shell("enrol", "storage2")
     assert (code, told) == (
-        4, "sweetspot: Your role is operator; this needs the role admin. An admin can give it to you.\n"
+        4, "sweetspot: Your role is operator; this requires the admin role. An admin can give it to you.\n"
     )  # fmt: skip
     assert not EnrolmentToken.objects.exists()

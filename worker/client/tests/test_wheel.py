@@ -29,7 +29,16 @@ def test_it_has_the_version_of_the_worker() -> None:
 
 def test_the_server_makes_the_wheel_that_the_build_tool_makes(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "client", ignore=shutil.ignore_patterns("__pycache__", "tests"))
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, tmp_path / "client"]
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        str(tmp_path / "client"),
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     (built,) = tmp_path.glob("*.whl")
     ours, theirs = zipfile.ZipFile(BytesIO(client_wheel().content)), zipfile.ZipFile(built)
@@ -54,11 +63,9 @@ def test_it_runs_with_nothing_but_python(tmp_path: Path) -> None:
 
 
 def test_the_server_is_a_package_index(client: Client) -> None:
-    page = client.get("/simple/sweetspot/").content.decode()
-    link = re.search(r'href="([^"#]+)#sha256=([0-9a-f]{64})"', page)
-    assert link
-    assert link[2] == client_wheel().sha256
-    assert client.get(f"/simple/sweetspot/{link[1]}").content == client_wheel().content
+    (file,) = client.get("/simple/sweetspot/").json()["files"]
+    assert file["hashes"] == {"sha256": client_wheel().sha256}
+    assert client.get(f"/simple/sweetspot/{file['url']}").content == client_wheel().content
     assert client.get("/simple/sweetspot/sweetspot-9.9.9-py3-none-any.whl").status_code == 404
 
 

@@ -1,5 +1,6 @@
 """A stop rule on the samples of a stream, and the result of its window."""
 
+import msgspec
 import pytest
 
 from worker.contract.histogram import Histogram
@@ -65,6 +66,15 @@ def test_a_rule_that_is_not_reached_leaves_the_whole_measured_part() -> None:
     found, _ = watch(Confidence(percent=2), [SLOW, FAST] * 10)
     assert found.window is None
     assert found.stopped(20_123) == Stopped(rule="confidence 2%", reached=False, at_ms=20_123, from_ms=0, to_ms=20_123)
+
+
+def test_long_samples_are_not_taken_for_even_seconds() -> None:
+    """fio reported only every 4 s: each sample is spread evenly over its seconds."""
+    found = StopWatch(Confidence(percent=10), 5, lambda _sample: None)
+    for number in range(1, 20):
+        long_one = sample(4 * number, FAST, 500_000)
+        found.take(msgspec.structs.replace(long_one, length_ms=4000))
+    assert found.window is None
 
 
 @pytest.mark.parametrize("seconds", [4, 100])

@@ -110,7 +110,7 @@ def test_a_damaged_head_is_refused(library: Path, old: str, new: str, line: int,
 @pytest.mark.parametrize(
     ("old", "new", "line", "reason"),
     [
-        ("100.5", "-100.5", 2, "not a number of 0 or more"),
+        ("100.5", "-100.5", 2, "not a number, or is negative"),
         ("100.5", "1e12", 2, "not possible"),
         ("100.5", "nan", 2, "not a number"),
         ("randread,", "randomread,", 2, "Pattern"),

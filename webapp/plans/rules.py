@@ -1,0 +1,134 @@
+"""Parses and applies the rules of a part, which select and combine its points. One rule per line:
+
+    except ioengine=psync; iodepth=2..64 *2      leaves out the points that meet all conditions
+    only when direct=on                          leaves out the points that meet no `only when` rule
+    zip block_size, iodepth                      pairs the levels in their order, instead of crossing them
+    one at a time scheduler, read_ahead_kb       changes one factor at a time from the first levels, the base
+
+Zipped factors count as one factor of `one at a time`. Such points have the factor `change`, which names the change.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.plans.factors import BASE, CHANGE, FACTORS
+from webapp.plans.points import Grid, Point, applicable, point_key
+from webapp.plans.values import Value
+
+_RULE = re.compile(r"(except|only when|zip|one at a time)\s+(.+)", re.DOTALL)
+
+Conditions = Mapping[str, str]  # factor -> levels as typed
+Condition = Mapping[str, tuple[Value, ...]]
+
+
+class RuleRefused(ValueError):
+    """Invalid text of a rule; the message says what is valid."""
+
+
+@dataclass(frozen=True)
+class RuleTexts:
+    """The rules of a part, with levels as typed."""
+
+    excluded: tuple[Conditions, ...] = ()
+    only: tuple[Conditions, ...] = ()
+    zipped: tuple[tuple[str, ...], ...] = ()
+    one_at_a_time: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a part, with stored levels."""
+
+    excluded: tuple[Condition, ...] = ()
+    only: tuple[Condition, ...] = ()
+    zipped: tuple[tuple[str, ...], ...] = ()
+    one_at_a_time: tuple[str, ...] = ()
+
+    def allow(self, point: Point) -> bool:
+        if any(_meets(point, each) for each in self.excluded):
+            return False
+        return not self.only or any(_meets(point, each) for each in self.only)
+
+
+NO_RULES = Rules()
+
+
+def parse(lines: Iterable[str]) -> RuleTexts:
+    """Raises RuleRefused."""
+    found: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": []}
+    for line in lines:
+        match = _RULE.fullmatch(line.strip())
+        if match is None:
+            raise RuleRefused(
+                f"`{line.strip()}` is not a rule. Start with `except`, `only when`, `zip` or `one at a time`."
+            )
+        found[match[1]].append(match[2])
+    return RuleTexts(
+        excluded=tuple(map(_conditions, found["except"])),
+        only=tuple(map(_conditions, found["only when"])),
+        zipped=tuple(map(_names, found["zip"])),
+        one_at_a_time=tuple(name for text in found["one at a time"] for name in _names(text)),
+    )
+
+
+def selected(levels: Grid, rules: Rules) -> list[Point]:
+    """The points of a grid that the rules allow, each once; the first factor changes slowest."""
+    found: dict[str, Point] = {}
+    for point in _all(levels, rules):
+        if rules.allow(point):
+            found.setdefault(point_key({name: value for name, value in point.items() if name != CHANGE}), point)
+    return list(found.values())
+
+
+def _all(levels: Grid, rules: Rules) -> Iterator[Point]:
+    axes = _axes(levels, rules.zipped)
+    changing = [axis for axis in axes if not set(axis[0]).isdisjoint(rules.one_at_a_time)]
+    crossed = [axis for axis in axes if axis not in changing]
+    for fixed in itertools.product(*crossed):
+        for name, changed in _changes(changing):
+            merged = {key: value for part in (*fixed, *changed) for key, value in part.items()}
+            point = applicable({key: merged[key] for key in levels})
+            yield point | ({CHANGE: name} if changing else {})
+
+
+def _axes(levels: Grid, zipped: Sequence[Sequence[str]]) -> list[list[Point]]:
+    """The levels of each factor, or of several zipped factors, as parts of points."""
+    group_of = {name: group for group in zipped for name in group}
+    groups = dict.fromkeys(tuple(group_of.get(name, (name,))) for name in levels)
+    return [
+        [dict(zip(group, values, strict=True)) for values in zip(*(levels[name] for name in group), strict=True)]
+        for group in groups
+    ]
+
+
+def _changes(axes: Sequence[list[Point]]) -> Iterator[tuple[str, list[Point]]]:
+    """The base, then each other level of each axis with the base of the others; just one without axes."""
+    base = [axis[0] for axis in axes]
+    yield BASE, base
+    for place, axis in enumerate(axes):
+        for levels in axis[1:]:
+            yield _words(levels), [*base[:place], levels, *base[place + 1 :]]
+
+
+def _words(levels: Point) -> str:
+    return ", ".join(f"{FACTORS[name].label} {FACTORS[name].format(value)}" for name, value in levels.items())
+
+
+def _meets(point: Point, condition: Condition) -> bool:
+    return all(name in point and point[name] in levels for name, levels in condition.items())
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _conditions(text: str) -> Conditions:
+    found = {}
+    for condition in text.split(";"):
+        name, equals, levels = (piece.strip() for piece in condition.partition("="))
+        if not equals or not name or not levels:
+            raise RuleRefused(f"`{condition.strip()}` is not a condition; write it like `ioengine=psync`.")
+        found[name] = levels
+    return found

@@ -1,0 +1,64 @@
+"""Skips the repeats of a run that are not needed, because the spread between its trials is known well enough.
+
+All repeats are planned when a run starts. With `spread_percent` in its plan, the rest is cancelled on a host once the
+95 % interval of every point there, by Student's t over its repeats, is within that percentage of its mean. A repeat is
+a block: it is run completely or not at all, because comparisons average inside blocks (docs/comparisons.md).
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import sqrt
+from statistics import fmean, stdev
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Sum
+
+from webapp.core.services import audit
+from webapp.plans.document import read
+from webapp.results.models import Result
+from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
+from webapp.runs.states import cancel_these
+from worker.contract.student import student_t
+
+SPREAD_KNOWN = "spread_known"  # reason code of the trials that are not needed
+CONFIDENCE = 0.95
+
+
+@transaction.atomic
+def skip_known_repeats(run_id: UUID, host_id: UUID) -> int:
+    """Cancel the host's planned trials of the run if they are not needed; return their number."""
+    document = read(Run.objects.select_related("version").get(pk=run_id).version.document)
+    if not document.spread_percent:
+        return 0
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    here = run.trials.filter(host=host_id)
+    planned = list(here.filter(state=TrialState.PLANNED).select_for_update(no_key=True, of=("self",)).order_by("index"))
+    if not planned:
+        return 0
+    repeats = min(trial.repeat for trial in planned) - 1  # complete ones
+    running = here.filter(repeat__lte=repeats).exclude(state__in=ENDED_TRIAL_STATES)
+    if repeats < document.repeats_min or running.exists():
+        return 0
+    if not _all_known(run, planned, document.repeats_min, document.spread_percent / 100):
+        return 0
+    fields = {"repeats": repeats, "percent": document.spread_percent}
+    cancel_these(run, planned, code=SPREAD_KNOWN, fields=fields)
+    audit(by=None, action="run.skip_repeats", on=run, detail={"host": str(host_id), "trials": len(planned), **fields})
+    return len(planned)
+
+
+def _all_known(run: Run, planned: Sequence[Trial], least: int, allowed: float) -> bool:
+    rates: dict[tuple[UUID, str], list[float]] = defaultdict(list)
+    valid = Result.objects.filter(run=run, invalid=False).order_by()
+    for target, point, _trial, rate in valid.values_list("target", "point_key", "trial").annotate(Sum("bytes_per_s")):
+        rates[target, point].append(rate)
+    found = [rates[trial.target_id, trial.point_key] for trial in planned]
+    return all(len(each) >= least and interval(each) <= allowed for each in found)
+
+
+def interval(rates: Sequence[float]) -> float:
+    """Half width of the 95 % interval of the mean, as a fraction of it; infinite for fewer than two values."""
+    if len(rates) < 2 or not any(rates):
+        return float("inf")
+    return student_t((1 + CONFIDENCE) / 2, len(rates) - 1) * stdev(rates) / sqrt(len(rates)) / fmean(rates)
