@@ -27,7 +27,7 @@ def missing(matched: Matched, product: Product) -> list[Workload]:
 
 
 def can_be_planned(product: Product, rows: Sequence[ResultRow]) -> bool:
-    """A run, a layout or a configuration names no target, and neither do labels of imports."""
+    """Runs, layouts, configurations and labels of imports have no target."""
     return product.kind in _MEASURABLE and not (rows and all(row.imported for row in rows))
 
 
