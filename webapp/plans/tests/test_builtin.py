@@ -21,7 +21,7 @@ DRIVES = tuple(
 POOL = device(id="rack", kind=TargetKind.POOL, path="/dev", name="a/rack", serial="", drives=DRIVES, size_bytes=LARGE)
 TARGETS = (
     (directory(size_bytes=LARGE),),
-    (device(size_bytes=LARGE),),
+    (device(size_bytes=LARGE, purges={"discard": ""}),),
     (POOL,),
     tuple(directory(id=f"d{n}", path=f"/srv/{n}", name=f"a/{n}", size_bytes=LARGE) for n in range(4)),
 )
@@ -57,3 +57,9 @@ def test_its_note_says_what_it_destroys(document: PlanDocument) -> None:
         for trial in one.trials
     )
     assert ("destroys all data" in document.note) == destroys
+
+
+def test_it_is_in_the_table_of_the_docs(document: PlanDocument) -> None:
+    table = (BUILTIN.parents[2] / "docs" / "plan-library.md").read_text(encoding="utf-8")
+    title = document.title.removesuffix(" (after SNIA PTS)").split(" by mix")[0].split(" at queue")[0]
+    assert title in table

@@ -22,6 +22,7 @@ def data_of(draft: Draft) -> QueryDict:
         data.appendlist("part", key)
         data[f"{key}.name"] = part.name
         data.setlist(f"{key}.on", list(part.on))
+        data[f"{key}.rules"] = part.rules
         _add_rows(data, key, part.rows)
     return data
 
