@@ -333,6 +333,7 @@ API: dict[str, Who] = {
     "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,
+    "GET bench": Who.VIEWER,
     "GET comparisons": Who.VIEWER,
     "POST comparisons": Who.OPERATOR,
     "GET comparisons/{pk}": Who.VIEWER,
