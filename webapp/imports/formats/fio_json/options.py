@@ -66,11 +66,7 @@ def _whole_job(stated: dict[str, Value], other: dict[str, str], options: Mapping
         stated["size"] = int(stated["size"] or 0) // files
     if isinstance(stated.get("amount"), int):
         stated["amount"] = int(stated["amount"] or 0) * jobs
-<<<<<<< HEAD
-    if "block_split" in stated or "block_range" in stated:
-=======
     if not stated.keys().isdisjoint(_SEVERAL_SIZES):
->>>>>>> imports
         stated.pop("block_size", None)
         stated.pop("write_block_size", None)
 
@@ -96,10 +92,6 @@ _OPTIONS_OF = {
 
 def _given(name: str, stated: Mapping[str, Value], other: Mapping[str, str]) -> bool:
     """Whether an option sets the factor, even to a value that no factor has."""
-<<<<<<< HEAD
-    if name == "block_size" and ("block_split" in stated or "block_range" in stated):
-=======
     if name == "block_size" and not stated.keys().isdisjoint(_SEVERAL_SIZES):
->>>>>>> imports
         return True
     return any(option in other for option in _OPTIONS_OF[name])

@@ -159,18 +159,10 @@ def test_bins_of_fio_2_are_numbers_of_its_table() -> None:
 
 
 def test_options_without_a_factor_are_kept() -> None:
-<<<<<<< HEAD
     options = {"rw": "randread", "bsrange": "4k-8k,8k-16k", "ioengine": "splice", "filename": "/dev/sdz", "size": "10z"}
     (measured,) = fio_json.parse(_job(**{"job options": options}))
     assert measured.factors == {"pattern": "randread", "iodepth": 1, "numjobs": 1, "direct": False}
     assert measured.other == {"bsrange": "4k-8k,8k-16k", "ioengine": "splice", "filename": "/dev/sdz", "size": "10z"}
-=======
-    options = {"rw": "randread", "ioengine": "rados", "filename": "/dev/sdz", "size": "10%"}
-    (measured,) = fio_json.parse(_job(**{"job options": options}))
-    assert measured.factors == {
-        "pattern": "randread", "block_size": 4096, "iodepth": 1, "numjobs": 1, "direct": False,
-    }  # fmt: skip
-    assert measured.other == {"ioengine": "rados", "filename": "/dev/sdz", "size": "10%"}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +173,6 @@ def test_several_block_sizes_are_not_the_default_size(option: str, text: str, fa
     (measured,) = fio_json.parse(_job(**{"job options": {"rw": "randread", option: text}}))
     assert measured.factors[factor] == text
     assert "block_size" not in measured.factors
->>>>>>> imports
 
 
 def test_sizes_are_of_each_file_and_amounts_of_all_jobs() -> None:
