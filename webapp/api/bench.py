@@ -1,7 +1,7 @@
 """Bench: products side by side."""
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router
+from ninja import Field, Query, Router, Schema
 
 from webapp.api.common.schemas import json_of, schema_of
 from webapp.bench.answer import BenchAnswer, answer
@@ -10,19 +10,20 @@ from webapp.bench.products import BenchRefused
 from webapp.bench.side_by_side import side_by_side
 
 router = Router(tags=["bench"])
-_PRODUCT = "kind:name, repeated; kinds are model, serial, controller, host, target, layout, configuration, import, run"
+_KINDS = "model, serial, controller, host, target, layout, configuration, import, run"
+
+
+class BenchIn(Schema):
+    product: list[str] = Field(description=f"kind:name, repeated, at most eight; kinds are {_KINDS}")
+    baseline: str = Field("", description="one of the products; default: the first")
+    metric: str = Field("", description="rate, latency_mean, latency_p50, latency_p99, latency_p999 or latency_max")
+    ignore: list[str] = Field([], description="factors in which matched workloads may differ, repeated")
 
 
 @router.get("/bench", response=schema_of(BenchAnswer))
-def bench(
-    request: HttpRequest,
-    product: list[str] = Query(..., description=_PRODUCT),  # noqa: B008
-    baseline: str = Query("", description="one of the products; default: the first"),
-    metric: str = Query("", description="rate, latency_mean, latency_p50, latency_p99, latency_p999 or latency_max"),
-    ignore: list[str] = Query([], description="factors in which matched workloads may differ"),  # noqa: B008
-) -> HttpResponse:
-    """One to eight products: the workloads that they share, ratios to the baseline, and conclusions."""
-    asked = read_asked(product, baseline=baseline, metric=metric, ignored=ignore)
-    if asked is None:
+def bench(request: HttpRequest, asked: Query[BenchIn]) -> HttpResponse:
+    """Products side by side: the workloads that they share, ratios to the baseline, and conclusions."""
+    read = read_asked(asked.product, baseline=asked.baseline, metric=asked.metric, ignored=asked.ignore)
+    if read is None:
         raise BenchRefused("bench_no_product", "product: write kind:name, for example model:INTEL SSDPF2KX038TZ.")
-    return json_of(answer(side_by_side(asked)))
+    return json_of(answer(side_by_side(read)))

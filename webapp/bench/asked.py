@@ -25,5 +25,4 @@ def read_asked(
 
 def _baseline(text: str, products: Sequence[Product]) -> Product:
     """The first product if the baseline is not one of the products."""
-    asked = read_products([text])[:1] if ":" in text else ()
-    return asked[0] if asked and asked[0] in products else products[0]
+    return next((product for product in products if str(product) == text), products[0])

@@ -1,4 +1,4 @@
-"""What differs between products beside the product itself, and so may cause the differences between their numbers."""
+"""Differences between the hosts of products. They may cause the differences between the numbers."""
 
 from collections.abc import Mapping, Sequence
 

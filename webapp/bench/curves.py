@@ -44,7 +44,7 @@ def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
 
 
 def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:
-    """Of curves with as many cells, one of 4 KiB; of those, the first by its words."""
+    """The curve with the most cells; if several have as many, that of 4 KiB, then the first in the alphabet."""
     rest = [name for name in names if name != factor]
     known = [
         (_size(matched, panel, alike), in_words(alike[0], rest), alike) for alike in _alike(matched, panel, factor)
@@ -55,13 +55,13 @@ def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) 
 
 
 def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
-    """Products with at least two levels, and cells."""
+    """The number of products with at least two levels, and the number of cells."""
     counts = [sum(matched.has(panel, product, one.key) for one in alike) for product in matched.products]
     return sum(count > 1 for count in counts), sum(counts)
 
 
 def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
-    """Workloads with equal points without the factor."""
+    """Groups of workloads that differ in this factor only."""
     groups: dict[frozenset[tuple[str, Value]], list[Workload]] = {}
     if known_dimension(factor).numeric:
         for one in matched.in_panel(panel):

@@ -113,7 +113,7 @@ def changes(rows: Sequence[ResultRow]) -> list[Change]:
 
 
 def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
-    """Between the first results of consecutive runs: settings that a plan varies within a run are no change."""
+    """Compares the first results of consecutive runs, because a plan may vary settings within a run."""
     firsts = list({row.run: row for row in reversed(rows) if row.run}.values())[::-1]
     for before, after in pairwise(row for row in firsts if row.facts):
         names = sorted((before.facts.keys() | after.facts.keys()) - VOLATILE)

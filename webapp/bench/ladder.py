@@ -1,4 +1,4 @@
-"""The latency ladder of one workload: percentiles and maximum, as means over the repeats."""
+"""The latency percentiles and the maximum of one workload, as means over the repeats."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ def mean_above_p99(row: ResultRow) -> bool:
 
 
 def ladders(matched: Matched) -> dict[str, str]:
-    """Key -> text of every workload with latencies that at least two products have, or that any has."""
+    """Texts of the workloads with latencies, by key: those that at least two products have, otherwise all."""
     return {_key(panel, one): _title(matched, panel, one) for panel, one in _shared(matched)}
 
 
 def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
-    """The ladder of this workload, or else of the default one."""
+    """The percentiles of this workload, otherwise those of the default one."""
     known = {_key(panel, one): (panel, one) for panel, one in _shared(matched)}
     chosen = known.get(key) or known.get(default) or next(iter(known.values()), None)
     if chosen is None:
@@ -61,7 +61,7 @@ def _title(matched: Matched, panel: Panel, one: Workload) -> str:
 
 
 def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
-    """Those that most products have."""
+    """Workloads that at least two products have, otherwise all."""
     all_ = [(panel, one) for panel in matched.panels_of(P99) for one in matched.in_panel(panel)]
     counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
     least = min(2, max(counts, default=0))

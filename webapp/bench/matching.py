@@ -89,7 +89,7 @@ class Matched:
 
     @property
     def comparisons(self) -> int:
-        """Corrected together."""
+        """The number of comparisons that are corrected together."""
         return self.concluded.sentences + self.concluded.tested_points
 
     def panels_of(self, choice: str) -> list[Panel]:
@@ -110,7 +110,7 @@ class Matched:
         return self.made[place]
 
     def sentence(self, panel: Panel, product: Product) -> str:
-        """Against the baseline; "" if they share no workload."""
+        """The product compared with the baseline; "" if they share no workload."""
         found = self.concluded.series.get((panel.key, str(product)))
         if found is None or found.ratio is None:
             return ""
@@ -161,7 +161,7 @@ def match(
 
 
 def _without_repeats(row: ResultRow) -> ResultRow:
-    """The figures of a published table are one value: nothing is claimed from their spread."""
+    """Count the figures of a published table as one value, so that nothing is claimed from their spread."""
     return replace(row, repeat=1) if row.reference else row
 
 
@@ -174,8 +174,8 @@ def _test(row: ResultRow) -> tuple[str, int, str]:
 
 
 def _several_tests(rows: Iterable[ResultRow]) -> frozenset[tuple[int, str, str]]:
-    """Where an import has several tests of its tool with equal factors, such as Read and Re-read of iozone: each is a
-    workload of its own."""
+    """Places of imports that hold several tests of a tool with equal factors, such as Read and Re-read of iozone. Each
+    of these tests is a workload."""
     names: dict[tuple[int, str, str], set[str]] = {}
     for row in rows:
         if row.imported:
@@ -243,7 +243,7 @@ def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
 
 
 def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
-    """With all factors that only some of them state."""
+    """Workloads with equal texts also get the factors in which they differ."""
     names = in_order(differing([other.point for other in others])) if len(others) > 1 else []
     return " · ".join(filter(None, (text, in_words(one, names))))
 

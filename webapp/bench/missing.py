@@ -7,7 +7,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import Workload, chart_words
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE
-from webapp.plans.factors import FACTORS, by_cost
+from webapp.plans.factors import ALTERNATIVES, CHANGE, FACTORS, by_cost
 from webapp.plans.values import Value
 from webapp.results.reading.rows import ResultRow
 
@@ -27,7 +27,7 @@ def missing(matched: Matched, product: Product) -> list[Workload]:
 
 
 def can_be_planned(product: Product, rows: Sequence[ResultRow]) -> bool:
-    """A run, a layout or a configuration names no target, and neither do labels of imports."""
+    """Runs, layouts, configurations and labels of imports have no target."""
     return product.kind in _MEASURABLE and not (rows and all(row.imported for row in rows))
 
 
@@ -75,11 +75,12 @@ def _order(level: Value) -> tuple[bool, float, str]:
 
 
 def _texts(grid: Grid) -> dict[str, str]:
-    """In the notation of plans, without defaults."""
+    """In the notation of plans, without defaults. A relative size is left to the target of the new plan."""
+    given = {name for name, other in ALTERNATIVES if other in grid}
     return {
         name: ", ".join(FACTORS[name].values.write(level) for level in levels)
         for name, levels in grid.items()
-        if name in FACTORS and name != "drop_caches" and levels != (FACTORS[name].default,)
+        if name in FACTORS and name not in (*given, CHANGE, "drop_caches") and levels != (FACTORS[name].default,)
     }
 
 

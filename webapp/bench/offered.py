@@ -1,4 +1,4 @@
-"""Products that have results: to choose from, and pairs that have much in common."""
+"""The products that have results, and pairs of them that can be compared."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -122,7 +122,7 @@ def _runs() -> Iterator[Offer]:
 
 
 def _configurations() -> Iterator[Offer]:
-    """And their controllers."""
+    """Configurations and their controllers."""
     measured = Exists(StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False))
     found = Configuration.objects.filter(measured).values_list("digest", "facts", "controller")
     for digest, facts, controller in found[:MAX_CONFIGURATIONS]:
@@ -183,7 +183,7 @@ def _imported() -> dict[Offer, set[object]]:
 
 
 def _pairs(common: Mapping[Offer, set[object]], words: str) -> tuple[Pair, ...]:
-    """Those with the most in common first."""
+    """The pairs with the most in common first."""
     offers: Iterable[Offer] = [*common][:MAX_OFFERS]
     found = [Pair((one, other), len(common[one] & common[other]), words) for one, other in combinations(offers, 2)]
     return tuple(sorted((pair for pair in found if pair.common), key=lambda pair: -pair.common)[:PAIRS])

@@ -1,4 +1,4 @@
-"""What the results of one cell have several of: targets, kernels, schedulers. Their mean covers all of them."""
+"""Properties with several values in one cell, such as targets, kernels and schedulers: the mean covers all of them."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
@@ -26,7 +26,7 @@ def pooled(rows: Sequence[ResultRow]) -> str:
 
 
 def identity(row: ResultRow) -> tuple[Hashable, ...]:
-    """Of the configuration. An import has labels instead."""
+    """The digest of the configuration, or the labels of an import."""
     return (row.configuration,) if row.configuration else tuple(sorted(row.facts.items()))
 
 

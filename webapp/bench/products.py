@@ -1,4 +1,4 @@
-"""What Bench puts side by side: a drive model, a drive, a host, a target and so on, and its form in an address.
+"""The products that Bench compares, such as drive models, drives and hosts, and their form in an address.
 
 product=model:SAMSUNG MZQL21T9HCJR&product=host:storage1&baseline=host:storage1
 """
@@ -75,7 +75,7 @@ class Product:
 
     @property
     def part(self) -> str:
-        """Of an import: the one of its products; "" for all of them."""
+        """The name of one product of an import; "" for the whole import."""
         return self.value.partition("/")[2]
 
     @property

@@ -1,4 +1,4 @@
-"""Products for results that somebody selected in a table."""
+"""The products of results that a person selected in a table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

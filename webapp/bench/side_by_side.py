@@ -176,14 +176,14 @@ class SideBySide:
 
     @cached_property
     def apart(self) -> tuple[OwnLevels, ...]:
-        """If nothing is shared: why."""
+        """The factors that prevent matches, if no workload is shared."""
         if self.shared or len(self.products) < 2:
             return ()
         return tuple(own_levels(self.read.rows, self.asked.ignored))
 
     @cached_property
     def without_common(self) -> tuple[Product, ...]:
-        """Products with results that share no workload with the baseline, although others share some."""
+        """Products with results that share no workload with the baseline. Empty if no products share any."""
         baseline = self.asked.baseline
         common = {key[1] for key in self.matched.concluded.points}
         others = [product for product in self.products if product != baseline and product not in self.empty]

@@ -1,4 +1,4 @@
-"""What the products are, from the observed configurations of their results."""
+"""Properties of products, from the observed configurations of their results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

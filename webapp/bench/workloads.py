@@ -49,7 +49,7 @@ class Workload:
 
     @property
     def chart(self) -> str:
-        """Workloads with different levels of this are in different groups: the pattern, for fio."""
+        """The level that selects the group of rows: the pattern, for fio."""
         return str(self.point.get(engine_of(self.point).CHART_BY, ""))
 
     @cached_property
@@ -59,7 +59,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Stated:
-    """What is known of the workload of a result. Of a run everything is known; an import states only some factors."""
+    """The factors that a result states. A run states all of them, an import only some."""
 
     product: Hashable
     key: str  # of the whole point
@@ -114,14 +114,14 @@ def _fitting(
 
 
 def _one_request(own: Workload, fits: Iterable[Workload]) -> tuple[Workload, ...]:
-    """The one with queue depth 1 and one job, where these are not stated: a tool that has no such options issues one
+    """The workload with queue depth 1 and one job, if these are not stated: most tools without these options issue one
     request at a time."""
     found = tuple(one for one in fits if all(one.number(name) == 1 for name in (DEPTH, JOBS) if name not in own.point))
     return found if len(found) == 1 else ()
 
 
 def assumed(one: Workload, stated: Mapping[str, Value]) -> Iterator[str]:
-    """The queue depth and the jobs of a workload with which a result was matched that does not state them."""
+    """Queue depth and jobs of the matched workload, as far as the result does not state them."""
     for name in (DEPTH, JOBS):
         if name in one.point and name not in stated:
             yield in_words(one, [name]) or "1 job"

@@ -21,7 +21,7 @@ from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS
-from webapp.plans.varying import differing, follow_from
+from webapp.plans.varying import DERIVED_FROM, differing, follow_from
 from webapp.results.reading.rows import ResultRow
 
 _LISTED = 4
@@ -84,7 +84,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     # names of tests often repeat the workload, so they only matter where a mean covers several
     found = [one for one in found if one.name != "test" or one.kind is DifferenceKind.POOLED]
     found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
-    found = _of_changes(found, query, holdings)
+    found = [_of_cause(one, query) for one in _of_changes(found, query, holdings)]
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
@@ -138,6 +138,12 @@ def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Hol
     points = [row.point for row in holdings.by(_of_point).rows.values()]
     changed = follow_from(CHANGE, points)
     return [_follows(one, f": it is part of {label_of(CHANGE)}.") if one.name in changed else one for one in found]
+
+
+def _of_cause(one: Difference, query: CompareQuery) -> Difference:
+    """A level that a compared factor determines is no second cause: a size in bytes follows from its share."""
+    cause = next((name for name in query.dimensions if name in DERIVED_FROM.get(one.name, ())), "")
+    return _follows(one, f": it follows from {label_of(cause)}.") if cause else one
 
 
 def _of_directions(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:

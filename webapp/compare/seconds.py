@@ -16,8 +16,8 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
-from webapp.imports.selectors import series_of
 from webapp.results.models import Origin, Result, Sample
+from webapp.results.reading.imported_series import series_of
 from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.packing import unpack
 

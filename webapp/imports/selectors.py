@@ -1,13 +1,8 @@
 """Queries of imports for pages, the API and commands."""
 
-import json
-import zlib
-
 from django.db.models import Count, QuerySet
 
-from webapp.results.models import Import, ImportedFile, Origin, Result
-
-Series = dict[str, list[dict[str, float | None]]]
+from webapp.results.models import Import, ImportedFile, Result
 
 
 def refused_by_reason(imported: Import) -> dict[str, int]:
@@ -25,11 +20,6 @@ def files_of(imported: Import, *, only_refused: bool = False) -> QuerySet[Import
 def results_of(imported: Import) -> QuerySet[Result]:
     """In the order of its tests."""
     return Result.objects.filter(origin__imported=imported).order_by("origin__number", "direction")
-
-
-def series_of(origin: Origin) -> Series:
-    """The time series of an imported test by direction: lists of imports.measurement.Point."""
-    return json.loads(zlib.decompress(bytes(origin.series))) if origin.series else {}
 
 
 def timed_tests(imported: Import) -> set[int]:

@@ -25,7 +25,7 @@ MAX_LABEL = 200
 
 @transaction.atomic
 def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User | None) -> Import:
-    """A new import without files. Raises Refusal for a missing title, an invalid pattern or a label that is too long."""
+    """A new import without files. Raises Refusal for a missing title, an invalid pattern or long labels."""
     title = " ".join(title.split())
     if "\0" in "".join((title, pattern, *given, *given.values())):
         raise Refusal("import_labels", "Title, pattern and labels must not contain a NUL character.")

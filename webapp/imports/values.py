@@ -65,7 +65,8 @@ def sorted_factors(stated: Mapping[str, Value]) -> tuple[dict[str, Value], dict[
         if value is None:
             continue
         try:
-            factors[name] = FACTORS[name].values.parse(FACTORS[name].values.write(value))
+            text = value if isinstance(value, str) else FACTORS[name].values.write(value)
+            factors[name] = FACTORS[name].values.parse(text)
         except ValueRefused:
             other[FACTORS[name].label.lower()] = str(value)
     return factors, other
@@ -78,7 +79,7 @@ def mix(reads: float, random: float) -> tuple[dict[str, Value], dict[str, str]]:
     other: dict[str, str] = {}
     if random in (0, 100):
         prefix, mixed = ("rand", "randrw") if random else ("", "readwrite")
-        factors["pattern"] = {100: f"{prefix}read", 0: f"{prefix}write"}.get(reads, mixed)
+        factors["pattern"] = mixed if 0 < reads < 100 else f"{prefix}read" if reads else f"{prefix}write"
     else:
         other["random I/Os"] = f"{random:g} %"
     if 0 < reads < 100:

@@ -41,6 +41,7 @@ from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
 from webapp.plans.points import Point, at_once, layout_of, point_key, purge_of, settings_of, workload_of
+from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
@@ -181,15 +182,23 @@ class _PartCells:
     _fitness: Fitness = field(default_factory=Fitness)
 
     def fill(self, grid: PartGrid, place: Places) -> None:
-        found = list(self._found(grid))
+        relative = is_relative(grid.points)
+        found = [] if relative else list(self._found(grid.points))
         for group in place.groups:
-            for one in found:
+            for one in self._sized(grid.points, group) if relative else found:
                 if at_once(one.point) == len(group):
                     self._take(group, one)
 
-    def _found(self, grid: PartGrid) -> Iterator[_Found]:
-        """The grid's points that the contract allows."""
-        for point in grid.points:
+    def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:
+        try:
+            return list(self._found(sized(points, group)))
+        except SizeUnknown as unknown:
+            self.problems.append(str(unknown))
+            return []
+
+    def _found(self, points: Sequence[Point]) -> Iterator[_Found]:
+        """The points that the contract allows."""
+        for point in points:
             try:
                 workload, settings = workload_of(point, seed=1), settings_of(point)
             except msgspec.ValidationError as error:

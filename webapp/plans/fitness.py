@@ -32,6 +32,7 @@ class TargetFacts:
     purges: Mapping[str, str] = field(default_factory=dict)  # method -> why it cannot be used now; "" if it can
     host_id: str = ""  # trials of different hosts run in parallel
     drives: tuple[DriveFacts, ...] = ()  # pool: in its order
+    memory_bytes: int = 0  # of its host, only if the plan needs it
     opens: str = ""  # block: the device node of its path at the last registration
 
     @property
@@ -54,7 +55,7 @@ class Fitness:
             *_path_problems(target),
             *_drive_problems(layout, target),
             *_reflink_problems(workload, layout),
-            *_space_problems(workload, target, kind, _room(target, layout)),
+            *_space_problems(workload, target, kind, room_of(target, layout)),
             *_destroy_problems(workload, target),
             *_settings_problems(settings, target),
         ]
@@ -95,7 +96,8 @@ def _reflink_problems(workload: Workload, layout: Layout | None) -> list[str]:
     return [f"{layout.file_system} has no reflinks. Use btrfs or xfs, or another copy method."]
 
 
-def _room(target: TargetFacts, layout: Layout | None) -> int:
+def room_of(target: TargetFacts, layout: Layout | None) -> int:
+    """Bytes of the device or file, or free bytes of the directory; 0 if unknown."""
     return target.size_bytes if layout is None else usable_bytes(layout, target.drives)
 
 

@@ -15,7 +15,7 @@ from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
-from webapp.plans.selectors import facts_of, file_systems_of, schedulers_of, stream_at
+from webapp.plans.selectors import facts_for, file_systems_of, schedulers_of, stream_at
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
@@ -57,7 +57,7 @@ def preview(
     experience: Mapping[str, Experience] | None = None,
 ) -> Preview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them; `experience` is by host id."""
-    facts = [facts_of(target) for target in targets]
+    facts = facts_for(document, targets)
     expansion = expand(document, facts, seed=seed)
     inventories = newest_inventories({target.host_id for target in targets})
     return Preview(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
@@ -10,11 +11,14 @@ import msgspec
 from django.db.models import Count, Max, QuerySet
 
 from webapp.core.errors import Refusal
+from webapp.hosts.inventory.reading import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
+from webapp.plans.document import PlanDocument
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, made_kind
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.relative_sizes import MEMORY
 from worker.contract.inventory import Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, Stream, TargetKind, TargetRef
@@ -44,6 +48,16 @@ def version_of(slug: str, number: int | None = None) -> PlanVersion:
         wanted = slug if number is None else f"{slug} version {number}"
         raise Refusal("plan_unknown", f"There is no plan {wanted}.")
     return found
+
+
+def facts_for(document: PlanDocument, targets: Sequence[Target]) -> list[TargetFacts]:
+    """The facts that the plan's expansion needs. One query if sizes are relative to memory, otherwise none."""
+    facts = [facts_of(target) for target in targets]
+    if not any(MEMORY in factors for factors in (document.common, *(part.factors for part in document.parts))):
+        return facts
+    inventories = newest_inventories({target.host_id for target in targets})
+    found = {str(host): inventory.memory_bytes for host, inventory in inventories.items() if inventory}
+    return [replace(one, memory_bytes=found.get(one.host_id, 0)) for one in facts]
 
 
 def facts_of(target: Target) -> TargetFacts:

@@ -280,6 +280,27 @@ def _understood(read: Callable[[str], T], text: str) -> T:
 
 
 @dataclass(frozen=True)
+class Multiple:
+    """A multiple, stored as hundredths: `2x` is 200, `0.5x` is 50."""
+
+    low: int = 1
+    high: int = 100_000
+    numeric: bool = True
+
+    def parse(self, text: str) -> Value:
+        plain = text.strip().removesuffix("x").removesuffix("×").strip()
+        if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,2})?", plain, re.ASCII):
+            raise ValueRefused(f"`{text.strip()}` is not understood; write it like `2x` or `0.5x`")
+        return _in_range(round(float(plain) * 100), self.low, self.high, self)
+
+    def format(self, value: Value) -> str:
+        return f"{int(value or 0) / 100:g} ×"
+
+    def write(self, value: Value) -> str:
+        return f"{int(value or 0) / 100:g}x"
+
+
+@dataclass(frozen=True)
 class BlockRange:
     """fio's bsrange: `4k-64k`. Stored in that form with the shortest sizes."""
 

@@ -14,6 +14,7 @@ from webapp.plans.engines import engine_of
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
 _SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS, FactorKind.OPTION, FactorKind.CHANGE)
+DERIVED_FROM: Mapping[str, frozenset[str]] = {"size": frozenset({"size_percent", "size_memory"})}  # resolved per target
 _ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
 _ALTERNATIVES_OF = {
     name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)
@@ -51,7 +52,7 @@ def follow_from(cause: str, points: Sequence[Mapping[str, object]]) -> set[str]:
 
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
     """The factor's levels, and its absence if that has a meaning."""
-    levels = {repr(point[name]) for point in points if name in point}
+    levels = {repr(point[name]) for point in points if name in point and not _is_derived(name, point)}
     others = _ALTERNATIVES_OF.get(name, frozenset())
     factor = FACTORS.get(name)
     speaks = factor is not None and factor.kind in _SPEAKING
@@ -59,6 +60,11 @@ def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
         name not in point and ((speaks and _applies(name, point)) or not others.isdisjoint(point)) for point in points
     )
     return levels | {_ABSENT} if absent else levels
+
+
+def _is_derived(name: str, point: Mapping[str, object]) -> bool:
+    """Whether another factor of the point determines its level."""
+    return not DERIVED_FROM.get(name, frozenset()).isdisjoint(point)
 
 
 def _applies(name: str, point: Mapping[str, object]) -> bool:

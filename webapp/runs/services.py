@@ -19,7 +19,7 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
-from webapp.plans.selectors import facts_of
+from webapp.plans.selectors import facts_for
 from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import end_finished_run
@@ -98,7 +98,7 @@ def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
 
 
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:
-    expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
+    expansion = expand(document, facts_for(document, targets), seed=seed)
     if expansion.problems:
         raise Refusal("plan_problem", " ".join(expansion.problems)[:4000])
     if not expansion.trials:

@@ -20,7 +20,7 @@ from webapp.plans.document import read
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import PREVIEW_SEED
-from webapp.plans.selectors import facts_of
+from webapp.plans.selectors import facts_for
 from webapp.runs.arming import refuse_untyped
 from webapp.schedules.due import turn_off
 from webapp.schedules.locks import locked_present, locked_schedule
@@ -104,7 +104,8 @@ def checked_drives(version: PlanVersion, targets: Sequence[Target]) -> list[Targ
 
 
 def _expanded(version: PlanVersion, targets: Sequence[Target]) -> Expansion:
-    return expand(read(version.document), [facts_of(target) for target in targets], seed=PREVIEW_SEED)
+    document = read(version.document)
+    return expand(document, facts_for(document, targets), seed=PREVIEW_SEED)
 
 
 def unarmed(schedule: Schedule, drives: Sequence[Target], now: datetime) -> list[Target]:

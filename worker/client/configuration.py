@@ -15,6 +15,7 @@ URL, TOKEN, CA_FILE, FILE = "SWEETSPOT_URL", "SWEETSPOT_TOKEN", "SWEETSPOT_CA_FI
 ALLOW_HTTP = "SWEETSPOT_ALLOW_HTTP"
 _TOKEN = re.compile(r"[!-~]{1,500}", re.ASCII)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+BAD_URL = "The address of the server is not valid. Write for example https://sweetspot.example."
 _KEYS = ("url", "token", "ca_file", "allow_http")
 
 
@@ -26,14 +27,22 @@ class Configuration:
 
 
 def default_file(environment: Mapping[str, str]) -> Path:
-    home = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(home) / "sweetspot" / "config.toml"
+    folder = environment.get("XDG_CONFIG_HOME") or _home(environment) / ".config"
+    return Path(folder) / "sweetspot" / "config.toml"
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    """A container's user may have none."""
+    try:
+        return Path(environment["HOME"]) if "HOME" in environment else Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def read_configuration(environment: Mapping[str, str], *, url: str = "", ca_file: str = "") -> Configuration:
     """Options first, then the environment, then the file. Raises UsageError."""
     path = Path(environment.get(FILE) or default_file(environment))
-    kept = _read_file(path) if path.exists() or environment.get(FILE) else {}
+    kept = _read_file(path, optional=FILE not in environment)
     token = environment.get(TOKEN, "").strip() or kept.get("token", "")
     allow_http = (environment.get(ALLOW_HTTP) or kept.get("allow_http", "")) in ("1", "true", "True")
     return Configuration(
@@ -43,12 +52,14 @@ def read_configuration(environment: Mapping[str, str], *, url: str = "", ca_file
     )
 
 
-def _read_file(path: Path) -> dict[str, str]:
+def _read_file(path: Path, *, optional: bool) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             _check_mode(path, os.fstat(file.fileno()).st_mode)
             found = tomllib.load(file)
     except OSError as error:
+        if optional and isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError):
+            return {}
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         # not the parser's message: it may quote the line of the token
@@ -73,13 +84,11 @@ def _checked_url(url: str, path: Path, *, allow_http: bool) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise UsageError(
-            "The address of the server is not valid. Write for example https://sweetspot.example."
-        ) from error
+        raise UsageError(BAD_URL) from error
     if parts.username or parts.password:
         raise UsageError(f"The address of the server must not contain a password. Use {TOKEN} for the token.")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
-        raise UsageError(f"`{url}` is not the address of a server. Write for example https://sweetspot.example.")
+        raise UsageError(BAD_URL)
     if parts.scheme == "http" and host not in _LOOPBACK and not allow_http:
         raise UsageError(
             f"`{url}` would send the token without encryption. Use https://, or set {ALLOW_HTTP}=1 in a safe network."

@@ -1,6 +1,7 @@
 """The command line: text for people, `--json` for programs. Exit codes are in `errors` and docs/command-line.md."""
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -46,6 +47,9 @@ def main(argv: Sequence[str] | None = None, *, connect: Connect | None = None) -
 
 def _connected(options: argparse.Namespace) -> Server:
     signal.signal(signal.SIGTERM, _interrupt)  # how CI systems cancel a job
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+            stream.reconfigure(encoding="utf-8")  # also where the system's files have another encoding
     return Server(read_configuration(os.environ, url=options.url, ca_file=options.ca_file))
 
 

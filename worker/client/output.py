@@ -11,7 +11,7 @@ _DECIMAL = ("", "k", "M", "G", "T")
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json.dumps(value, indent=2))
 
 
 def remark(text: str) -> None:

@@ -113,6 +113,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def size_step_bytes(self) -> int:
+        """Sizes that are multiples of it are used completely."""
+        return self.largest_io_bytes
+
+    @property
     def end_bytes(self) -> int | None:
         """End of the used part of a device or of each file; None: the whole device."""
         return self.size_bytes

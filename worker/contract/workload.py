@@ -1,5 +1,6 @@
 """The workloads of the engines, and the streams that run them. Units: bytes, ns, s."""
 
+import math
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -244,6 +245,10 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
     @property
     def largest_io_bytes(self) -> int:
         return max(self.block_sizes)
+
+    @property
+    def size_step_bytes(self) -> int:
+        return math.lcm(*self.block_sizes) * self.threads
 
     @property
     def one_block_size(self) -> bool:

@@ -12,7 +12,9 @@ _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 def parse(text: str) -> StopRule:
     """Raises ValueError with a sentence that says what is valid."""
-    match = re.fullmatch(r"(\w+)\s+([0-9]+(?:\.[0-9]+)?)\s*(%|\w+)", text.strip())
+    match = re.fullmatch(
+        r"([a-z]+)\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(%|[a-z]+)", text.strip(), re.ASCII | re.IGNORECASE
+    )
     if match is None:
         raise ValueError(f"`{text.strip()}` is not understood; write it like {EXAMPLES}")
     name, number, unit = match[1].lower(), float(match[2]), match[3].lower()

@@ -156,3 +156,10 @@ def test_the_factors_of_a_change_do_not_confound_and_the_base_is_the_baseline(la
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "scheduler")]
     assert made.single_factor
     assert made.baseline == "base"
+
+
+def test_a_size_in_bytes_follows_from_its_share_of_the_capacity(lab: Lab) -> None:
+    lab.measure(20.0, 21.0, size=2**30, size_percent=10)
+    lab.measure(10.0, 11.0, size=7 * 2**30, size_percent=70)
+    made = compare(CompareQuery("iodepth", ("size_percent",)))
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "size")]

@@ -16,11 +16,12 @@ from webapp.core.errors import Refusal
 from webapp.core.models import Role
 from webapp.imports.formats.tests.examples import DATA
 from webapp.imports.reading import Read, Refused
-from webapp.imports.selectors import refused_by_reason, results_of, series_of
+from webapp.imports.selectors import refused_by_reason, results_of
 from webapp.imports.services import add_found, add_path, begin_import, end_import, undo_import
 from webapp.imports.storing import Store
 from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
 from webapp.results.reading.filter import read_filter
+from webapp.results.reading.imported_series import series_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.tests.factories.imports import PLAIN, an_import

@@ -46,7 +46,7 @@ def test_imports_that_begin_at_once_have_different_numbers() -> None:
 
 def test_the_same_file_in_two_imports_at_once_is_stored_once() -> None:
     imports = [begun(), begun()]
-    at_once(*[lambda one=one: add_found(one, [Read("a.csv", PLAIN)]) for one in imports])  # type: ignore[misc]
+    at_once(*[lambda one=one: add_found(one, [Read("a.csv", PLAIN)]) for one in imports])
     assert Result.objects.count() == 3
     reasons = ImportedFile.objects.exclude(reason="").values_list("reason", flat=True)
     assert [reason.partition(":")[0] for reason in reasons] == ["The same content was imported before"]
@@ -55,7 +55,7 @@ def test_the_same_file_in_two_imports_at_once_is_stored_once() -> None:
 def test_requests_that_add_to_one_import_at_once_number_its_tests_once() -> None:
     one = begun()
     texts = [a_table(1000 * place) for place in range(3)]
-    at_once(*[lambda text=text: add_found(one, [Read(f"{text[:30]}.csv", text)]) for text in texts])  # type: ignore[misc]
+    at_once(*[lambda text=text: add_found(one, [Read(f"{text[:30]}.csv", text)]) for text in texts])
     assert sorted(Origin.objects.values_list("number", flat=True)) == list(range(1, 901))
     one.refresh_from_db()
     assert (one.files_read, one.results_made) == (3, 900)

@@ -1,7 +1,7 @@
 """Factors shared by several engines."""
 
-from webapp.plans.factor import Factor
-from webapp.plans.values import Choice, Count, Size, Switch
+from webapp.plans.factor import Factor, FactorKind
+from webapp.plans.values import Choice, Count, Multiple, Size, Switch
 from worker.contract.workload import Buffers
 
 SIZE = Factor(
@@ -12,6 +12,25 @@ SIZE = Factor(
     cost=20,
     example="1G",
     help="size of each file, or of the used part of a device; `whole` for a whole device",
+)
+SIZE_PERCENT = Factor(
+    "size_percent",
+    "Size, share of capacity",
+    Count(1, 100, " %"),
+    unit="%",
+    kind=FactorKind.OPTION,
+    cost=20,
+    example="10..100 +10",
+    help="of a device or file, or of the free space of a directory; resolved when a run starts",
+)
+SIZE_MEMORY = Factor(
+    "size_memory",
+    "Size, multiple of memory",
+    Multiple(),
+    kind=FactorKind.OPTION,
+    cost=20,
+    example="0.5x, 2x",
+    help="of the host's memory; resolved when a run starts",
 )
 FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory", directories_only=True)
 PREFILL = Factor(

@@ -6,7 +6,7 @@ from statistics import fmean
 import msgspec
 
 from webapp.plans.engines.base import Levels
-from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE
+from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE, SIZE_MEMORY, SIZE_PERCENT
 from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.factor import Factor, FactorKind
@@ -33,6 +33,9 @@ ALTERNATIVES = (
     ("block_size", "block_split"),
     ("block_size", "block_range"),
     ("block_split", "block_range"),
+    ("size", "size_percent"),
+    ("size", "size_memory"),
+    ("size_percent", "size_memory"),
     ("runtime", "amount"),
     ("cpus", "numa_node"),
 )
@@ -131,6 +134,8 @@ FACTORS = (
     Factor("fsync_every", "fsync every", Count(0, 2**31, " writes"), default=0, help="0 is never"),
     Factor("end_fsync", "fsync at the end", Switch(), default=False),
     SIZE,
+    SIZE_PERCENT,
+    SIZE_MEMORY,
     FILES,
     Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial"),
     Factor(
@@ -209,7 +214,8 @@ _FIELDS = {
 }
 PLACEMENT = Placement.__struct_fields__
 _SPLITS = ("block_split", "write_block_split", "block_range")
-_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, *_SPLITS, "drop_caches", "stop", "runtime_min"}
+_RELATIVE = ("size_percent", "size_memory")  # `plans.relative_sizes` gives the point its size
+_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, *_SPLITS, *_RELATIVE, "drop_caches", "stop", "runtime_min"}
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 

@@ -12,7 +12,7 @@ from webapp.plans.jobfile.lines import JobProblem, Line, Section
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import IoEngine, Pattern
-from worker.recipes.fio.options import ALLOWED, Meaning, Option
+from worker.recipes.fio.options import ALLOWED, Meaning, Option, OptionRefused, sequence
 from worker.recipes.fio.refused_options import REFUSED
 
 _FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "ioengine": "psync", "direct": False}
@@ -116,7 +116,7 @@ def _take(job: Job, name: str, line: Line) -> None:
 
 def _checked(factor: str, value: Value, option: Option) -> Value:
     """Check the factor's limits, except for sizes that are still to be divided among files."""
-    if option.meaning in (Meaning.PER_JOB, Meaning.OVER_FILES):
+    if option.meaning in (Meaning.PER_JOB, Meaning.OVER_FILES) and factor != "size_percent":
         if not isinstance(value, int) or not 0 < value <= 2**60:
             raise ValueRefused("the size is not possible")
         return value
@@ -172,15 +172,13 @@ def _mix(job: Job) -> None:
 
 
 def _sequence(job: Job) -> None:
-    """fio's gap between two sequential I/Os: below 0, the I/Os run backwards."""
     gap = job.values.pop("skip", None)
-    if not isinstance(gap, int) or not gap:
+    if not isinstance(gap, int):
         return
-    block_bytes = int(job.values.get("block_size") or FACTORS["block_size"].default or 0)
-    skip = -gap - 2 * block_bytes if gap < 0 else gap
-    if skip < 0:
-        job.refuse("rw", f"of {gap} bytes would read blocks twice: give at least twice the block size.")
-    job.values |= ({"reverse": True} if gap < 0 else {}) | ({"skip": skip} if skip else {})
+    try:
+        job.values |= sequence(gap, int(job.values.get("block_size") or FACTORS["block_size"].default or 0))
+    except OptionRefused as refused:
+        job.refuse("rw", str(refused))
 
 
 def _priority(job: Job) -> None:

@@ -114,7 +114,7 @@ def _depth(point: Point) -> Options:
 
 def _extent(point: Point) -> Options:
     """fio's size is the total of a job's files."""
-    size = point["size"]
+    size = point.get("size")
     return [("size", str(size * int(point["files"] or 1)))] if isinstance(size, int) else []
 
 

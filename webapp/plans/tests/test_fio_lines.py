@@ -97,6 +97,7 @@ TAKEN: list[tuple[str, str, dict[str, str]]] = [
     (_AMOUNT, "loops=3", {"amount": "3G"}),
     (_READ, "loops=3", {"runtime": "10s"}),
     (_AMOUNT, "io_size=4g", {"amount": "4G"}),
+    ("rw=randread\nruntime=9\n", "size=70%", {"size_percent": "70"}),
     (_READ, "offset=1g", {"offset": "1G"}),
     (_READ + "numjobs=4\n", "offset_increment=1g", {"offset_increment": "1G"}),
     (_SEQUENTIAL, "ioengine=sync", {"ioengine": "sync"}),

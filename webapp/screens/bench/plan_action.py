@@ -1,4 +1,4 @@
-"""Opens the plan editor with a draft of what a product lacks."""
+"""Opens the plan editor with a draft of the workloads that a product lacks."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse

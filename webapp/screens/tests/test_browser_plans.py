@@ -215,7 +215,7 @@ def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Ta
     refused = page.locator(".job-lines .is-refused")
     expect(refused).to_have_count(1)
     expect(refused).to_contain_text("exec_prerun=id")
-    expect(refused).to_contain_text("Line 9: exec_prerun is not supported by Sweetspot. Remove it.")
+    expect(refused).to_contain_text("Line 9: exec_prerun is not supported by Sweetspot: it runs a program. Remove it.")
     file = tmp_path / "old.fio"
     file.write_text(job)
     page.get_by_label("or choose a file").set_input_files(file)

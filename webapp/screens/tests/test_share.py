@@ -77,18 +77,20 @@ def test_the_query_of_a_frozen_comparison_does_not_change(operator: Client, save
 def test_a_change_that_began_before_the_freeze_is_refused(operator: Client, saved: SavedComparison) -> None:
     """Each request reads the comparison first; the second one to write must see what the first one wrote."""
     changing, freezing = (SavedComparison.objects.get(pk=saved.pk) for _ in range(2))
-    freeze_comparison(saved=freezing, by=saved.owner)
+    owner = User.objects.get(username="olga")
+    freeze_comparison(saved=freezing, by=owner)
     with pytest.raises(Refusal, match="are frozen"):
-        change_comparison(saved=changing, title="Engines", note="", query=f"{QUERY}&metric=latency_p99", by=saved.owner)
+        change_comparison(saved=changing, title="Engines", note="", query=f"{QUERY}&metric=latency_p99", by=owner)
 
 
 def test_a_freeze_that_began_before_a_change_keeps_the_numbers_of_the_new_query(
     operator: Client, saved: SavedComparison
 ) -> None:
     changing, freezing = (SavedComparison.objects.get(pk=saved.pk) for _ in range(2))
+    owner = User.objects.get(username="olga")
     query = f"{QUERY}&metric=latency_p99"
-    change_comparison(saved=changing, title="Engines", note="", query=query, by=saved.owner)
-    freeze_comparison(saved=freezing, by=saved.owner)
+    change_comparison(saved=changing, title="Engines", note="", query=query, by=owner)
+    freeze_comparison(saved=freezing, by=owner)
     saved.refresh_from_db()
     assert saved.query == query
     assert answer_to(saved).comparison.metric == "latency_p99"

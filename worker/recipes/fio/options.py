@@ -93,6 +93,16 @@ def _pattern(text: str) -> Values:
     return {"pattern": name, "skip": sign * _size(sequence.removeprefix("-"))}
 
 
+def sequence(gap_bytes: int, block_bytes: int) -> Values:
+    """The factors of the bytes between two sequential I/Os: below 0, the I/Os run backwards. Raises OptionRefused."""
+    if gap_bytes >= 0:
+        return {"skip": gap_bytes} if gap_bytes else {}
+    skip = -gap_bytes - 2 * block_bytes
+    if skip < 0:
+        raise OptionRefused(f"of {gap_bytes} bytes would read blocks twice: give at least twice the block size.")
+    return {"reverse": True} | ({"skip": skip} if skip else {})
+
+
 def _engine(text: str) -> Values:
     if text.strip() not in tuple(IoEngine):
         raise OptionRefused(f"the engine {text!r} is not one of {', '.join(IoEngine)}")
@@ -163,6 +173,12 @@ def _block_range(text: str) -> Values:
 
 def _limits(factor: str) -> Callable[[str], Values]:
     return lambda text: dict(_directions(text, factor, f"write_{factor}"))
+
+
+def _size_or_percent(text: str) -> Values:
+    if text.strip().endswith("%"):
+        return {"size_percent": _percent(text.strip().removesuffix("%"))}
+    return {"size": _size(text)}
 
 
 def _unchanged(text: str) -> str:
@@ -296,9 +312,9 @@ _OPTIONS = (
     Option(
         name="size",
         factor="size",
-        read=_of("size", _size),
+        read=_size_or_percent,
         meaning=Meaning.OVER_FILES,
-        note="fio's size is the total of all files, Sweetspot's is the size of each file",
+        note="fio's size is the total of all files, Sweetspot's is the size of each file; size=70% sets size_percent",
     ),
     _simple("filesize", "size", _size),
     _simple("nrfiles", "files", _count, "nr_files"),

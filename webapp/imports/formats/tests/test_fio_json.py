@@ -159,10 +159,22 @@ def test_bins_of_fio_2_are_numbers_of_its_table() -> None:
 
 
 def test_options_without_a_factor_are_kept() -> None:
-    options = {"rw": "randread", "bsrange": "4k-8k", "ioengine": "sync", "filename": "/dev/sdz", "size": "10%"}
+    options = {"rw": "randread", "ioengine": "rados", "filename": "/dev/sdz", "size": "10z"}
     (measured,) = fio_json.parse(_job(**{"job options": options}))
-    assert measured.factors == {"pattern": "randread", "iodepth": 1, "numjobs": 1, "direct": False}
-    assert measured.other == {"bsrange": "4k-8k", "ioengine": "sync", "filename": "/dev/sdz", "size": "10%"}
+    assert measured.factors == {
+        "pattern": "randread", "block_size": 4096, "iodepth": 1, "numjobs": 1, "direct": False,
+    }  # fmt: skip
+    assert measured.other == {"ioengine": "rados", "filename": "/dev/sdz", "size": "10z"}
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "factor"),
+    [("bsrange", "4k-8k", "block_range"), ("bssplit", "4k/50:8k/50", "block_split")],
+)
+def test_several_block_sizes_are_not_the_default_size(option: str, text: str, factor: str) -> None:
+    (measured,) = fio_json.parse(_job(**{"job options": {"rw": "randread", option: text}}))
+    assert measured.factors[factor] == text
+    assert "block_size" not in measured.factors
 
 
 def test_sizes_are_of_each_file_and_amounts_of_all_jobs() -> None:
