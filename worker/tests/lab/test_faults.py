@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,30 +121,6 @@ def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: L
     assert [line for line in lines if line.endswith("(a test)")]
 
 
-KILLED = """
-    import os, signal, sys
-    from pathlib import Path
-    from worker.contract.orders import SettingRequest
-    from worker.journal import Journal
-    from worker.open_target import OpenTarget
-    from worker.policy import load
-    from worker.settings import REGISTRY, session
-
-    name, device, state, policy = sys.argv[1:]
-    setting = REGISTRY[name]
-    apply = type(setting).apply
-
-    def apply_and_die(self, subject, value):
-        apply(self, subject, value)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    type(setting).apply = apply_and_die
-    requests = [SettingRequest(name=name, value=os.environ["VALUE"], stream=0)]
-    open_targets = {0: OpenTarget(path="/dev/" + device, device=device, target="LABSAM0003")}
-    session.apply_settings(requests, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
-"""
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("scheduler", ("none", "mq-deadline")), ("read_ahead_kb", ("256", "512")), ("irq_affinity", ("cpu0", "cpu1"))],
@@ -157,7 +132,15 @@ def test_a_worker_that_is_killed_in_mid_setting_is_made_good(lab: Lab, name: str
     subject = subject_of(setting, device)
     before = setting.read(subject)
     wanted = value[1] if setting.verify(subject, value[0], before) else value[0]
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), name, device, str(lab.state), str(lab.policy.path)]
+    command = [
+        sys.executable,
+        "-m",
+        "worker.tests.lab.killed_worker",
+        name,
+        device,
+        str(lab.state),
+        str(lab.policy.path),
+    ]
     died = subprocess.run(command, check=False, timeout=60, env={**os.environ, "VALUE": wanted})
     assert died.returncode == -signal.SIGKILL
     assert setting.read(subject) != before
