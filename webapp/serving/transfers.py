@@ -60,14 +60,14 @@ class Transfers:
             self._make_room()
 
     def wait_for(self, size: int, *, stored: int = 0) -> None:
-        """This thread waits until the client has sent or taken so many bytes, of `stored` bytes if these are more."""
+        """Note that this thread waits for the client to send or take `size` bytes. `stored`: bytes kept, if more."""
         with self._lock:
             mine = self._of_thread[threading.get_ident()]
             mine.since, mine.size, mine.stored, mine.waits = now(), size, max(size, stored), True
             self._make_room()
 
     def pause(self) -> None:
-        """This thread does not wait for the client: Django works."""
+        """Note that this thread runs Django and does not wait for the client."""
         with self._lock:
             self._of_thread[threading.get_ident()].waits = False
 
