@@ -19,8 +19,8 @@ Options with conditions:
 - `loops` multiplies the amount, so estimates and write limits count every loop.
 - `verify` writes an amount, then reads it back.
 - `offset` and `offset_increment` must keep the used part inside the device or file. They are not for directories.
-- `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach the data
-  beside it.
+- `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach
+  the data beside it.
 
 ## Factors
 
