@@ -46,7 +46,7 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
         ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),
         ("New attempts after a lost one", str(document.retries)),
-        ("Failed trials in a row that stop a host", str(document.stop_after) if document.stop_after else "never"),
+        ("Failure limit", str(document.stop_after) if document.stop_after else "never"),
         ("Order of parts", ", ".join(part.name for part in document.parts)),
     ]
 

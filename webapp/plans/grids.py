@@ -111,7 +111,7 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts))
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
-        return replace(grid, found=(GridProblem("rules", "the rules leave out all points."),))
+        return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
     return grid
 
 
@@ -139,7 +139,7 @@ def _rule_problems(texts: RuleTexts, levels: Levels) -> list[GridProblem]:
     zipped = [name for group in texts.zipped for name in group]
     unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
     said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
-    said += [f"`{name}` is in two `zip` rules." for name in dict.fromkeys(zipped) if zipped.count(name) > 1]
+    said += [f"`{name}` is in two `zip` rules. Remove it from one of them." for name in dict.fromkeys(zipped) if zipped.count(name) > 1]
     for group in () if unknown else texts.zipped:
         counts = {len(levels[name]) for name in group}
         if len(counts) > 1 or len(group) < 2:

@@ -72,7 +72,7 @@ class Transfers:
             self._of_thread[threading.get_ident()].waits = False
 
     def has_room(self, size: int) -> bool:
-        """Whether a body fits beside those of requests that Django works on: these cannot be cut."""
+        """Whether there is room for a body beside those of requests that Django processes, which cannot be cut."""
         with self._lock:
             kept = sum(each.stored for each in self._of_thread.values() if not each.waits)
             return kept + size <= MAX_BYTES

@@ -1,4 +1,4 @@
-"""Option lines of practitioners' fio job files: each is taken as meant, or refused with a reason."""
+"""Option lines of practitioners' fio job files: each is accepted with fio's meaning, or refused with a reason."""
 
 import subprocess
 
