@@ -139,7 +139,11 @@ def _rule_problems(texts: RuleTexts, levels: Levels) -> list[GridProblem]:
     zipped = [name for group in texts.zipped for name in group]
     unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
     said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
-    said += [f"`{name}` is in two `zip` rules. Remove it from one of them." for name in dict.fromkeys(zipped) if zipped.count(name) > 1]
+    said += [
+        f"`{name}` is in two `zip` rules. Remove it from one of them."
+        for name in dict.fromkeys(zipped)
+        if zipped.count(name) > 1
+    ]
     for group in () if unknown else texts.zipped:
         counts = {len(levels[name]) for name in group}
         if len(counts) > 1 or len(group) < 2:
