@@ -18,6 +18,8 @@ How options write:
   must allow it, and the run must be armed with the serial numbers of the drives.
 - `loops` multiplies the amount, so estimates and write limits count every loop.
 - `verify` writes an amount, then reads it back.
+- An amount is rounded up to whole blocks of all jobs, and estimates count that.
+- A mix with rate limits counts as if it only wrote: while reads have reached their limit, fio writes.
 - `offset` and `offset_increment` must leave the used part inside the device or file. Files in a directory have none.
 - `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could leave it.
 
