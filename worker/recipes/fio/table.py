@@ -18,6 +18,8 @@ Options with conditions:
   policy must allow it, and the run must be armed with the serial numbers of the drives.
 - `loops` multiplies the amount, so estimates and write limits count every loop.
 - `verify` writes an amount, then reads it back.
+- An amount is rounded up to whole blocks of all jobs, and estimates count that.
+- A mix with rate limits counts as if it only wrote: while reads have reached their limit, fio writes.
 - `offset` and `offset_increment` must keep the used part inside the device or file. They are not for directories.
 - `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach
   the data beside it.
