@@ -125,7 +125,7 @@ def test_it_shows_an_open_window_wherever_the_host_appears(operator: Client, hos
 
 
 def test_windows_of_more_hosts_take_no_more_queries(queries_of: Callable[[str], int], host: Host) -> None:
-    version, pages = first_look(), ("/hosts/", "/runs/", "/plans/first-look/", "/", "/queue/")
+    version, pages = first_look(), ("/hosts/", "/runs/", "/plans/first-look/?version=1", "/", "/queue/")
     first_look_run(version, [storage1_scratch(host)], repeats=1)
     open_now(host)
     before = [queries_of(page) for page in pages]
