@@ -9,6 +9,7 @@ from django.db.models import CharField, Q, QuerySet, Value
 from webapp.bench.products import Kind, Product
 from webapp.hosts.models import Target
 from webapp.results.models import Origin, Result
+from webapp.results.reading.query import of_origins
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 
@@ -101,10 +102,10 @@ def _of_runs(products: Sequence[Product]) -> list[tuple[Product, Q]]:
 def _of_imports(product: Product) -> Q:
     """Empty for kinds that imports do not have. A published table is read only if it is chosen itself."""
     if product.kind is Kind.IMPORT:
-        return Q(origin__in=Origin.objects.filter(imported__number=product.number))
+        return of_origins(Origin.objects.filter(imported__number=product.number))
     if product.kind in _ORIGINS:
         origins = Origin.objects.filter(**{_ORIGINS[product.kind]: product.value})
-        return Q(origin__in=origins, reference=False)
+        return of_origins(origins) & Q(reference=False)
     return Q()
 
 
