@@ -22,6 +22,11 @@ def cell(*values: float, run: int = 1, step: float = 1e-9, at: float = 0.0) -> M
     return Measured(dict(zip(blocks, values, strict=True)), times, step, balanced=True)
 
 
+def test_a_ratio_is_computed_once() -> None:
+    made = contrast([(cell(9.0, 10.0, 11.0), cell(5.0, 6.0, 7.0))])
+    assert made.ratio is made.ratio
+
+
 def test_the_interval_of_a_mean_is_students_for_its_logarithm() -> None:
     made = summarise([10.0, 12.0, 14.0])
     assert (made.n, made.mean, made.sd) == (3, 12.0, 2.0)
