@@ -1,5 +1,6 @@
 """Curves over queue depth, jobs and block size: workloads that differ in this factor alone."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -45,19 +46,20 @@ def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
 
 def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:
     """The curve with the most cells; if several have as many, that of 4 KiB, then the first in the alphabet."""
-    rest = [name for name in names if name != factor]
     known = [
-        (_size(matched, panel, alike), in_words(alike[0], rest), alike) for alike in _alike(matched, panel, factor)
+        ((_size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK), alike)
+        for alike in _alike(matched, panel, factor)
     ]
-    usual = sorted(known, key=lambda one: one[1])
-    chosen = max(usual, key=lambda one: (one[0], one[2][0].point.get(BLOCK) == _USUAL_BLOCK), default=None)
-    return _curve(matched, panel, factor, chosen[1], chosen[2]) if chosen else None
+    most = max((rank for rank, _ in known), default=None)
+    rest = [name for name in names if name != factor]
+    named = [(in_words(alike[0], rest), alike) for rank, alike in known if rank == most]
+    return _curve(matched, panel, factor, *min(named, key=lambda one: one[0])) if named else None
 
 
 def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
     """The number of products with at least two levels, and the number of cells."""
-    counts = [sum(matched.has(panel, product, one.key) for one in alike) for product in matched.products]
-    return sum(count > 1 for count in counts), sum(counts)
+    counts = Counter(product for one in alike for product in matched.measured_by(panel, one.key))
+    return sum(count > 1 for count in counts.values()), counts.total()
 
 
 def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
@@ -66,7 +68,7 @@ def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workloa
     if known_dimension(factor).numeric:
         for one in matched.in_panel(panel):
             if factor in one.point:
-                rest = frozenset((name, level) for name, level in one.point.items() if name != factor)
+                rest = frozenset(one.point.items()) - {(factor, one.point[factor])}
                 groups.setdefault(rest, []).append(one)
     return groups.values()
 

@@ -95,9 +95,6 @@ class Matched:
     def panels_of(self, choice: str) -> list[Panel]:
         return [panel for panel in self.panels if panel.choice == choice]
 
-    def has(self, panel: Panel, product: Product, key: str) -> bool:
-        return (panel.key, str(product), key) in self.measured
-
     def mean(self, panel: Panel, product: Product, key: str) -> float:
         return fmean(self.measured[panel.key, str(product), key].values.values())
 
@@ -121,7 +118,15 @@ class Matched:
         return self.grouped.cells.get((panel.key, str(product), key), ())
 
     def measured_by(self, panel: Panel, key: str) -> list[Product]:
-        return [product for product in self.products if (panel.key, str(product), key) in self.measured]
+        return self._measured_by.get((panel.key, key), [])
+
+    @cached_property
+    def _measured_by(self) -> dict[tuple[str, str], list[Product]]:
+        places = {str(product): place for place, product in enumerate(self.products)}
+        found: dict[tuple[str, str], list[int]] = {}
+        for panel, product, key in self.measured:
+            found.setdefault((panel, key), []).append(places[product])
+        return {workload: [self.products[place] for place in sorted(own)] for workload, own in found.items()}
 
     def in_panel(self, panel: Panel) -> list[Workload]:
         """In the order of block size and concurrency."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
 
 from webapp.bench.products import LABELS, MAX_PRODUCTS, Kind, Product
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
@@ -123,8 +123,10 @@ def _runs() -> Iterator[Offer]:
 
 def _configurations() -> Iterator[Offer]:
     """Configurations and their controllers."""
-    measured = Exists(StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False))
-    found = Configuration.objects.filter(measured).values_list("digest", "facts", "controller")
+    # Not Exists: PostgreSQL may make a join of it and read the streams of each configuration.
+    streams = StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False).order_by()
+    measured = Configuration.objects.annotate(stream=Subquery(streams.values("pk")[:1])).filter(stream__isnull=False)
+    found = measured.values_list("digest", "facts", "controller")
     for digest, facts, controller in found[:MAX_CONFIGURATIONS]:
         short = digest[:_DIGEST_SHOWN]
         yield Offer(Product(Kind.CONFIGURATION, short), f"Configuration {short}", _about(facts))

@@ -64,7 +64,7 @@ def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
 
 
 def _claim(shown: Contrast, different: float, unequal: float, margin: float) -> Claim:
-    ratio = shown.ratio()
+    ratio = shown.ratio
     if shown.n < MIN_BLOCKS or ratio.low is None or ratio.high is None:
         return NOTHING
     inside = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin

@@ -143,7 +143,7 @@ def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: s
         panel: Extremes(
             low,
             high,
-            test.shown.ratio().value,
+            test.shown.ratio.value,
             claim,
             test.shown.n,
             count,
@@ -157,7 +157,7 @@ def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: s
 def _series_result(chart: _Chart, series: str, claim: Claim) -> SeriesResult:
     inside, mean = chart.inside(series), chart.means[series]
     return SeriesResult(
-        ratio=mean.ratio() if mean else None,
+        ratio=mean.ratio if mean else None,
         claim=claim,
         n=mean.n if mean else 0,
         points=tuple(inside),
@@ -178,7 +178,7 @@ def _points(
         for key, (mine, theirs) in chart.pairs.items():
             contrast_ = chart.contrasts.get(key)
             if contrast_ is not None:
-                found[key] = PointResult(contrast_.ratio(), claimed[key], contrast_.n)
+                found[key] = PointResult(contrast_.ratio, claimed[key], contrast_.n)
             elif baseline := fmean(theirs.values.values()):
                 ratio = Ratio(fmean(mine.values.values()) / baseline, None, None)
                 found[key] = PointResult(ratio, NOTHING, min(len(mine.values), len(theirs.values)))

@@ -18,6 +18,7 @@ nothing is missing (K.-Y. Liang, S. L. Zeger: Longitudinal data analysis using g
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from webapp.compare.blocks import Block, Measured
 from webapp.compare.statistics import Ratio, student_t, tail
@@ -37,6 +38,7 @@ class Contrast:
     n: int
     step: float  # the smallest difference that the values can resolve, as 0.016
 
+    @cached_property
     def ratio(self) -> Ratio:
         """Its 95 % interval is never narrower than the step: equal values of coarse steps are not exact."""
         if self.n < 2:

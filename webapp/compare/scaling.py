@@ -33,7 +33,7 @@ def scaling(
 def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
     for count, cell in sorted(cells.items()):
         if count > 1 and 1.0 in cells:
-            found = contrast([(cell, cells[1.0])]).ratio()
+            found = contrast([(cell, cells[1.0])]).ratio
             sure = f"95 % CI {known}; " if (known := interval(found, RATIO)) else ""
             share = f"{100 * found.value / count:.0f} % of linear scaling"
             yield f"{count:g} at once reach {as_ratio(found.value)} ({sure}{share})"

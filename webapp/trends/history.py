@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from uuid import UUID
+from typing import Any
 
-from django.db.models import Q
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, F, FloatField, Max, QuerySet
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
@@ -40,29 +43,56 @@ class History:
     points: Mapping[str, Point]
 
 
-def ended_runs(plan: Plan, target: Target) -> list[Run]:
+def ended_runs(plan: Plan, target: Target, limit: int = MAX_RUNS) -> list[Run]:
     """The latest, oldest first."""
     found = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED)
-    return sorted(found.select_related("version").order_by("-number")[:MAX_RUNS], key=lambda run: run.number)
+    return sorted(found.select_related("version").order_by("-number")[:limit], key=lambda run: run.number)
 
 
 def read_history(plan: Plan, target: Target, metric: Metric) -> History:
     """Four queries; points that are new to this process take one more."""
     runs = ended_runs(plan, target)
-    planned: dict[UUID, set[str]] = {run.pk: set() for run in runs}
-    trials = Trial.objects.filter(run__in=runs, target=target).order_by().values_list("run", "point_key").distinct()
-    for run_id, key in trials:
-        planned[run_id].add(key)
-    read = {run.pk: RunHistory(run, run.started_at or run.created_at, frozenset(planned[run.pk])) for run in runs}
-    column = metric.column or "metrics"
-    results = Result.objects.filter(Q(run__in=runs), target=target).order_by("id")
+    planned, invalid = _planned(runs, target), _invalid(runs, target)
+    read = {
+        run.number: RunHistory(
+            run, run.started_at or run.created_at, frozenset(planned[run.number]), {}, invalid.get(run.number, 0)
+        )
+        for run in runs
+    }
     ids: dict[str, int] = {}
-    columns = ("id", "run", "point_key", "direction", "trial__repeat", "invalid", column)
-    for id_, run_id, key, direction, repeat, invalid, found in results.values_list(*columns):
-        ids[key] = id_
-        value = found if metric.column else found.get(metric.key)
-        if invalid:
-            read[run_id].invalid += 1
-        elif value is not None and value > 0:
-            read[run_id].cells.setdefault((key, direction), {})[repeat] = value
+    for key, direction, newest, *measured in _cells(runs, target, metric):
+        ids[key] = newest
+        for number, repeat, value in zip(*measured, strict=True):
+            read[number].cells.setdefault((key, direction), {})[repeat] = value
     return History(list(read.values()), POINTS.get(ids))
+
+
+def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
+    """The keys of the points of each run, by its number."""
+    found: dict[int, set[str]] = {run.number: set() for run in runs}
+    trials = Trial.objects.filter(run__in=runs, target=target).order_by().values_list("point_key")
+    for key, numbers in trials.annotate(runs=ArrayAgg("run__number", distinct=True)):
+        for number in numbers:
+            found[number].add(key)
+    return found
+
+
+def _invalid(runs: Sequence[Run], target: Target) -> dict[int, int]:
+    """The number of invalid results by the number of the run."""
+    found = Result.objects.filter(run__in=runs, target=target, invalid=True).order_by()
+    return dict(found.values_list("run__number").annotate(Count("pk")))
+
+
+def _cells(runs: Sequence[Run], target: Target, metric: Metric) -> QuerySet[Any, Any]:
+    """A row for each cell, because a hundred runs have 50,000 results: its point key, direction and newest result, and
+    arrays of run number, repeat and value."""
+    value = F(metric.column) if metric.column else Cast(KeyTextTransform(metric.key, "metrics"), FloatField())
+    # The condition on trials repeats that on results: without it PostgreSQL looks each trial up alone.
+    results = Result.objects.filter(run__in=runs, target=target, trial__run__in=runs, invalid=False).annotate(own=value)
+    cells = results.filter(own__gt=0).order_by().values_list("point_key", "direction")
+    return cells.annotate(
+        newest=Max("pk"),
+        runs=ArrayAgg("run__number", order_by="pk"),
+        repeats=ArrayAgg("trial__repeat", order_by="pk"),
+        values=ArrayAgg("own", order_by="pk"),
+    ).order_by("newest")

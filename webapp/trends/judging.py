@@ -98,7 +98,7 @@ class _Test:
         return 1.0 if self.contrast is None else _tail(self.contrast, -self._excess())
 
     def row(self, corrected: float) -> Row:
-        ratio = self.contrast.ratio() if self.contrast else None
+        ratio = self.contrast.ratio if self.contrast else None
         outcome, why = self._judged(ratio, corrected)
         return Row(
             self.metric, self.cell, len(self.pairs), self.tolerance, self.limit, self.baseline, self.value, ratio,

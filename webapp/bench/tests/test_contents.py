@@ -17,6 +17,12 @@ from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab
 
 
+def test_imported_results_are_read_by_their_own_index(samsung: Lab) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        read_results([Product(Kind.MODEL, SAMSUNG)])
+    assert any('origin_id" IS NOT NULL' in each["sql"] for each in captured.captured_queries)
+
+
 def test_a_headline_is_the_fastest_shared_workload_of_4_kib(samsung: Lab, intel: Lab) -> None:
     for lab, factor in ((samsung, 1.0), (intel, 2.0)):
         lab.measure(100.0 * factor, iodepth=1)

@@ -24,6 +24,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 from worker.recipes import DEFAULT_ENGINE
 
+MAX_ORIGIN_IDS = 1_000  # in a condition
 MAX_COUNTED = 1_000  # counting more would cost more than the page itself
 # key in an address -> column; each has an index (column, id)
 SORTS: Mapping[str, str] = {"when": "measured_at"} | {
@@ -68,7 +69,7 @@ class ResultQuery:
 
     @classmethod
     def of(cls, asked: ResultFilter) -> "ResultQuery":
-        """At most three queries. PostgreSQL plans conditions on ids well, and finds the newest rows of one host or
+        """At most four queries. PostgreSQL plans conditions on ids well, and finds the newest rows of one host or
         target by index."""
         return cls(_names(asked), _factors(asked.factors), asked.invalid)
 
@@ -189,7 +190,14 @@ def _of_imports(asked: ResultFilter) -> Q:
         "tool__in": asked.tools, "repeat__in": asked.repeats,
     }  # fmt: skip
     chosen = {lookup: values for lookup, values in named.items() if values}
-    return Q(origin__in=Origin.objects.filter(**chosen)) if chosen else Q()
+    return of_origins(Origin.objects.filter(**chosen)) if chosen else Q()
+
+
+def of_origins(origins: QuerySet[Origin]) -> Q:
+    """The condition for results of these origins. PostgreSQL finds a few ids by index; if it does not know how few a
+    subquery finds, it reads all results. One query."""
+    ids = list(origins.order_by().values_list("pk", flat=True)[: MAX_ORIGIN_IDS + 1])
+    return Q(origin__in=origins if len(ids) > MAX_ORIGIN_IDS else ids)
 
 
 def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:

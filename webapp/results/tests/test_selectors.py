@@ -135,6 +135,11 @@ def test_a_filter_on_a_factor_uses_the_index_of_points(lab: Lab) -> None:
     assert "result_point" in found.order_by().explain()
 
 
+def test_a_filter_that_fits_no_import_reads_one_index(lab: Lab) -> None:
+    """An alternative with a subquery would keep PostgreSQL from reading the results of the host alone."""
+    assert "origin" not in str(ResultQuery.of(read_filter([("host", "a")])).results.only("id").query)
+
+
 def test_a_series_goes_on_after_an_offset(lab: Lab) -> None:
     trial = Result.objects.latest("pk").trial
     attempt = current_attempt(known(trial))

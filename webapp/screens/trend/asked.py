@@ -42,8 +42,9 @@ def plan_and_target(query: QueryDict) -> tuple[Plan | None, Target | None]:
 
 def metrics_of(plan: Plan, target: Target) -> tuple[list[Metric], Metric]:
     """The metrics of the newest run's engines, and the default one."""
-    newest = ended_runs(plan, target)[-1:]
-    points = list(Trial.objects.filter(run__in=newest, target=target).values_list("point", flat=True))
+    newest = ended_runs(plan, target, limit=1)
+    trials = Trial.objects.filter(run__in=newest, target=target).order_by("point_key").distinct("point_key")
+    points = list(trials.values_list("point", flat=True))
     workloads = {engine_of(point).WORKLOAD for point in points}
     own = {metric.name for workload in workloads for metric in ENGINES[workload].METRICS}
     return [metric for metric in METRICS.values() if metric.column or metric.key in own], default_metric(points)
