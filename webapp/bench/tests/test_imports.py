@@ -136,3 +136,15 @@ def test_results_of_one_product_are_not_joined_because_one_of_them_states_less(d
     assert [row.title for row in group.rows] == ["4 KiB · QD 1 · Size 1 GiB", "4 KiB · QD 32 · Size 1 GiB"]
     assert group.alone == 2
     assert [cell.cell.summary.n if cell else 0 for row in group.rows for cell in row.cells] == [1, 1, 1, 1]
+
+
+def test_equal_results_are_matched_rather_than_one_that_states_more(db: None) -> None:
+    """One product was measured without a setting and with it. The other product does not state the setting."""
+    tuned = PLAIN.replace("iops,", "read_ahead_kb,iops,").replace("k,1,", "k,1,4096,").replace("k,32,", "k,32,4096,")
+    made = an_import()
+    second = an_import(title="Tuned", text=tuned.replace("10200", "30600"))
+    second.origins.update(imported=made, number=F("number") + 10)
+    other = an_import(title="Another drive", drive="PM1733", text=FASTER)
+    for products in ((other, made), (made, other)):
+        first, *_ = shown(*map(of_import, products)).groups[0].rows
+        assert {cell.cell.summary.mean for cell in first.cells if cell} == {10200.0, 20400.0}
