@@ -74,7 +74,9 @@ def test_a_reference_without_queue_depth_is_matched_with_queue_depth_1(samsung: 
 def test_what_an_import_states_otherwise_is_a_difference(samsung: Lab) -> None:
     samsung.measure(5100.0, iodepth=1, direct=False)
     stated = PLAIN.replace("iops,", "direct,iops,").replace("k,1,", "k,1,on,").replace("k,32,", "k,32,on,")
-    assert shown(MODEL, of_import(an_import(text=stated))).shared == 0
+    page = shown(MODEL, of_import(an_import(text=stated)))
+    assert page.shared == 0
+    assert [one.factor for one in page.apart] == ["direct"]  # not those that the import does not state
 
 
 def test_own_results_without_a_setting_do_not_match_those_with_it(samsung: Lab, intel: Lab) -> None:
