@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { looksOf } from "../src/features/compareKey";
-import { cellText, spreadText } from "../src/features/runGrid";
+import { cellText, spreadText } from "../src/features/runCells";
 import { lastMeasured, notStarted } from "../src/features/runNow";
 import { pauseMs } from "../src/lib/poll";
 

@@ -6,7 +6,7 @@ LABELS = {
     "host": "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",
     "device.firmware": "Firmware", "device.model": "Model", "kernel.release": "Kernel",
     "kernel.command_line": "Kernel command line", "cpu.model": "CPU", "cpu.cores": "CPU cores",
-    "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets", "cpu.governor": "CPU governor",
+    "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets", "cpu.governor": FACTORS["cpu.governor"].label,
     "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", "tool": "Tool",
     "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
     "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",

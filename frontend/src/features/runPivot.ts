@@ -3,7 +3,7 @@
 import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency } from "../lib/format";
 import type { LiveCell } from "../payloads/live";
-import { addsUp, cellText, cellTitle, type Metric, NUMBER } from "./runGrid";
+import { addsUp, cellText, cellTitle, type Metric, NUMBER } from "./runCells";
 
 const STEPS = 9; // colours in heat.css
 const FORMAT: Readonly<Record<Exclude<Metric, "own">, (value: number | null) => string>> = {

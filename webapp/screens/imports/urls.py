@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.imports.test_page import import_test_page
+from webapp.screens.imports.imported_test import import_test_page
 from webapp.screens.imports.upload_views import (
     add_import_files,
     begin_import_action,
