@@ -76,8 +76,8 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     """The workloads of each.
 
     An incomplete one belongs to the workload of other products that agrees in all factors that it states, unless its
-    own product, or another one with an equal result, states that workload more fully. Of several, it belongs to the one with one request in flight. If there
-    is none, or still several, it is a workload itself.
+    own product, or another one with an equal result, states that workload more fully. Of several, it belongs to the one
+    with one request in flight. If there is none, or still several, it is a workload itself.
     """
     made: dict[tuple[str, frozenset[str]], Workload] = {}  # products share most of them
     given: dict[Stated, Workload] = {}
@@ -103,9 +103,7 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     return found
 
 
-def _fitting(
-    own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]
-) -> Iterator[Workload]:
+def _fitting(own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]) -> Iterator[Workload]:
     for other in others:
         if own.key == other.key or (
             own.point.items() <= other.point.items() and stated_by[own.key].isdisjoint(stated_by[other.key])
