@@ -30,7 +30,7 @@ class RaidController:
         folder.mkdir()
         self.sys = folder / "sys"
         self.hangs = folder / "hangs"  # as long as this file exists, a program that changes a policy never ends
-        self.hung = folder / "hung"  # such a program has started
+        self.hung = folder / "hung"  # a program that never ends has started
         self._state = folder / "state.json"
         self._state.write_text(json.dumps({**START, "write": BEFORE}))
         head = _HEAD.format(

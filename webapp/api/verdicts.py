@@ -1,4 +1,4 @@
-"""The verdict on any results against any others."""
+"""The verdict on the results of one filter against those of another."""
 
 from typing import Any
 
@@ -13,7 +13,8 @@ router = Router(tags=["compare"])
 
 
 class SidesIn(Schema):
-    """`baseline` and `candidate` are filters of `GET /results`, encoded once more: baseline=run%3D17%26host%3Da.
+    """`baseline` and `candidate` are filters of `GET /results`, percent-encoded to fit into one parameter, for example
+    baseline=run%3D17%26host%3Da.
 
     `tolerance`: the largest change for the worse that passes, in percent, for each metric.
     """

@@ -20,4 +20,4 @@ def confounded(names: Mapping[Product, str], facts: Sequence[Facts]) -> str:
     )
     also = [words for name, words in _ALSO.items() if len({known.get(name) for _, known in measured}) > 1]
     more = f" These differ too: {', '.join(also)}." if also else ""
-    return f"Measured in different hosts ({where}). The host may cause a difference, not the product.{more}"
+    return f"Measured in different hosts ({where}). A difference may come from the host instead of the product.{more}"

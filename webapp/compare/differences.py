@@ -132,7 +132,7 @@ def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Hold
 
 
 def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
-    """If changes from a base are compared, the changed factors are no second cause: a change has one level of each."""
+    """If changes from a base are compared, their factors are not second causes: a change has one level of each."""
     if CHANGE not in query.series:
         return list(found)
     points = [row.point for row in holdings.by(_of_point).rows.values()]
@@ -141,7 +141,7 @@ def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Hol
 
 
 def _of_cause(one: Difference, query: CompareQuery) -> Difference:
-    """A level that a compared factor determines is no second cause: a size in bytes follows from its share."""
+    """A level that a compared factor determines is not a second cause: a size in bytes follows from its share."""
     cause = next((name for name in query.dimensions if name in DERIVED_FROM.get(one.name, ())), "")
     return _follows(one, f": it follows from {label_of(cause)}.") if cause else one
 

@@ -12,7 +12,7 @@ from webapp.compare.comparison import Level
 _LISTED = 3
 
 Where = Callable[[Collection[str], Collection[str]], str]
-"""Names levels of x by their keys, given those that they are told apart from."""
+"""Names levels of x by their keys; the second argument has the levels to tell them apart from."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ _MESSAGES = {
     400: "The request cannot be read.",
     403: "The page is out of date. Load it again, or send an API token.",  # the CSRF check: all else is an operation's
     404: "There is nothing at this address. /api/v1/openapi.json lists all addresses.",
-    500: "The server failed. Its log says why.",
+    500: "The server failed. Its log has the reason.",
 }
 
 
@@ -33,7 +33,7 @@ def _problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     status, allowed = response.status_code, _sorted(response.headers.get("Allow", ""))
     message = _MESSAGES.get(status, response.reason_phrase)
     if status == 405:
-        message = f"This address does not take {request.method}. Use {allowed}."
+        message = f"This address does not accept {request.method}. Use {allowed}."
     body = {"code": _CODES.get(status, "refused"), "message": message}
     return JsonResponse(body, status=status, headers={"Allow": allowed} if allowed else None)
 

@@ -1,4 +1,4 @@
-"""One colour for each product or series, by its name: the same on all pages. `frontend/src/lib/colours.ts` has them."""
+"""Colours of products and series, by their names, so that pages agree. `frontend/src/lib/colours.ts` has them."""
 
 from collections.abc import Iterable
 from zlib import crc32
@@ -7,8 +7,8 @@ COLOURS = 8
 
 
 def colours_of(names: Iterable[str]) -> dict[str, int]:
-    """Number of the colour by name. If two names of a page want one colour, the later of them in the alphabet gets the
-    next free one."""
+    """Number of the colour by name. If two names lead to the same colour, the later one in the alphabet gets the
+    next free colour."""
     found: dict[str, int] = {}
     for name in sorted(set(names)):
         wanted = crc32(name.lower().encode()) % COLOURS

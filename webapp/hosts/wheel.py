@@ -40,7 +40,7 @@ def worker_wheel() -> Wheel:
 
 @cache
 def client_wheel() -> Wheel:
-    """The wheel of the command `sweetspot`, likewise."""
+    """The wheel of the command `sweetspot`, built once per process. Raises OSError if its sources are missing."""
     return _wheel(Path(settings.BASE_DIR) / "worker" / "client")
 
 

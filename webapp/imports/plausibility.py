@@ -1,4 +1,4 @@
-"""Latencies of a file that contradict each other, and dates that cannot be: they are left out, and a note says so."""
+"""Latencies of a file that contradict each other, and impossible dates: they are left out, and a note says so."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

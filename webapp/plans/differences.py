@@ -40,13 +40,13 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Title", document.title),
         ("Note", document.note),
         ("Repeats", str(document.repeats)),
-        ("Repeats end within", f"±{document.spread_percent} %" if document.spread_percent else "never"),
-        ("Fewest repeats", str(document.repeats_min)),
+        ("Required precision", f"±{document.spread_percent} %" if document.spread_percent else "never"),
+        ("Minimum repeats", str(document.repeats_min)),
         ("Order", _ORDERS[document.order]),
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
         ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),
         ("New attempts after a lost one", str(document.retries)),
-        ("Failed trials in a row that stop a host", str(document.stop_after) if document.stop_after else "never"),
+        ("Failure limit", str(document.stop_after) if document.stop_after else "never"),
         ("Order of parts", ", ".join(part.name for part in document.parts)),
     ]
 

@@ -20,7 +20,7 @@ from worker.recipes import DEFAULT_ENGINE
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
-MAX_CROSSED = 100_000  # combinations from which rules select
+MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
 
 
 @dataclass(frozen=True)
@@ -108,25 +108,26 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     )
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
-    wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts))
+    most = MAX_CROSSED // max(1, sum(bool(each.rules) for each in document.parts))
+    wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
-        return replace(grid, found=(GridProblem("rules", "the rules leave out all points."),))
+        return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
     return grid
 
 
-def _rules(part: Part, levels: Levels, engine: str) -> tuple[Rules, list[GridProblem]]:
-    """The part's rules with stored levels, and their problems."""
+def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
+    """The part's rules with stored levels, and their problems; `most` is the maximum of combinations."""
     try:
         texts = parse_rules(part.rules)
     except RuleRefused as refused:
         return NO_RULES, [GridProblem("rules", str(refused))]
-    problems = _rule_problems(texts, levels)
+    problems = _rule_problems(texts, levels, most)
     conditions = []
     for text in (*texts.excluded, *texts.only):
         parsed, wrong = parsed_levels(text, engine)
         problems += [GridProblem("rules", one.message) for one in wrong]
-        conditions.append(parsed)
+        conditions.append({name: frozenset(values) for name, values in parsed.items()})
     if problems:
         return NO_RULES, problems
     until = len(texts.excluded)
@@ -134,20 +135,24 @@ def _rules(part: Part, levels: Levels, engine: str) -> tuple[Rules, list[GridPro
     return found, []
 
 
-def _rule_problems(texts: RuleTexts, levels: Levels) -> list[GridProblem]:
+def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
     conditions = [name for text in (*texts.excluded, *texts.only) for name in text]
     zipped = [name for group in texts.zipped for name in group]
     unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
     said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
-    said += [f"`{name}` is in two `zip` rules." for name in dict.fromkeys(zipped) if zipped.count(name) > 1]
+    said += [
+        f"`{name}` is in two `zip` rules. Remove it from one of them."
+        for name in dict.fromkeys(zipped)
+        if zipped.count(name) > 1
+    ]
     for group in () if unknown else texts.zipped:
         counts = {len(levels[name]) for name in group}
         if len(counts) > 1 or len(group) < 2:
             said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
     if texts.one_at_a_time and not unknown and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
         said.append("`one at a time` needs a factor with several levels.")
-    if texts != RuleTexts() and math.prod(len(values) for values in levels.values()) > MAX_CROSSED:
-        said.append(f"rules can select from at most {MAX_CROSSED:,} combinations. Remove levels.")
+    if texts != RuleTexts() and math.prod(len(values) for values in levels.values()) > most:
+        said.append(f"rules can select from at most {most:,} combinations in this part. Remove levels.")
     return [GridProblem("rules", text) for text in said]
 
 

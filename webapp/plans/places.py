@@ -1,6 +1,7 @@
 """Assigns a part of a plan to targets: each chosen target, or groups of targets at once. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from itertools import permutations
 from webapp.plans.factors import AT_ONCE
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
+from webapp.plans.points import at_once
 from worker.contract.workload import TargetKind
 
 _KIND_WORDS = {
@@ -37,7 +39,10 @@ class Places:
 
     @property
     def cells(self) -> int:
-        """The number of points on all groups. All levels of `at_once` have the same number of points."""
+        """The number of points on all groups. Without rules, all levels of `at_once` have the same number of points."""
+        if self.grid.part.rules:
+            groups = Counter(map(len, self.groups))
+            return sum(groups[at_once(point)] for point in self.grid.points)
         return self.grid.count // len(self._sizes) * len(self.groups)
 
     @property

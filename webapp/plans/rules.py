@@ -20,7 +20,7 @@ from webapp.plans.values import Value
 _RULE = re.compile(r"(except|only when|zip|one at a time)\s+(.+)", re.DOTALL)
 
 Conditions = Mapping[str, str]  # factor -> levels as typed
-Condition = Mapping[str, tuple[Value, ...]]
+Condition = Mapping[str, frozenset[Value]]
 
 
 class RuleRefused(ValueError):

@@ -56,12 +56,13 @@ def _lease_expired(fields: Fields) -> str:
 def _stopped(fields: Fields) -> str:
     failures, host = fields["failures"], fields["host"]
     what = "1 trial" if failures == 1 else f"{failures} trials in a row"
-    return f"Not started: {what} failed on {host}, the stop limit of the plan."
+    return f"Not started: {what} failed on {host}, the failure limit of the plan."
 
 
 def _spread_known(fields: Fields) -> str:
     repeats, percent = fields["repeats"], fields["percent"]
-    return f"Not needed: after {repeats} repeats, the 95 % interval of every point here is within ±{percent} %."
+    known = f"the 95 % interval of the bandwidth of every point here is within ±{percent} %"
+    return f"Not needed: after {repeats} repeats, {known}."
 
 
 def _stopped_by_failures(fields: Fields) -> str:

@@ -27,7 +27,7 @@ class OwnDirectory:
 
 
 def _create() -> tuple[Path, int]:
-    """Repeated if another server that starts now took the directory for one that was left."""
+    """Create and lock a directory. Try again if another starting server has removed it as a leftover."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX))
         with suppress(OSError):
@@ -42,7 +42,7 @@ def _remove_left() -> None:
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         if path.lstat().st_uid != os.getuid():
             continue
-        with suppress(OSError):  # of a server that runs
+        with suppress(OSError):  # locked by a running server
             lock = _lock(path)
             shutil.rmtree(path, ignore_errors=True)
             os.close(lock)

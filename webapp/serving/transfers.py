@@ -60,19 +60,19 @@ class Transfers:
             self._make_room()
 
     def wait_for(self, size: int, *, stored: int = 0) -> None:
-        """This thread waits until the client has sent or taken so many bytes, of `stored` bytes if these are more."""
+        """Note that this thread waits for the client to send or take `size` bytes. `stored`: bytes kept, if more."""
         with self._lock:
             mine = self._of_thread[threading.get_ident()]
             mine.since, mine.size, mine.stored, mine.waits = now(), size, max(size, stored), True
             self._make_room()
 
     def pause(self) -> None:
-        """This thread does not wait for the client: Django works."""
+        """Note that this thread runs Django and does not wait for the client."""
         with self._lock:
             self._of_thread[threading.get_ident()].waits = False
 
     def has_room(self, size: int) -> bool:
-        """Whether a body fits beside those of requests that Django works on: these cannot be cut."""
+        """Whether there is room for a body beside those of requests that Django processes, which cannot be cut."""
         with self._lock:
             kept = sum(each.stored for each in self._of_thread.values() if not each.waits)
             return kept + size <= MAX_BYTES

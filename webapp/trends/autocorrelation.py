@@ -52,6 +52,6 @@ def noise(series: Series, ends: Sequence[int]) -> Noise:
 
 
 def shares(scores: Callable[[Series], Series], orders: Series) -> Series:
-    """The part of the sum of squares of each order that its score is."""
+    """The score of each series (one a row) as a share of its sum of squares."""
     squares: Series = ((orders - orders.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     return scores(orders) / np.maximum(squares, np.finfo(np.float64).tiny)

@@ -40,6 +40,7 @@ class Outcome(StrEnum):
 
 LABELS = {Outcome.FAILS: "Fails", Outcome.UNCLEAR: "Unclear", Outcome.PASSES: "Passes"}
 NOT_MEASURED = "not measured in this run"
+NO_VALUES = "the baseline has no values of this metric"
 NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"
 MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
@@ -130,7 +131,7 @@ def judge(run: Mapping[str, Cells], baseline: Mapping[str, Cells], tolerances: M
     for key, tolerance in tolerances.items():
         metric, theirs, mine = METRICS[key], baseline.get(key, {}), run.get(key, {})
         tests = [_cell_test(metric, tolerance, cell, mine.get(cell), known) for cell, known in theirs.items()]
-        cells += tests
+        cells += tests or [_Test(metric, None, tolerance, (), None, None, why=NO_VALUES)]
         if len(tests) > 1:
             means.append(_mean_test(metric, tolerance, [test for test in tests if test.contrast]))
     rows = [*_rows(means), *_rows(cells)]

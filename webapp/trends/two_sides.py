@@ -1,7 +1,7 @@
-"""Judge any results by any others: each side is a filter, as in `GET /results`.
+"""Judge the results of one filter against those of another. Filters are those of `GET /results`.
 
-A cell is a target, a point and a direction. Not part of it: the target if each side has only one, and factors that
-either filter names, so `factor.scheduler=none` can be judged by `factor.scheduler=bfq`.
+A cell is a target, a point and a direction. The target does not count if each side has only one, nor do factors that
+either filter names, so `factor.scheduler=none` can be judged against `factor.scheduler=bfq`.
 
 A cell must not mix results of different targets or points in one block (run and repeat), because its mean would say
 nothing. Then the filters are refused.

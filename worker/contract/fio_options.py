@@ -126,6 +126,10 @@ class FioOptions(Message, frozen=True, kw_only=True, omit_defaults=True):
     verify_async: Annotated[int, Meta(ge=1, le=64)] | None = None  # threads
     verify_fatal: bool | None = None
 
+    @property
+    def limits_rate(self) -> bool:
+        return any((self.rate, self.write_rate, self.rate_iops, self.write_rate_iops))
+
     def wanted(self) -> dict[str, object]:
         """Name and value of every option in use."""
         values = ((name, getattr(self, name)) for name in self.__struct_fields__)

@@ -200,8 +200,11 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
     @property
     def write_share(self) -> float:
-        """fio mixes I/Os, so the shares in bytes depend on their sizes. Trims are not counted, nor is verification."""
-        if not self.pattern.mixed:
+        """fio mixes I/Os, so the shares in bytes depend on their sizes. Trims are not counted, nor is verification.
+
+        With rate limits this is the maximum: while one direction has reached its limit, fio issues the other one.
+        """
+        if not self.pattern.mixed or self.options.limits_rate:
             return float(self.pattern.stores)
         read_share = (self.read_percent or 0) / 100
         read_bytes, write_bytes = read_share * self._mean_bytes(), (1 - read_share) * self._mean_bytes(of_writes=True)
@@ -217,7 +220,11 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
     @property
     def moved_bytes(self) -> int | None:
-        return self.amount_bytes
+        """fio's io_size counts per job: the amount is shared evenly and rounded up to whole blocks."""
+        if self.amount_bytes is None:
+            return None
+        step_bytes = self.threads * self.largest_io_bytes
+        return -(-self.amount_bytes // step_bytes) * step_bytes
 
     @property
     def time_s(self) -> int:

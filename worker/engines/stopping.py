@@ -37,7 +37,7 @@ class StopWatch:
     def _look(self, rule: StopRule) -> None:
         rates = per_second((each.offset_ms, each.length_ms, float(_ios(each))) for each in self._samples)
         found = find_window(rule, rates)
-        if found and max(each.length_ms for each in self._inside(found)) <= MAX_SAMPLE_MS:
+        if found and all(map(_is_known, self._inside(found))):
             self.window = found
         self._look_at_s = next_look(rule, len(rates))
 
@@ -90,6 +90,11 @@ class StopWatch:
             read_bytes=sum(each.read_bytes for each in known),
             write_bytes=sum(each.write_bytes for each in known),
         )
+
+
+def _is_known(sample: Sample) -> bool:
+    """Whether its single seconds are known. Estimated I/Os are no counts of the engine, and have no latencies."""
+    return sample.length_ms <= MAX_SAMPLE_MS and not (sample.estimated and _ios(sample))
 
 
 def _ios(sample: Sample) -> int:

@@ -1,7 +1,7 @@
 """Stop rules, each a pure function of the series so far: no clock, no I/O. docs/stop-rules.md has formulas and sources.
 
 A rule gets the I/Os of each whole second since the measured part began and returns the window that it accepts, or
-None. It is asked at the seconds of `looks`, and `first_window` replays that on a recorded series.
+None. It is checked at the seconds of `looks`, and `first_window` replays that on a recorded series.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from worker.stop_rules.window import Window
 __all__ = ["Window", "find_window", "first_look", "first_window", "looks", "next_look"]
 
 MIN_LOOK_S = 5  # no rule ends a shorter series
-# The next look is 5 % of the length later: fewer chances to stop by accident, and less work. After a round: 1 %.
+# The next check is 5 % of the length later: fewer chances to stop by accident, and less work. After a round: 1 %.
 LOOK_GROWTH, ROUND_GROWTH = 0.05, 0.01
 
 
@@ -32,12 +32,12 @@ def find_window(rule: StopRule, rates: Series) -> Window | None:
 
 
 def first_look(rule: StopRule, least_runtime_s: int) -> int:
-    """The length of the series in seconds at the first look."""
+    """The length of the series in seconds at the first check."""
     return _round_end(rule, max(MIN_LOOK_S, least_s(rule, least_runtime_s)))
 
 
 def next_look(rule: StopRule, seconds: int) -> int:
-    """The length of the series at the next look, after a look at `seconds`."""
+    """The length of the series at the next check, after a check at `seconds`."""
     growth = ROUND_GROWTH if isinstance(rule, SteadyRounds) else LOOK_GROWTH
     return _round_end(rule, seconds + max(1, int(seconds * growth)))
 
@@ -48,7 +48,7 @@ def _round_end(rule: StopRule, seconds: int) -> int:
 
 
 def looks(rule: StopRule, least_runtime_s: int, most_s: int) -> Iterator[int]:
-    """The lengths in seconds at which a rule is asked."""
+    """The lengths in seconds at which a rule is checked."""
     at = first_look(rule, least_runtime_s)
     while at <= most_s:
         yield at

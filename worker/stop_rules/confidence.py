@@ -57,7 +57,7 @@ def interval(rates: Series) -> float:
 
 
 def _changes(kept: Series, allowed: float) -> bool:
-    """Whether the series rises or falls by more than the allowed fraction, or is a step, or stands still."""
+    """Whether the series rises or falls by more than the allowed fraction, or has a step or a stall."""
     change, residuals, _ = line(kept)
     drifts = abs(change) > allowed * fmean(kept) and is_significant(change, residuals, DRIFT_PROBABILITY)
     return drifts or steadiness_of_rates(kept).verdict in CHANGING

@@ -2,7 +2,7 @@
 
 from statistics import fmean
 
-from worker.contract.steadiness import Series, Verdict, line, steadiness_of_rates
+from worker.contract.steadiness import STALL_S, Series, line, steadiness_of_rates
 from worker.contract.stopping import SNIA_ROUNDS as ROUNDS
 from worker.stop_rules.window import Window
 
@@ -17,7 +17,7 @@ def window(rates: Series, round_s: int) -> Window | None:
     ends = range((rounds - ROUNDS + 1) * round_s, rounds * round_s + 1, round_s)
     means = [fmean(rates[end - round_s : end]) for end in ends]
     found = Window(ends[0] - round_s, ends[-1])
-    stalled = steadiness_of_rates(rates[found.from_s : found.to_s]).verdict is Verdict.STALLED
+    stalled = steadiness_of_rates(rates[found.from_s : found.to_s]).stall_s >= STALL_S  # also of few, large I/Os
     return found if is_steady(means) and not stalled else None
 
 

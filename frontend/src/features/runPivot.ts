@@ -13,7 +13,7 @@ const FORMAT: Readonly<Record<Exclude<Metric, "own">, (value: number | null) => 
   mean: latency,
 };
 
-/** What a colour says; on dark ground the highest value is the lightest. An engine's own metric may be better or worse if it is higher. */
+/** The meaning of the colours; in the dark theme the highest value is the lightest. An engine's own metric may be better or worse if it is higher. */
 export const CONTRAST: Readonly<Record<Metric, string>> = {
   iops: "Stronger contrast: more IOPS",
   rate: "Stronger contrast: a higher bandwidth",

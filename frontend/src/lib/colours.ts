@@ -1,4 +1,4 @@
-/** One colour and one marker for each product or series: the same on all pages. */
+/** Colours and markers of products and series. */
 
 import type { PointStyle } from "chart.js";
 

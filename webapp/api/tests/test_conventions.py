@@ -162,4 +162,4 @@ def test_errors_that_no_operation_answers_are_problems_too(viewer: Caller, clien
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), path
     status, problem = viewer("put", "runs")
     assert (status, problem["code"]) == (405, "method_not_allowed")
-    assert problem["message"] == "This address does not take PUT. Use GET, POST."
+    assert problem["message"] == "This address does not accept PUT. Use GET, POST."

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replace_part
 
 from webapp.plans.destruction import destroys
 from webapp.plans.document import Order
@@ -33,6 +34,13 @@ def expanded(
 
 def groups(made: Expansion) -> set[tuple[str, ...]]:
     return {trial.target_ids for trial in made.trials}
+
+
+def test_rules_that_leave_out_large_groups_do_not_hide_trials_from_the_maximum() -> None:
+    chosen = part("main", {"at_once": "1..8 +1", "iodepth": "1..1000 +1"})
+    only_single = replace_part(chosen, rules=("only when at_once=1",))
+    (problem,) = expand(document(only_single, repeats=2), drives(8), seed=1).problems
+    assert problem.startswith("16,000 trials exceed")
 
 
 def test_targets_of_a_host_are_taken_in_groups_as_they_were_chosen() -> None:

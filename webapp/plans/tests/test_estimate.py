@@ -83,6 +83,18 @@ def test_it_bounds_what_is_written() -> None:
     assert of(directory()).bytes_written_max == 64 * MIB
 
 
+def test_an_amount_is_rounded_up_to_whole_blocks_of_all_jobs() -> None:
+    written = of(device(), pattern="write", block_size="1M", numjobs="16", amount="1M", size="64M").bytes_written_max
+    assert written == 16 * MIB
+
+
+def test_a_mix_with_rate_limits_may_only_write() -> None:
+    """While the reads have reached their limit, fio writes."""
+    free = of(device(), pattern="randrw", read_percent="99").bytes_written_max
+    limited = of(device(), pattern="randrw", read_percent="99", rate="4k", write_rate="10G").bytes_written_max
+    assert limited == of(device(), pattern="randwrite").bytes_written_max == pytest.approx(100 * free)
+
+
 def test_files_of_one_size_are_shared_and_a_device_needs_no_space() -> None:
     made = of(directory(), size="1M, 4M", files="1, 3", block_size="4k, 8k")
     assert made.space_bytes == 3 * MIB + 12 * MIB

@@ -1,4 +1,4 @@
-"""Option lines of practitioners' fio job files: each is taken as meant, or refused with a reason."""
+"""Option lines of practitioners' fio job files: each is accepted with fio's meaning, or refused with a reason."""
 
 import subprocess
 
@@ -151,7 +151,7 @@ REFUSED = [
     ("zonemode=zbd", "zoned drives are not supported"),
     ("ioscheduler=none", "Use the factor `scheduler`"),
     ("gtod_reduce=1", "leaves out the latency"),
-    ("steadystate=iops:1%", "the plan's rules end a trial"),
+    ("steadystate=iops:1%", "a stop rule of the plan"),
     ("bs_unaligned", "multiples of 512 bytes"),
     ("ioengine=posixaio", "not one of"),
     ("ioengine=null", "not one of"),

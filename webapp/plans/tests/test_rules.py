@@ -107,3 +107,11 @@ def test_a_part_without_a_valid_point_is_refused() -> None:
     assert made.trials == ()
     assert len(made.problems) == 2
     assert made.skipped == ()
+
+
+def test_parts_with_rules_share_the_maximum_of_combinations() -> None:
+    """Each combination takes time in every preview."""
+    part = plan("except iodepth=1; rate_iops=1", iodepth="1..40 +1", rate_iops="1..1000 +1").parts[0]
+    assert not part_grid(document(part), part).found
+    (problem,) = part_grid(document(part, part, part), part).found
+    assert problem.message == "rules can select from at most 33,333 combinations in this part. Remove levels."

@@ -35,6 +35,8 @@ from worker.contract.items import (
 )
 from worker.contract.items import Attachment as AttachmentItem
 from worker.contract.items import DriveReading as ReadingItem
+from worker.contract.stopping import Stopped
+from worker.recipes.stop_rules import parse
 
 
 def apply_item(changes: Changes, item: Item) -> None:
@@ -165,6 +167,8 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
         raise BadItem(f"A second result of stream {item.stream}.")
     for measured in item.directions:
         check_histogram(measured.latency)
+    if item.stopped is not None:
+        _check_stopped(item.stopped)
     changes.change_stream(
         stream,
         started_at=moment(item.started_at),
@@ -182,6 +186,18 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
         metrics=[declared | {"value": item.metrics.get(str(declared["name"]))} for declared in stream.metrics],
     )
     changes.attachments += [_attachment(stream, each) for each in item.attachments]
+
+
+def _check_stopped(stopped: Stopped) -> None:
+    try:
+        parse(stopped.rule)
+    except ValueError as error:
+        raise BadItem(f"A stream was ended by an unknown stop rule: {error}.") from error
+    if not stopped.from_ms <= stopped.to_ms <= stopped.at_ms:
+        raise BadItem(
+            f"The window of a stop rule from {stopped.from_ms} to {stopped.to_ms} ms does not end between its start "
+            f"and {stopped.at_ms} ms."
+        )
 
 
 def _attachment(stream: StreamRun, item: AttachmentItem) -> Attachment:

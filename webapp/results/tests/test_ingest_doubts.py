@@ -87,6 +87,20 @@ def test_a_stop_rule_in_words(stopped: Stopped, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "stopped",
+    [
+        replace(REACHED, rule="whenever"),  # its words could not be shown
+        replace(REACHED, from_ms=18_004, to_ms=6_001),
+        replace(REACHED, to_ms=18_005),
+    ],
+)
+def test_an_impossible_end_by_a_stop_rule_is_refused(attempt: Attempt, stopped: Stopped) -> None:
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(0),)), (3, (replace(RESULT, stopped=stopped), DONE)))
+    assert not StreamRun.objects.filter(stopped__isnull=False).exists()
+    assert not Result.objects.exists()
+
+
+@pytest.mark.parametrize(
     ("direct", "device_bytes", "words"),
     [
         (True, 409_600_000, []),

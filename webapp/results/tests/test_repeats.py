@@ -46,7 +46,7 @@ def test_further_repeats_are_skipped_once_the_spread_is_known() -> None:
     assert states(run).count("cancelled") == 0
     measure(host, 99e6)
     assert states(run) == ["done"] * 3 + ["cancelled"] * 3
-    words = "Not needed: after 3 repeats, the 95 % interval of every point here is within ±5 %."
+    words = "Not needed: after 3 repeats, the 95 % interval of the bandwidth of every point here is within ±5 %."
     assert run.trials.get(index=5).reason == words
     say(host, under_way(host), (1, (ACCEPTED,)), (2, (DONE,)))
     run.refresh_from_db()

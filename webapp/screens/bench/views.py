@@ -163,7 +163,7 @@ def _notes(found: SideBySide) -> Iterator[str]:
     if any(cell.assumed for cell in cells):
         yield (
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
-            "fits, or with queue depth 1 and one job. Their cells name it."
+            "fits, or with queue depth 1 and one job. The cells name this workload."
         )
     if found.matched.comparisons:
         yield (

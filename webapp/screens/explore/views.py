@@ -55,7 +55,7 @@ def explore_page(request: HttpRequest) -> HttpResponse:
 
 @page
 def explore_timeline(request: HttpRequest) -> HttpResponse:
-    """The view timeline of the seconds `from` to `to`, for a closer look: TimeLines as JSON."""
+    """The time lines of the seconds `from` to `to` as JSON, for a zoom into the chart."""
     try:
         span = Span(int(request.GET.get("from", "")), int(request.GET.get("to", "")))
         found = resolved(pairs_of(request.GET, "from", "to"))

@@ -30,8 +30,8 @@ def imports(words: str) -> Iterable[Hit]:
 
 
 def imported_products(words: str) -> Iterable[Hit]:
-    """Each drive, controller and host once. Its address is its own page; what only references name is on the page of
-    its reference."""
+    """Each drive, controller and host once. The link is to its own page, or to the page of the reference if only
+    references name it."""
     named = Q(*((f"{label}__icontains", words) for label, _, _ in _LABELS), _connector=Q.OR)
     columns = ("imported__slug", "imported__number", "imported__title", *(label for label, _, _ in _LABELS))
     found: dict[tuple[str, Kind], Hit] = {}

@@ -9,6 +9,7 @@ from webapp.trends.judging import (
     CONTAINS_LIMIT,
     MAY_BE_CHANCE,
     NO_CONTRAST,
+    NO_VALUES,
     NOT_MEASURED,
     Cells,
     Outcome,
@@ -117,3 +118,13 @@ def test_equal_runs_rarely_fail() -> None:
     assert outcomes(Case(loss=0.05), pairs=200)[Outcome.FAILS] <= 18 / 200
     assert outcomes(Case(loss=0.05), pairs=200)[Outcome.PASSES] == 0
     assert outcomes(Case(loss=0.10), pairs=50)[Outcome.FAILS] == 1
+
+
+def test_a_metric_that_the_baseline_never_measured_is_unclear() -> None:
+    same = {"iops": cells(1, spread(1000))}
+    rows = judge(same, same, IOPS | P99)
+    assert [(row.metric.key, row.outcome, row.why) for row in rows] == [
+        ("iops", Outcome.PASSES, ""),
+        ("latency_p99", Outcome.UNCLEAR, NO_VALUES),
+    ]
+    assert outcome_of(rows) is Outcome.UNCLEAR

@@ -83,3 +83,11 @@ def test_without_a_rule_nothing_is_stopped(seconds: int) -> None:
     assert found.window is None
     assert found.stopped(1000 * seconds) is None
     assert len(passed_on) == seconds
+
+
+def test_estimated_seconds_do_not_end_a_stream() -> None:
+    """They look even, as they are at most the fastest sample, and have no latencies."""
+    found = StopWatch(Confidence(percent=2), 5, lambda _: None)
+    for second in range(1, 21):
+        found.take(msgspec.structs.replace(sample(second, 1000, 500_000), estimated=second > 4))
+    assert found.window is None

@@ -35,17 +35,6 @@ def render(stream: Stream) -> Recipe:
     return Recipe(job_text("sweetspot", options), COMMAND, file_names(stream))
 
 
-def amount_per_job(work: FioWorkload) -> int:
-    """fio's io_size counts per job: the amount is shared evenly and rounded up to whole blocks.
-
-    The total is at least `amount_bytes`, and at most one block per job more.
-    """
-    assert work.amount_bytes is not None
-    block_bytes = work.largest_io_bytes
-    blocks = -(-work.amount_bytes // (work.threads * block_bytes))
-    return blocks * block_bytes
-
-
 def _region(stream: Stream) -> Options:
     """The bytes that each job uses. fio's size is the total of a job's files; ours is the size of each file.
 
@@ -141,8 +130,8 @@ def _data(work: FioWorkload) -> Options:
 
 
 def _stop(work: FioWorkload) -> Options:
-    if work.amount_bytes is not None:
-        return [("io_size", size_text(amount_per_job(work)))]
+    if work.moved_bytes is not None:
+        return [("io_size", size_text(work.moved_bytes // work.threads))]
     options = [("runtime", f"{work.runtime_s}s"), ("time_based", "1")]
     if work.ramp_s:
         options.append(("ramp_time", f"{work.ramp_s}s"))

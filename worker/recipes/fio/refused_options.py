@@ -40,14 +40,14 @@ _REASONS = {
     ),
     _MEMORY: ("mem", "iomem", "hugepage-size", "iomem_align", "mem_align"),
     _VERIFY: ("verify_only",),
-    "each checksum is at the start of its block": ("verify_offset",),
+    "the checksum is always at the start of its block": ("verify_offset",),
     "the threads that verify share the CPUs of `cpus_allowed`": ("verify_async_cpus",),
     "trims are patterns of their own: `rw=trim` or `rw=trimwrite`": (
         "trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch",
     ),
     "it changes the drive for all programs. Use the factor `scheduler`": ("ioscheduler",),
     "it leaves out the latency, which is always measured": ("gtod_reduce",),
-    "the plan's rules end a trial": (
+    "a trial ends by `runtime`, by an amount or by a stop rule of the plan": (
         "steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time", "ss_ramp", "number_ios",
     ),
     "all blocks are multiples of 512 bytes": ("bs_unaligned", "blocksize_unaligned"),
@@ -57,8 +57,8 @@ _REASONS = {
     "priorities of single I/Os are not reported. Use `prio` and `prioclass`": (
         "cmdprio_percentage", "cmdprio_class", "cmdprio", "cmdprio_bssplit", "cmdprio_hint",
     ),
-    "duplicates of other jobs depend on how many run": ("dedupe_global",),
-    "few kernels support it": (
+    "the number of duplicates would depend on the number of jobs": ("dedupe_global",),
+    "not all kernels and versions of fio support it": (
         "write_hint", "atomic", "write_barrier", "barrier", "uncached", "nowait", "hipri_percentage",
     ),
 }  # fmt: skip

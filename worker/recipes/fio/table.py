@@ -12,14 +12,17 @@ them under "Workload" and "Further options of fio".
 A trial runs one workload, so jobs that fio would run at the same time are refused: put `stonewall` into all jobs but
 the first.
 
-How options write:
+Options with conditions:
 
-- Every pattern except `read` and `randread` destroys data. Trims also do, and need a block device. The host's policy
-  must allow it, and the run must be armed with the serial numbers of the drives.
+- Every pattern except `read` and `randread` destroys data; this includes trims, which need a block device. The host's
+  policy must allow it, and the run must be armed with the serial numbers of the drives.
 - `loops` multiplies the amount, so estimates and write limits count every loop.
 - `verify` writes an amount, then reads it back.
-- `offset` and `offset_increment` must leave the used part inside the device or file. Files in a directory have none.
-- `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could leave it.
+- An amount is rounded up to whole blocks of all jobs, and estimates count that.
+- A mix with rate limits counts as if it only wrote: while reads have reached their limit, fio writes.
+- `offset` and `offset_increment` must keep the used part inside the device or file. They are not for directories.
+- `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach
+  the data beside it.
 
 ## Factors
 

@@ -128,6 +128,14 @@ def test_snia_takes_five_rounds() -> None:
     assert first_window(SteadyRounds(round_s=60), falling[:-1]) is None
 
 
+def test_snia_does_not_accept_a_stall_of_few_large_ios() -> None:
+    """A series of fewer than 20 I/Os per second gets no verdict, but its stalls count."""
+    slow = [10.0] * 300
+    assert first_window(SteadyRounds(round_s=60), slow) == (0, 300, None)
+    slow[130:135] = [0.0] * 5
+    assert first_window(SteadyRounds(round_s=60), slow) is None
+
+
 def test_steady_state_after_snia_has_two_limits() -> None:
     assert is_steady([100, 100, 100, 100, 100])
     assert is_steady([90, 110, 100, 90, 110])  # range 20 %, slope 8 %
