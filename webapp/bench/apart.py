@@ -26,18 +26,21 @@ class OwnLevels:
 
 
 def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
-    """Without the factors that are ignored already or that define a product."""
-    points = [list({row.point_key: row.point for row in rows}.values()) for rows in found.values() if rows]
-    names = {name for each in points for point in each for name in point}
+    """Without the factors that are ignored already, that define a product, or that imports do not state."""
+    measured = {product: list({row.point_key: row for row in rows}.values()) for product, rows in found.items()}
+    names = {name for rows in measured.values() for row in rows for name in row.point}
+    imports = {name for rows in measured.values() for row in rows if row.imported for name in row.point}
     defining = {name for product in found for name in product.factors}
     for name in in_order(names - set(ignored) - defining):
-        levels = [{repr(point.get(name)): point.get(name) for point in each} for each in points]
-        if not set.intersection(*(set(each) for each in levels)):
-            texts = iter([_texts(name, list(each.values())) for each in levels])
-            yield OwnLevels(
-                name, known_dimension(name).label, tuple(next(texts) if rows else "" for rows in found.values())
-            )
+        binding = [
+            {repr(row.point.get(name)) for row in rows}
+            for rows in measured.values()
+            if rows and (name in imports or not any(row.imported for row in rows))
+        ]
+        if len(binding) > 1 and not set.intersection(*binding):
+            yield OwnLevels(name, known_dimension(name).label, tuple(_texts(name, rows) for rows in measured.values()))
 
 
-def _texts(name: str, levels: Sequence[object]) -> str:
+def _texts(name: str, rows: Sequence[ResultRow]) -> str:
+    levels = {repr(level): level for level in (row.point.get(name) for row in rows)}.values()
     return ", ".join(sorted("not stated" if level is None else FACTORS[name].format(level) for level in levels))

@@ -9,6 +9,7 @@ from webapp.compare.facts import VOLATILE
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.results.reading.rows import ResultRow
 
+UNKNOWN_STATE = ("drive_state", "unknown")  # as unknown as a drive state that nobody reads
 MODEL, TOOL, HOST = "model", "tool", "host"
 # label, word for several values, and the name of the fact
 HEADER = (
@@ -74,7 +75,7 @@ def facts_of(rows: Iterable[ResultRow]) -> Facts:
     found: dict[str, set[str]] = {}
     for row in {(*identity(row), row.model, row.host, row.tool_and_version): row for row in rows}.values():
         for name, text in (*_named(row), (HOST, row.host), (MODEL, row.model), (TOOL, row.tool_and_version)):
-            if text:
+            if text and (name, text) != UNKNOWN_STATE:
                 found.setdefault(name, set()).add(_text(name, text))
     return {name: tuple(sorted(texts)) for name, texts in found.items()}
 

@@ -76,8 +76,8 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     """The workloads of each.
 
     An incomplete one belongs to the workload of other products that agrees in all factors that it states, unless its
-    own product states that workload more fully. Of several, it belongs to the one with one request in flight. If there
-    is none, or still several, it is a workload itself.
+    own product, or another one with an equal result, states that workload more fully. Of several, it belongs to the one
+    with one request in flight. If there is none, or still several, it is a workload itself.
     """
     made: dict[tuple[str, frozenset[str]], Workload] = {}  # products share most of them
     given: dict[Stated, Workload] = {}
@@ -94,7 +94,7 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     ordered = sorted(given.items(), key=lambda pair: (not pair[0].complete, -len(pair[1].point), pair[1].key))
     for one, own in ordered:
         others = by_main.setdefault(_main(own), {})
-        fits = () if one.complete else tuple(_fitting(one, own, others.values(), stated_by))
+        fits = () if one.complete else tuple(_fitting(own, others.values(), stated_by))
         if len(fits) > 1:  # a value that may belong to any of them says nothing about each
             fits = _one_request(own, fits)
         found[one] = fits or (own,)
@@ -103,12 +103,10 @@ def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, 
     return found
 
 
-def _fitting(
-    one: Stated, own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]
-) -> Iterator[Workload]:
+def _fitting(own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]) -> Iterator[Workload]:
     for other in others:
         if own.key == other.key or (
-            own.point.items() <= other.point.items() and one.product not in stated_by[other.key]
+            own.point.items() <= other.point.items() and stated_by[own.key].isdisjoint(stated_by[other.key])
         ):
             yield other
 

@@ -84,7 +84,8 @@ def test_the_header_says_unknown_and_lists_several_values(samsung: Lab, intel: L
 
 
 def test_specifications_show_only_what_differs(samsung: Lab, intel: Lab) -> None:
-    samsung.measure(100.0, iodepth=1, facts=FACTS | {"device.nvme0n1.size_bytes": "1920000000000"})
+    seen = {"device.nvme0n1.size_bytes": "1920000000000", "drive_state": "unknown"}
+    samsung.measure(100.0, iodepth=1, facts=FACTS | seen)
     intel.measure(50.0, iodepth=1, facts=FACTS | {"device.nvme1n1.size_bytes": "3840000000000"})
     differing = {one.label: one.values for one in shown().differing}
     assert differing == {"Host": (("storage1",), ("storage2",)), "Size": (("1.92 TB",), ("3.84 TB",))}

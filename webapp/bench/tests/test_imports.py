@@ -74,7 +74,9 @@ def test_a_reference_without_queue_depth_is_matched_with_queue_depth_1(samsung: 
 def test_what_an_import_states_otherwise_is_a_difference(samsung: Lab) -> None:
     samsung.measure(5100.0, iodepth=1, direct=False)
     stated = PLAIN.replace("iops,", "direct,iops,").replace("k,1,", "k,1,on,").replace("k,32,", "k,32,on,")
-    assert shown(MODEL, of_import(an_import(text=stated))).shared == 0
+    page = shown(MODEL, of_import(an_import(text=stated)))
+    assert page.shared == 0
+    assert [one.factor for one in page.apart] == ["direct"]  # not those that the import does not state
 
 
 def test_own_results_without_a_setting_do_not_match_those_with_it(samsung: Lab, intel: Lab) -> None:
@@ -136,3 +138,15 @@ def test_results_of_one_product_are_not_joined_because_one_of_them_states_less(d
     assert [row.title for row in group.rows] == ["4 KiB · QD 1 · Size 1 GiB", "4 KiB · QD 32 · Size 1 GiB"]
     assert group.alone == 2
     assert [cell.cell.summary.n if cell else 0 for row in group.rows for cell in row.cells] == [1, 1, 1, 1]
+
+
+def test_equal_results_are_matched_rather_than_one_that_states_more(db: None) -> None:
+    """One product was measured without a setting and with it. The other product does not state the setting."""
+    tuned = PLAIN.replace("iops,", "read_ahead_kb,iops,").replace("k,1,", "k,1,4096,").replace("k,32,", "k,32,4096,")
+    made = an_import()
+    second = an_import(title="Tuned", text=tuned.replace("10200", "30600"))
+    second.origins.update(imported=made, number=F("number") + 10)
+    other = an_import(title="Another drive", drive="PM1733", text=FASTER)
+    for products in ((other, made), (made, other)):
+        first, *_ = shown(*map(of_import, products)).groups[0].rows
+        assert {cell.cell.summary.mean for cell in first.cells if cell} == {10200.0, 20400.0}
