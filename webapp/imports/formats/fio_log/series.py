@@ -22,6 +22,7 @@ from worker.contract.items import Direction
 Floats = NDArray[np.float64]
 SINGLE_IOS_MS = 1000  # grid of logs without log_avg_msec
 MAX_POINTS = 1_000_000
+_RATES = (Kind.IOPS, Kind.BANDWIDTH)
 _LATENCIES = (Kind.LATENCY, Kind.COMPLETION)
 
 
@@ -61,11 +62,22 @@ def _points(jobs: list[_Job], code: int, latency_unit_ns: float) -> tuple[Point,
     if not all_rows:
         return ()
     length = _interval(all_rows)
-    edges = _edges(max(int(rows.times.max()) for rows in all_rows), length)
+    edges = _edges(_end(of_direction, length), length)
     iops = [_rate(job.get(Kind.IOPS), edges, length, per_io=None) for job in of_direction]
     moved = [_rate(job.get(Kind.BANDWIDTH), edges, length, per_io="block") for job in of_direction]
     latencies = [_latency(job, edges, length) for job in of_direction]
     return _assemble(edges, _total(iops), _total(moved), _weighted(latencies, iops), latency_unit_ns)
+
+
+def _end(jobs: list[dict[Kind, Rows]], length: int) -> int:
+    """The last moment in ms at which all rates are known, or all latencies if there are no rates.
+
+    fio writes no last row if a job ends before its interval does: the rate is then unknown, not 0. A job that ended
+    much earlier than the others has the rate 0.
+    """
+    logs = [(kind, int(rows.times.max())) for job in jobs for kind, rows in job.items()]
+    ends = [end for kind, end in logs if kind in _RATES] or [end for _, end in logs]
+    return min(end for end in ends if end > max(ends) - 1.5 * length)
 
 
 def _edges(end: int, length: int) -> Floats:

@@ -60,8 +60,17 @@ def test_jobs_that_log_at_other_moments_keep_their_totals() -> None:
     steady = [f"{t}, 1000, 0, 0" for t in range(250, 10_001, 250)]
     shifted = [f"{t + 37}, 1000, 0, 0" for t in range(250, 9_900, 250)]
     points = series([_log(Kind.IOPS, 1, *steady), _log(Kind.IOPS, 2, *shifted)])[READ]
-    assert len(points) == 40
-    assert {round(point.iops or 0) for point in points[:-1]} == {2000}
+    assert len(points) == 39
+    assert {round(point.iops or 0) for point in points} == {2000}
+
+
+def test_a_last_row_that_fio_did_not_write_is_no_pause() -> None:
+    """fio 3.33 with log_avg_msec=200 and 4 s: the last row of IOPS is at 3.8 s, that of latencies at 4 s."""
+    rates = [f"{t}, 1000, 0, 0" for t in range(200, 3801, 200)]
+    latencies = [f"{t}, 48000, 0, 0" for t in range(200, 4001, 200)]
+    points = series([_log(Kind.IOPS, 1, *rates), _log(Kind.LATENCY, 1, *latencies)])[READ]
+    assert points[-1].offset_ms == 3800
+    assert {round(point.iops or 0) for point in points} == {1000}
 
 
 def test_a_pause_without_rows_is_a_pause() -> None:
