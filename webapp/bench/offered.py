@@ -149,18 +149,18 @@ def pairs() -> tuple[Pair, ...]:
 
 
 def _planned() -> dict[Kind, dict[Offer, set[object]]]:
-    """The plan versions of each product, by its kind."""
+    """The plan versions of each product, by its kind. A plan can have different parts for devices and directories."""
     measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
-    columns = ("number", "version", "targets__model", "targets__host__slug", "targets__slug")
+    columns = ("number", "version", "targets__model", "targets__host__slug", "targets__slug", "targets__kind")
     found: dict[Kind, dict[Offer, set[object]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
-    for number, version, model, host, slug in (
+    for number, version, model, host, slug, target_kind in (
         Run.objects.filter(measured).order_by("-number").values_list(*columns)[:MAX_PAIRED]
     ):
         target = f"{host}/{slug}"
         named = ((Kind.MODEL, model, model), (Kind.TARGET, target, target), (Kind.RUN, str(number), f"Run {number}"))
         for kind, value, text in named:
             if value:
-                found[kind].setdefault(Offer(Product(kind, value), text), set()).add(version)
+                found[kind].setdefault(Offer(Product(kind, value), text), set()).add((version, target_kind))
     return found
 
 

@@ -12,6 +12,7 @@ from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
+FAR = 2  # our convention, as for points that are set apart from the mean
 MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 % is not
 
 
@@ -79,6 +80,7 @@ class Statement:
     total: int  # points that either series has
     apart: tuple[str, ...]  # such as "×0.00 at 4 KiB"
     different: tuple[float, ...]  # ratios of points that differ for certain
+    measured: tuple[float, ...]  # ratios of all points in the ratio
     order: str  # before | after: it always ran so; "" if the order changed
     compared: int  # comparisons on the page that were corrected together
     opposites: tuple[Side, Side] | None  # higher and lower, if points differ for certain in both directions
@@ -177,7 +179,16 @@ class Statement:
     def _over(self) -> str:
         if self.total == 1:
             return ""
-        return f", {self.points} of {self.total} points" if self.points < self.total else f", {self.points} points"
+        of_all = f" of {self.total}" if self.points < self.total else ""
+        return f", {self.points}{of_all} points{self._far_apart}"
+
+    @property
+    def _far_apart(self) -> str:
+        """The range of the points if one is twice another: their mean may describe none of them. Ranges of points that
+        differ for certain are in `_points_apart`."""
+        if len(self.different) > 1 or not self.measured or max(self.measured) < FAR * min(self.measured):
+            return ""
+        return f" from {self._range(self.measured)}"
 
     @property
     def _small(self) -> str:

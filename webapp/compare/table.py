@@ -118,6 +118,7 @@ class Table:
             total=self._total(panel, series),
             apart=tuple(self._apart(result.apart)) if result else (),
             different=tuple(one.ratio.value for one in inside if one.claim.different),
+            measured=tuple(one.ratio.value for one in inside),
             order=result.order if result else "",
             compared=self._found.sentences,
             opposites=self._opposites(result) if result else None,

@@ -142,7 +142,7 @@ def test_several_points_measured_once_are_summarised_by_mean_and_range(lab: Lab)
         lab.measure(100.0, iodepth=depth)
         lab.measure(psync, iodepth=depth, ioengine="psync")
     said = sentence(compare(ENGINES))
-    assert said == "psync against io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points."
+    assert said == "psync against io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points from ×2.00 to ×8.00."
 
 
 def test_one_repeat_gives_no_interval(lab: Lab) -> None:
