@@ -42,6 +42,7 @@ SENTENCES: dict[str, str] = {
     "run.pause": "paused {object}",
     "run.resume": "resumed {object}",
     "run.skip": "skipped trials of {object}",
+    "run.skip_repeats": "ended {object} on one host: the interval of each point is narrow enough",
     "run.stop_host": "stopped {object} on one host after too many failures",
     "run.cancel": "cancelled {object}",
     "run.settings_not_restored": "could not restore all settings after {object}",

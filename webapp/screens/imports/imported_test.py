@@ -33,6 +33,7 @@ def import_test_page(request: HttpRequest, number: int, test: int) -> HttpRespon
         "test": test,
         "name": rows[0].test,
         "table": table_of(rows),
+        "completion_latency": any(row.latency_kind == "clat" for row in rows),
         "choices": CHOICES,
         "metric": metric,
         "lines": lines,

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_the_palette_opens_pages_and_what_the_server_finds(page: Page, run: Run, problems: list[str]) -> None:
     page.goto("/runs/")
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Page, host, drive, plan, run or comparison")
+    box = page.get_by_role("combobox", name="Page, host, drive, plan, run, comparison or import")
     expect(box).to_be_focused()
     box.fill("sched")
     expect(page.get_by_role("option").first).to_contain_text("Schedules")

@@ -11,7 +11,6 @@ from webapp.imports.values import US
 from worker.contract.histogram import Histogram, merge
 
 _KINDS = ("lat", "clat")
-_COMPLETION_NOTE = "Latencies are completion latencies, without the time of the submission."
 _BITS_KEY = "FIO_IO_U_PLAT_BITS"
 
 
@@ -49,12 +48,11 @@ def _combined(
         [((part.mean or 0) * unit, (part.stddev or 0) * unit, n) for part, unit, n in known]
     )
     first, unit, _ = known[0]
-    notes: tuple[str, ...] = (_COMPLETION_NOTE,) if kind == "clat" else ()
+    notes: tuple[str, ...] = ()
     if len(known) == 1:
         percentiles = _percentiles(first, unit)
     else:
-        percentiles, missing = _merged_percentiles(first, histogram)
-        notes += missing
+        percentiles, notes = _merged_percentiles(first, histogram)
     found = Latency(
         kind=kind,
         min_ns=min(((part.min or 0) * unit for part, unit, _ in known), default=None),

@@ -60,6 +60,11 @@ def _damaged(draw: st.DrawFn, original: str) -> str:
     return found
 
 
+def _has_value(one: Measurement) -> bool:
+    rates, latency = (one.iops, one.bytes_per_s), one.latency
+    return bool(latency.percentiles) or any(value is not None for value in (*rates, latency.mean_ns, latency.max_ns))
+
+
 def _parse(name: str, text: str) -> None:
     began = time.process_time()
     found: list[Measurement] = []
@@ -70,7 +75,7 @@ def _parse(name: str, text: str) -> None:
         reason = refusal.message
     assert reason.endswith(".")
     assert len(reason) < 600
-    assert all(m.iops is not None or m.bytes_per_s is not None or m.latency.mean_ns is not None for m in found)
+    assert all(_has_value(m) for m in found)
     FORMATS[name].sniff(text[: formats.HEAD_CHARACTERS])
     assert time.process_time() - began < MOST_SECONDS
 
