@@ -12,7 +12,7 @@ from webapp.compare.blocks import measured
 from webapp.compare.fact_labels import label_of_fact
 from webapp.compare.facts import VOLATILE
 from webapp.compare.grouping import Grouped
-from webapp.compare.statistics import Summary, summarise
+from webapp.core.statistics import Summary, summarise
 from webapp.results.reading.rows import ResultRow
 
 MAX_TARGETS = 8  # as there are colours

@@ -8,7 +8,7 @@ from webapp.bench.products import Product
 from webapp.bench.workloads import Workload
 from webapp.compare.blocks import measured
 from webapp.compare.grouping import Grouped
-from webapp.compare.statistics import Summary, summarise
+from webapp.core.statistics import Summary, summarise
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.rows import ResultRow
 

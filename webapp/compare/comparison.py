@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from webapp.compare.statistics import Ratio, Summary
+from webapp.core.statistics import Ratio, Summary
 
 
 class DifferenceKind(StrEnum):

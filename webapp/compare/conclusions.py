@@ -13,7 +13,7 @@ from webapp.compare.blocks import Measured
 from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim, ContrastTest, claims
 from webapp.compare.contrasts import Contrast, Pair, contrast, pooled_freedom, same_order, within_variance
 from webapp.compare.grouping import CellKey, Grouped
-from webapp.compare.statistics import Ratio
+from webapp.core.statistics import Ratio
 
 # A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the
 # median (our convention), as long as such points are few: a geometric mean over 13 equal points and one of ×0.01

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from webapp.compare.blocks import Block, Measured
-from webapp.compare.statistics import Ratio, student_t, tail
+from webapp.core.statistics import Ratio, student_t, tail
 
 Pair = tuple[Measured, Measured]  # the series and the baseline at one point
 LEANS = 0.2  # a smaller lean is balance: drift then hardly changes the mean of a block (our convention)

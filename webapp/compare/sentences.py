@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from webapp.compare.claims import EACH, MIN_BLOCKS, Claim
 from webapp.compare.comparison import BaselineRatio
 from webapp.compare.opposites import Side
-from webapp.compare.statistics import Ratio
 from webapp.core.formatting import ratio as as_ratio
+from webapp.core.statistics import Ratio
 from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"

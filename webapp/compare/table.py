@@ -12,8 +12,8 @@ from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.opposites import Side, Where, by_range, opposites
 from webapp.compare.sentences import MAX_PERCENT, RangeStatement, Statement, form_of, interval, shown
-from webapp.compare.statistics import Ratio, Summary, summarise
 from webapp.core.formatting import ratio as as_ratio
+from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import short_doubts

@@ -15,14 +15,13 @@ from django.db import transaction
 from django.db.models import Sum
 
 from webapp.core.services import audit
+from webapp.core.statistics import student_t
 from webapp.plans.document import read
 from webapp.results.models import Result
 from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
 from webapp.runs.states import cancel_these
-from worker.contract.student import student_t
 
 SPREAD_KNOWN = "spread_known"  # reason code of the trials that are not needed
-CONFIDENCE = 0.95
 
 
 @transaction.atomic
@@ -61,4 +60,4 @@ def interval(rates: Sequence[float]) -> float:
     """Half width of the 95 % interval of the mean, as a fraction of it; infinite for fewer than two values."""
     if len(rates) < 2 or not any(rates):
         return float("inf")
-    return student_t((1 + CONFIDENCE) / 2, len(rates) - 1) * stdev(rates) / sqrt(len(rates)) / fmean(rates)
+    return student_t(len(rates) - 1) * stdev(rates) / sqrt(len(rates)) / fmean(rates)

@@ -23,7 +23,7 @@ from statistics import fmean
 from webapp.compare.blocks import Measured
 from webapp.compare.claims import EACH, MIN_BLOCKS, holm
 from webapp.compare.contrasts import Contrast, Pair, contrast
-from webapp.compare.statistics import Ratio, tail
+from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
 
 Cell = tuple[str, str]  # point key and direction

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES
 from webapp.compare.contrasts import Influences
-from webapp.compare.statistics import student_t
+from webapp.core.statistics import student_t
 from webapp.hosts.models import Target
 from webapp.results.metrics import Metric
 from webapp.results.reading.content import Point

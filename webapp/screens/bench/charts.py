@@ -8,9 +8,9 @@ from webapp.bench.curves import Curve
 from webapp.bench.history import OverTime
 from webapp.bench.ladder import Ladder
 from webapp.bench.products import Product
-from webapp.compare.statistics import Summary
 from webapp.core.colours import colours_of
 from webapp.core.formatting import significant
+from webapp.core.statistics import Summary
 from webapp.results.metrics import Metric
 from webapp.screens.bench.payloads import BenchChart, BenchLevel, BenchPoint, BenchSeries
 from webapp.screens.bench.rows import unit_of

@@ -10,7 +10,7 @@ from scipy import stats
 from webapp.compare.blocks import Block, Measured
 from webapp.compare.claims import ContrastTest, claims, holm
 from webapp.compare.contrasts import Contrast, contrast, pooled_freedom, same_order, within_variance
-from webapp.compare.statistics import student_t, summarise
+from webapp.core.statistics import student_t, summarise
 
 positive = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=8)
 
