@@ -19,6 +19,9 @@ SYNC_FILE_RANGE = r"(write|wait_before|wait_after)(\+(write|wait_before|wait_aft
 PERCENTILE = r"[0-9]{1,2}(\.[0-9]{1,6})?|100"
 SERVICE = r"random|roundrobin|sequential|zipf:[0-9]{1,3}\.[0-9]{1,6}|pareto:0?\.[0-9]{1,6}|normal:[0-9]{1,2}"
 
+WRITE_LIMITS = {"rate": "write_rate", "rate_iops": "write_rate_iops"}  # limit of reads and writes -> of writes only
+RATE_LIMITS = (*WRITE_LIMITS, *WRITE_LIMITS.values())
+
 
 class RwSequencer(StrEnum):
     """Offsets of the I/Os between two random offsets."""
@@ -128,7 +131,7 @@ class FioOptions(Message, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def limits_rate(self) -> bool:
-        return any((self.rate, self.write_rate, self.rate_iops, self.write_rate_iops))
+        return not self.wanted().keys().isdisjoint(RATE_LIMITS)
 
     def wanted(self) -> dict[str, object]:
         """Name and value of every option in use."""

@@ -12,7 +12,8 @@ from webapp.plans.jobfile.lines import JobProblem, Line, Section
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import IoEngine, Pattern
-from worker.recipes.fio.options import ALLOWED, Meaning, Option, OptionRefused, sequence
+from worker.recipes.fio.option_values import OptionRefused, sequence
+from worker.recipes.fio.options import ALLOWED, Meaning, Option
 from worker.recipes.fio.refused_options import REFUSED
 
 _FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "ioengine": "psync", "direct": False}

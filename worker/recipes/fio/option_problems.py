@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from worker.contract.fio_options import RATE_LIMITS, WRITE_LIMITS
 from worker.contract.workload import Buffers, FioWorkload, IoEngine, TargetKind
 
 _NEEDS_QUEUE = ("iodepth_batch", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low")
@@ -96,11 +97,11 @@ def _queue(work: FioWorkload) -> Iterator[str]:
 
 def _limits(work: FioWorkload) -> Iterator[str]:
     """A trial that ends by an amount has a time limit, which assumes that the drive sets the speed."""
-    slowed = {"rate", "write_rate", "rate_iops", "write_rate_iops", "thinktime", "latency_target"}
+    slowed = {*RATE_LIMITS, "thinktime", "latency_target"}
     if work.amount_bytes is not None and (found := sorted(slowed & work.options.wanted().keys())):
         yield f"{', '.join(found)} needs a runtime, because the time of an amount would be unknown"
-    write_limits = work.options.write_rate or work.options.write_rate_iops
-    if write_limits and not work.pattern.mixed:
+    limits_writes = not work.options.wanted().keys().isdisjoint(WRITE_LIMITS.values())
+    if limits_writes and not work.pattern.mixed:
         yield f"separate limits of writes are only for mixed patterns, not for {work.pattern}: use rate or rate_iops"
 
 

@@ -1,5 +1,6 @@
 """fio job text: the command that reads it, and options that jobs share."""
 
+from worker.contract.fio_options import WRITE_LIMITS
 from worker.contract.workload import Buffers, FioWorkload, Stream, TargetKind, Workload
 from worker.recipes.fio.names import escaped_path
 from worker.recipes.names import target_names
@@ -58,7 +59,6 @@ def _text(value: object) -> str:
     return flag(value) if isinstance(value, bool) else str(value).replace("+", ",")
 
 
-WRITE_LIMITS = {"rate": "write_rate", "rate_iops": "write_rate_iops"}  # the limit of reads and writes -> of writes only
 DATA_OPTIONS = (
     "dedupe_percentage",
     "dedupe_mode",

@@ -23,7 +23,8 @@ from worker.contract.workload import (
     UringOptions,
 )
 from worker.recipes import RecipeError, path_problem, render, render_prefill, workload_problems
-from worker.recipes.fio.options import ALLOWED, OptionRefused
+from worker.recipes.fio.option_values import OptionRefused
+from worker.recipes.fio.options import ALLOWED
 from worker.recipes.sizes import size_words
 
 
