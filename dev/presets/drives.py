@@ -77,10 +77,13 @@ def settings(state: State) -> dict[str, dict[str, str]]:
 
 
 def left_over(state: State) -> list[str]:
-    """Signatures on the drives, files in the directory, mounted layouts: nothing must be left between the plans."""
+    """Signatures on the drives, mounted layouts, and files in the directory.
+
+    The worker keeps the files that later trials of the same size use, and nothing else.
+    """
     drives = (loop_device.attached(state.root / f"{name}.img") for name in DRIVES)
     signatures = processes.run(["wipefs", "--noheadings", *drives]).splitlines()
-    files = [path for path in (_mount_point(state) / DIRECTORY).rglob("*") if path.is_file()]
+    files = [path for path in (_mount_point(state) / DIRECTORY).rglob("*") if path.is_file() and not path.name.startswith("sweetspot.")]
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if f"{state.root}/worker" in line]
     return [
         *(f"signature {line}" for line in signatures),

@@ -17,6 +17,7 @@ from webapp.plans.host_support import missing_parts, without_controller
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, file_systems_of, schedulers_of, stream_at
+from webapp.plans.smaller_sizes import fitting_bytes
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
@@ -38,6 +39,7 @@ class Preview:
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
     factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect
+    fitting_bytes: int = 0  # largest size that fits the targets, if a size of the plan does not; else 0
     target_warnings: tuple[str, ...] = ()  # what hosts do not support; reads that may not come from a drive, …
 
 
@@ -70,6 +72,7 @@ def preview(
         repeats_min=document.repeats_min,
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
+        fitting_bytes=fitting_bytes(document, facts) if expansion.problems else 0,
         shared=tuple(_shared(expansion, targets)),
         factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories)),
         target_warnings=(
