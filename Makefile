@@ -95,7 +95,7 @@ presets: ## run every built-in plan at small scale (ARGS="WORD … --points N --
 	@.ci/setup --tests
 	@$(DEV).presets $(ARGS)
 
-lab: ## build and boot a virtual storage server (MegaRAID, NVMe, SAS) and test on it (ARGS="tests pull sweep --keep")
+lab: ## build and boot a virtual storage server (MegaRAID, NVMe, SAS) and test on it (ARGS="tests pull sweep presets --keep")
 	@.ci/setup --tests
 	@$(DEV).lab $(ARGS)
 

@@ -1,7 +1,7 @@
 """Scales a plan down, so that it takes seconds on small drives. Pure.
 
-- Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does.
-- Times are cut to a maximum; rounds and holds of stop rules to their minimum.
+- Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does. Multiples of the memory become such sizes.
+- Times are cut to a maximum; rounds and holds of stop rules to their minimum. Pauses are divided by 100.
 - One repeat, and at most `points` points of each part. The first, last and middle levels of each factor are chosen
   first, and every level that `points` points can show. Rules of the part select the chosen points.
 - Layouts with more drives than the pool has are left out.
@@ -17,6 +17,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import CHANGE, FACTORS
 from webapp.plans.grids import part_grid
 from webapp.plans.points import Point, layout_of
+from webapp.plans.relative_sizes import MEMORY
 from webapp.plans.smaller_sizes import with_smaller_sizes
 from webapp.plans.values import Value
 from worker.contract.stopping import Confidence, SteadyRounds
@@ -24,6 +25,7 @@ from worker.recipes.stop_rules import parse
 
 MIB = 1024**2
 TIMES = ("runtime", "ramp", "runtime_min")
+PAUSES, PAUSES_BY = ("thinktime", "thinktime_iotime"), 100
 STOP_RULE_S = 12  # maximum time of a trial with a stop rule, whose minimum is 5 s
 ROUND, HOLD = "snia 1s", "settled 10s"
 
@@ -37,26 +39,57 @@ class Scale:
 
 
 def scaled(document: PlanDocument, scale: Scale) -> PlanDocument:
-    smaller = with_smaller_sizes(document, scale.size_bytes)
-    stops = any("stop" in factors for factors in (smaller.common, *(part.factors for part in smaller.parts)))
-    seconds = STOP_RULE_S if stops else scale.seconds
-    parts = tuple(msgspec.structs.replace(part, factors=_shorter(part.factors, seconds)) for part in smaller.parts)
-    shorter = msgspec.structs.replace(smaller, common=_shorter(smaller.common, seconds), parts=parts, repeats=1)
+    smaller = _in_bytes(with_smaller_sizes(document, scale.size_bytes), scale.size_bytes)
+    common = _shorter(smaller.common, scale, {})
+    parts = tuple(_short_part(part, scale, smaller.common) for part in smaller.parts)
+    shorter = msgspec.structs.replace(smaller, common=common, parts=parts, repeats=1)
     chosen = tuple(msgspec.structs.replace(part, rules=_rules(shorter, part, scale)) for part in parts)
     return msgspec.structs.replace(shorter, parts=chosen)
 
 
-def _shorter(factors: Mapping[str, str], seconds: int) -> dict[str, str]:
-    return {name: _cut(name, text, seconds) for name, text in factors.items()}
+# ---- sizes and times
+
+
+def _in_bytes(document: PlanDocument, most_bytes: int) -> PlanDocument:
+    """The plan with sizes in bytes instead of multiples of the memory."""
+    parts = (msgspec.structs.replace(part, factors=_not_of_memory(part.factors, most_bytes)) for part in document.parts)
+    return msgspec.structs.replace(document, common=_not_of_memory(document.common, most_bytes), parts=tuple(parts))
+
+
+def _not_of_memory(factors: Mapping[str, str], most_bytes: int) -> dict[str, str]:
+    if MEMORY not in factors:
+        return dict(factors)
+    multiples = [int(value or 0) for value in levels.parse(FACTORS[MEMORY], factors[MEMORY])]
+    sizes = (most_bytes * one // max(multiples) // MIB for one in multiples)
+    return {name: text for name, text in factors.items() if name != MEMORY} | {
+        "size": ", ".join(f"{size}M" for size in sizes)
+    }
+
+
+def _short_part(part: Part, scale: Scale, common: Mapping[str, str]) -> Part:
+    """Without `zip` rules whose times have become equal."""
+    factors = _shorter(part.factors, scale, common)
+    names = {name for name in TIMES if factors.get(name) != part.factors.get(name)}
+    rules = tuple(rule for rule in part.rules if not (rule.startswith("zip") and any(name in rule for name in names)))
+    return msgspec.structs.replace(part, factors=factors, rules=rules)
+
+
+def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]) -> dict[str, str]:
+    """`common`: the common factors, of which a part with its own stop rule needs a longer run time."""
+    stops = "stop" in factors
+    wanted = {"runtime": common["runtime"], **factors} if stops and "runtime" in common else factors
+    seconds = STOP_RULE_S if stops or "stop" in common else scale.seconds
+    return {name: _cut(name, text, seconds) for name, text in wanted.items()}
 
 
 def _cut(name: str, text: str, seconds: int) -> str:
     if name == "stop":
         return ", ".join(dict.fromkeys(map(_stop_rule, text.split(","))))
-    if name not in TIMES:
+    if name not in (*TIMES, *PAUSES):
         return text
     values = FACTORS[name].values
-    cut = (min(int(value or 0), seconds) for value in levels.parse(FACTORS[name], text))
+    parsed = [int(value or 0) for value in levels.parse(FACTORS[name], text)]
+    cut = [value // PAUSES_BY for value in parsed] if name in PAUSES else [min(value, seconds) for value in parsed]
     return ", ".join(dict.fromkeys(map(values.write, cut)))
 
 
