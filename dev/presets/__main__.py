@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from dev.console import ToolError, columns, run_command, say, step
 from dev.demo import start
@@ -16,6 +17,9 @@ from dev.presets import drives
 from dev.presets.scaling import Scale
 from dev.stack.state import State
 from dev.stack.temporary import temporary
+
+if TYPE_CHECKING:
+    from dev.presets.runs import Report
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,7 +42,7 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
 
 def _run(state: State, words: Sequence[str], scale: Scale) -> int:
     start.bring_up(state, drives.prepare)
-    from dev.presets.runs import Report, builtin_plans, report  # Django is set up only now
+    from dev.presets.runs import builtin_plans, report  # Django is set up only now
 
     before = drives.settings(state)
     reports: list[Report] = []

@@ -83,8 +83,14 @@ def left_over(state: State) -> list[str]:
     """
     drives = (loop_device.attached(state.root / f"{name}.img") for name in DRIVES)
     signatures = processes.run(["wipefs", "--noheadings", *drives]).splitlines()
-    files = [path for path in (_mount_point(state) / DIRECTORY).rglob("*") if path.is_file() and not path.name.startswith("sweetspot.")]
-    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if f"{state.root}/worker" in line]
+    files = [
+        path
+        for path in (_mount_point(state) / DIRECTORY).rglob("*")
+        if path.is_file() and not path.name.startswith("sweetspot.")
+    ]
+    mounts = [
+        line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if f"{state.root}/worker" in line
+    ]
     return [
         *(f"signature {line}" for line in signatures),
         *(f"file {path.name}" for path in files),

@@ -20,8 +20,10 @@ from webapp.runs.models import Run, RunState, SettingChange, TargetLock, TrialSt
 from webapp.runs.services import StartRefused, cancel_run, start_run
 
 LIMIT_S = 900.0
-# Refusals and failures that say what this host or its drives lack. Such a point was not tried, so it has not passed.
-LACKS = frozenset({"capability_missing"})
+# Reasons that say what this host or its drives lack. Such a point was not tried, so it has not passed.
+LACKS = frozenset({"capability_missing", "uring_feature_missing"})
+LACKING_WORDS = ("is not behind a",)  # PCI controller, RAID controller
+STOPPED = "stopped"  # after too many failures in a row
 OF_KIND = {"directory": (DIRECTORY,), "file": (FILE,), "block": DRIVES[:1], "pool": (POOL,)}
 
 
@@ -63,7 +65,7 @@ def report(plan: Plan, scale: Scale) -> Report:
         run = start_run(version=version, targets=targets, by=None, armed=[one.arming_serial for one in armed])
     except StartRefused as refused:
         said = (f"{refused.message} ({refused.code})",)
-        lacks = refused.code in LACKS
+        lacks = _is_lack(refused.code, refused.message)
         return Report(plan.slug, slugs, lacking=said if lacks else (), problems=() if lacks else said)
     _await(run)
     return _of_run(plan.slug, slugs, run, time.monotonic() - started_at)
@@ -88,16 +90,27 @@ def _await(run: Run) -> None:
 
 
 def _of_run(plan: str, slugs: Sequence[str], run: Run, seconds: float) -> Report:
-    other = run.trials.exclude(state=TrialState.DONE)
-    counted = Counter((trial.reason_code, trial.reason) for trial in other)
-    said = [(code, f"{count} × {reason} ({code})") for (code, reason), count in counted.items()]
-    problems = [text for code, text in said if code not in LACKS]
-    if run.state != RunState.DONE:
+    other = Counter((trial.reason_code, trial.reason) for trial in run.trials.exclude(state=TrialState.DONE))
+    lacking = [one for one in other if _is_lack(*one)]
+    explained = {*lacking, *(one for one in other if lacking and one[0] == STOPPED)}
+    problems = [_words(one, count) for one, count in other.items() if one not in explained]
+    if run.state != RunState.DONE and not lacking:
         problems.append(f"The run is {run.get_state_display().lower()}. {run.reason}")
-    changes = SettingChange.objects.filter(attempt__run=run, restoring=True, restored=False)
-    problems += [f"{change.name} of {change.device} was not restored: {change.note}" for change in changes]
-    problems += [f"The drive {lock.lock_key} is locked." for lock in TargetLock.objects.all()]
     return Report(
-        plan, tuple(slugs), run.trial_count, run.trial_count - other.count(), seconds,
-        tuple(text for code, text in said if code in LACKS), tuple(problems),
+        plan, tuple(slugs), run.trial_count, run.trial_count - other.total(), seconds,
+        tuple(_words(one, other[one]) for one in explained), (*problems, *_not_restored(run)),
     )  # fmt: skip
+
+
+def _is_lack(code: str, reason: str) -> bool:
+    return code in LACKS or any(words in reason for words in LACKING_WORDS)
+
+
+def _words(reason: tuple[str, str], count: int) -> str:
+    return f"{count} × {reason[1]} ({reason[0]})"
+
+
+def _not_restored(run: Run) -> list[str]:
+    changes = SettingChange.objects.filter(attempt__run=run, restoring=True, restored=False)
+    found = [f"{change.name} of {change.device} was not restored: {change.note}" for change in changes]
+    return found + [f"The drive {lock.lock_key} is locked." for lock in TargetLock.objects.all()]

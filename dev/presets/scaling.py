@@ -2,8 +2,8 @@
 
 - Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does. Multiples of the memory become such sizes.
 - Times are cut to a maximum; rounds and holds of stop rules to their minimum. Pauses are divided by 100.
-- One repeat, and at most `points` points of each part. The first, last and middle levels of each factor are chosen
-  first, and every level that `points` points can show. Rules of the part select the chosen points.
+- One repeat, and at most `points` points of each part, which have as many different levels as possible; the first, last
+  and middle levels of each factor come first. Rules of the part select these points.
 - Layouts with more drives than the pool has are left out.
 """
 
@@ -129,7 +129,7 @@ def _conditions(point: Point, varying: Mapping[str, object]) -> Iterator[str]:
 
 
 def _chosen(points: Sequence[Point], varying: Mapping[str, Sequence[Value]], count: int) -> list[Point]:
-    """Repeatedly the point with the most levels that are not shown yet; of equal ones, that with the outermost levels."""
+    """Choose the point with the most levels that no chosen point has; of equal ones, that with the outermost levels."""
     places = {name: _outermost_first(values) for name, values in varying.items()}
     shown: set[tuple[str, Value]] = set()
     left, found = list(points), list[Point]()

@@ -79,7 +79,10 @@ def preview(
             *(f"{target}: {words}" for target in targets for words in target.warnings),
             *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),
             *without_controller(expansion.trials, targets, inventories),
-            *(f"Not supported by the host {text}. A run cannot start." for text in missing_parts(expansion.trials, targets)),
+            *(
+                f"Not supported by the host {text}. A run cannot start."
+                for text in missing_parts(expansion.trials, targets)
+            ),
         ),
     )
 

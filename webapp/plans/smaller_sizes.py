@@ -36,9 +36,7 @@ def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
     )
     said = f"**Sizes and amounts are divided by {divisor:,}**, to fit targets of {bytes_binary(most_bytes)}."
     note = f"{document.note.rstrip()}\n\n{said}\n".lstrip()
-    return msgspec.structs.replace(
-        document, note=note, common=_divided(document.common, divisor, every), parts=parts
-    )
+    return msgspec.structs.replace(document, note=note, common=_divided(document.common, divisor, every), parts=parts)
 
 
 def fitting_bytes(document: PlanDocument, targets: Iterable[TargetFacts]) -> int:

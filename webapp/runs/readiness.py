@@ -59,7 +59,11 @@ def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target
                 "host_unavailable", f"Host {host} has not reported its capabilities yet. Wait a minute and try again."
             )
     if missing := missing_parts(trials, targets):
-        raise Refusal("capability_missing", f"Not supported by the host: {'; '.join(missing)}. Remove these levels in a copy of the plan, or choose another host.")
+        raise Refusal(
+            "capability_missing",
+            f"Not supported by the host: {'; '.join(missing)}. Remove these levels in a copy of the plan, or choose "
+            "another host.",
+        )
 
 
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:

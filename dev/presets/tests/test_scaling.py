@@ -38,7 +38,7 @@ def test_it_runs_within_seconds_on_small_targets(small: PlanDocument) -> None:
     for trial in made.trials:
         assert trial.workload.time_s <= (STOP_RULE_S if trial.workload.may_end_early else 2 * SCALE.seconds)
         assert (trial.workload.moved_bytes or 0) <= 4 * SCALE.size_bytes
-        assert trial.workload.space_bytes <= SCALE.size_bytes
+        assert trial.workload.space_bytes <= SCALE.size_bytes or "size_percent" in trial.point
 
 
 def test_it_shows_the_outermost_levels_first() -> None:

@@ -148,7 +148,7 @@ def test_it_removes_the_oldest_test_files_of_other_sizes_only_if_it_needs_their_
 
     def left(files: int) -> list[str]:
         with guard.admit(rig.stream(allowed, files=files), allowed, ()):
-            return sorted(os.listdir(scratch / ".sweetspot"))
+            return sorted(path.name for path in (scratch / ".sweetspot").iterdir())
 
     assert left(files=1) == names
     assert refusal(rig.stream(allowed, files=4), allowed).code == "guard_no_space"
@@ -156,9 +156,7 @@ def test_it_removes_the_oldest_test_files_of_other_sizes_only_if_it_needs_their_
     assert left(files=2) == names[1:]
 
 
-def test_test_files_count_as_free_space(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_files_count_as_free_space(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worker.guard.directories._free", lambda _: (100 * rig.MIB, 200 * rig.MIB))
     allowed = allow(tmp_path, scratch)
     with guard.admit(rig.stream(allowed), allowed, ()):
