@@ -65,7 +65,7 @@ def report(plan: Plan, scale: Scale) -> Report:
         run = start_run(version=version, targets=targets, by=None, armed=[one.arming_serial for one in armed])
     except StartRefused as refused:
         said = (f"{refused.message} ({refused.code})",)
-        lacks = _is_lack(refused.code, refused.message)
+        lacks = is_lack(refused.code, refused.message)
         return Report(plan.slug, slugs, lacking=said if lacks else (), problems=() if lacks else said)
     _await(run)
     return _of_run(plan.slug, slugs, run, time.monotonic() - started_at)
@@ -91,7 +91,7 @@ def _await(run: Run) -> None:
 
 def _of_run(plan: str, slugs: Sequence[str], run: Run, seconds: float) -> Report:
     other = Counter((trial.reason_code, trial.reason) for trial in run.trials.exclude(state=TrialState.DONE))
-    lacking = [one for one in other if _is_lack(*one)]
+    lacking = [one for one in other if is_lack(*one)]
     explained = {*lacking, *(one for one in other if lacking and one[0] == STOPPED)}
     problems = [_words(one, count) for one, count in other.items() if one not in explained]
     if run.state != RunState.DONE and not lacking:
@@ -102,7 +102,7 @@ def _of_run(plan: str, slugs: Sequence[str], run: Run, seconds: float) -> Report
     )  # fmt: skip
 
 
-def _is_lack(code: str, reason: str) -> bool:
+def is_lack(code: str, reason: str) -> bool:
     return code in LACKS or any(words in reason for words in LACKING_WORDS)
 
 
