@@ -69,12 +69,19 @@ export const comparison = struct({
   results: number,
 });
 
+const referenceLine = struct({
+  panel: number,
+  name: string,
+  points: list(struct({ level: number, value: number, text: string })),
+});
+
 export const meansCharts = struct({
   comparison,
   kind: oneOf("auto", "line", "bar", "box"),
   logarithmic: boolean,
   shared: boolean,
   ceilings: list(chartCeiling),
+  references: list(referenceLine),
 });
 
 export const scatterCharts = struct({
@@ -134,6 +141,7 @@ export type Level = Comparison["levels"][number];
 export type Panel = Comparison["panels"][number];
 export type Series = Panel["series"][number];
 export type MeansCharts = Checked<typeof meansCharts>;
+export type ReferenceLine = Checked<typeof referenceLine>;
 export type ScatterCharts = Checked<typeof scatterCharts>;
 export type LatencyCharts = Checked<typeof latencyCharts>;
 export type TimeCharts = Checked<typeof timeCharts>;

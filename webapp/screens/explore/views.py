@@ -29,6 +29,7 @@ from webapp.screens.explore.form import form_of
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
 from webapp.screens.explore.pivot import doubted_of, pivots_of
+from webapp.screens.explore.reference_lines import reference_lines
 from webapp.screens.explore.resolve import resolved
 from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
@@ -130,10 +131,12 @@ def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> 
     heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
     scatter, without = scatter_of(selected, options) if options.chart == "scatter" else (None, 0)
     bounds = _ceilings(options, selected)
+    references = None if heat or scatter else reference_lines(selected, comparison, options)
     return {
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
-        "payload": means_charts(comparison, options, bounds),
+        "references": references,
+        "payload": means_charts(comparison, options, bounds, references.lines if references else ()),
         "scatter": scatter,
         "without": without,
         "pivots": pivots_of(comparison),
