@@ -11,6 +11,7 @@ from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
+from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.mixes import totals
 from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
@@ -133,9 +134,17 @@ def comparison_of(selected: Selected) -> Comparison:
         verdict=words,
         single_factor=single,
         differs=found,
+        warnings=tuple(filter(None, [mixed_kinds(_kinds_of_series(grouped, cells))])),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
+
+
+def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Mapping[str, Kinds]:
+    found: dict[str, Kinds] = {}
+    for key, cell in cells.items():
+        found[key[1]] = found.get(key[1], frozenset()) | cell.kinds
+    return {series.text: found[series.key] for series in grouped.series}
 
 
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:

@@ -65,6 +65,7 @@ export const comparison = struct({
   verdict: string,
   single_factor: boolean,
   differs: list(struct({ kind: string, name: string, label: string, text: string })),
+  warnings: list(string),
   notes: list(string),
   results: number,
 });
@@ -113,6 +114,7 @@ export const latencyCharts = struct({
       is_baseline: boolean,
       repeats: number,
       ios: number,
+      kinds: list(string),
       percentiles_ns: list(nullable(number)),
       cdf_ns: list(number),
       cdf_shares: list(number),

@@ -162,6 +162,8 @@ def _warnings(found: SideBySide) -> Iterator[str]:
     names = found.matched.names
     if found.confounded:
         yield found.confounded
+    if found.latency_kinds:
+        yield found.latency_kinds
     if found.without_common:
         without = ", ".join(names[product] for product in found.without_common)
         yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."

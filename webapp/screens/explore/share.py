@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from webapp.compare.answer import Answer, answer_to
+from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.models import ComparisonLink, SavedComparison
 from webapp.compare.options import read_options
 from webapp.compare.services import (
@@ -80,6 +81,7 @@ def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
         "options": options,
         "names": msgspec.to_builtins(series_names(comparison)),
         "sentences": sentences_of(comparison),
+        "warnings": comparison.warnings,
         "pivots": pivots_of(comparison),
         "doubted": doubted_of(comparison),
         "chart_point": {"text": answer.chart_point},
@@ -87,7 +89,13 @@ def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
     if options.view == "latency":
         ladder = ladder_of(answer.distributions, dict(pairs).get("ratios", ""))
         payload = latency_charts(answer.distributions, options)
-        return shown | {"payload": payload, "distributions": answer.distributions, "ladder": ladder}
+        mixed = mixed_kinds({one.name: frozenset(one.kinds) for one in answer.distributions})
+        return shown | {
+            "payload": payload,
+            "distributions": answer.distributions,
+            "ladder": ladder,
+            "warnings": [mixed] if mixed else [],
+        }
     if options.view == "timeline" and answer.lines:
         return shown | {"payload": time_charts(answer.lines, options), "lines": answer.lines}
     heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None

@@ -11,6 +11,7 @@ from django.urls import reverse
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.latency import distributions
+from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.observed import moments_of
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS
@@ -110,6 +111,7 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         ),
         "options": options,
         "views": VIEWS,
+        "warnings": comparison.warnings,
         "sentences": sentences_of(comparison),
         "names": msgspec.to_builtins(series_names(comparison)),
     }
@@ -151,6 +153,7 @@ def _latency(_: Comparison, options: ViewOptions, selected: Selected) -> dict[st
     return {
         "payload": latency_charts(found, options),
         "chart_point": point,
+        "warnings": list(filter(None, [mixed_kinds({one.name: frozenset(one.kinds) for one in found})])),
         "distributions": found,
         "ladder": ladder_of(found, selected.query.ratios),
     }
