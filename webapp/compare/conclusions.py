@@ -26,8 +26,7 @@ SeriesKey = tuple[str, str]  # keys of panel and series
 @dataclass(frozen=True)
 class PointResult:
     """One point. Without a contrast (a zero, or different workloads in the blocks) there is no interval. Different
-    kinds
-    of latency have no result."""
+    kinds of latency have no result."""
 
     ratio: Ratio
     claim: Claim

@@ -46,6 +46,8 @@ def report_page(request: HttpRequest, pk: int) -> HttpResponse:
         "own": may_change(saved, person(request)),
         "links": saved.links.select_related("created_by"),
         "address": request.build_absolute_uri(reverse("shared_comparison", args=[token])) if token else "",
+        "chart_address": request.build_absolute_uri(reverse("shared_chart", args=[token])) if token else "",
+        "frame_address": request.build_absolute_uri(reverse("shared_frame", args=[token])) if token else "",
     }
     return _report(request, saved, context)
 
