@@ -18,7 +18,7 @@ from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
 from webapp.results.metrics import Metric
-from webapp.results.reading.doubts import short_doubts
+from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from worker.contract.histogram import LAST_BUCKET_NS
@@ -159,7 +159,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."
-    doubted = Counter(doubt for row in selected.rows for doubt in short_doubts(row))
+    doubted = Counter(doubt.short for row in selected.rows for doubt in doubts(row))
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."

@@ -17,7 +17,7 @@ from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing
 from webapp.results.metrics import Metric
-from webapp.results.reading.doubts import short_doubts
+from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import ResultRow
 
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
@@ -199,7 +199,7 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> 
         yield f"mean over {mixed}" if measured.balanced else f"not comparable: repeats mix {mixed}"
     if len(measured.kinds) > 1:
         yield "mixes total and completion latency"
-    counted = Counter(doubt for row in rows for doubt in short_doubts(row))
+    counted = Counter(doubt.short for row in rows for doubt in doubts(row))
     yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
     if not measured.positive:
         yield "contains 0"
