@@ -9,15 +9,19 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, closest, factor_of
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, BEFORE, FACTORS, PURGE, FactorKind, closest, factor_of
 from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
+from webapp.plans.steps import steps_before
 from webapp.plans.values import Value
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
+# Of a part with steps that are done once: they prepare one part of the targets for all its trials.
+_ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "offset", "offset_increment")
+
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
@@ -25,7 +29,8 @@ MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
 
 @dataclass(frozen=True)
 class GridProblem:
-    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole."""
+    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole.
+    The problems of a part's field `before` have the name of that factor."""
 
     field: str
     message: str
@@ -80,7 +85,8 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
     others = _of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
-    return common | part.factors
+    steps = {BEFORE: "; ".join(part.before)} if part.before else {}
+    return common | part.factors | steps
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
@@ -104,6 +110,7 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         + _pooled(texts)
         + _stopped_at_once(texts)
         + _missing(parsed, texts)
+        + _steps(part, parsed)
         + _unknown_kinds(part)
     )
     sequence = document.sequence if document.order is Order.LISTED else ()
@@ -216,6 +223,28 @@ def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
         return []
     words = "a stop rule would end each target at a different time; remove `stop` or `at_once`."
     return [GridProblem("stop", words)]
+
+
+def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:
+    said = []
+    if part.before and BEFORE in part.factors:
+        said.append("the steps are given twice, as a field and as a factor. Remove one of them.")
+    if any("," in line for line in part.before):
+        said.append("a step contains no comma. Write one step per line.")
+    steps = [steps_before(str(level)) for level in parsed.get(BEFORE, ())]
+    if any(each.whole.purge for each in steps) and PURGE in parsed:
+        said.append("`purge` is a step and a factor. Remove one of them.")
+    if any(each.once for each in steps):
+        said += [
+            f"steps with `once` prepare the targets for all trials of the part, so `{name}` must have one level."
+            for name in _ONE_LEVEL
+            if len(parsed.get(name, ())) > 1
+        ]
+        if "layout" in parsed:
+            said.append("a layout may be built again during a run. Leave out `once`, or create a part without layout.")
+        if any(level != "none" for level in parsed.get(PURGE, ())):
+            said.append("`purge` before each trial removes what steps with `once` have written. Use `once purge`.")
+    return [GridProblem(BEFORE, text) for text in said]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

@@ -10,12 +10,12 @@ from worker.contract.items import Direction, Phase, PhaseName, Sample
 from worker.contract.orders import TrialOrder
 from worker.contract.steps import FlushStep, PauseStep, Step, WriteStep
 from worker.contract.workload import Stream, TargetKind
+from worker.control import Control
 from worker.drives.records import Drives, TrialDrives
 from worker.engines.capacity import size_of
 from worker.engines.errors import StreamFailed, errno_words
 from worker.open_target import OpenTarget
 from worker.orders.context import Emit
-from worker.control import Control
 from worker.recipes.names import target_names
 
 PROGRESS_EVERY_S = 1.0

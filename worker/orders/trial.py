@@ -1,7 +1,7 @@
 """Carry out one trial, from the guard to the results.
 
-    purge ─► guard ─► layout ─► settings ─► prefill ─► steps ─► drop caches ─► observe ─► run (all streams at once) ─► done
-      └────────┴──────────┴──────────┴────────────┴─────────┴──────────┴─────────┴──► failed(code, words) | cancelled
+    purge ─► guard ─► layout ─► settings ─► prefill ─► steps ─► drop caches ─► observe ─► run (all at once) ─► done
+      └────────┴──────────┴──────────┴────────────┴─────────┴──────────┴───────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
 order and a trial from a file. Caches are dropped after the steps, which would fill them again. After the

@@ -60,10 +60,8 @@ def _options(measured: Workload) -> FioOptions:
     return FioOptions(**{name: wanted[name] for name in ("offset", *DATA_OPTIONS) if name in wanted})
 
 
-def step_problems(
-    steps: Iterable[Step], measured: Workload, kind: TargetKind, capacity_bytes: int
-) -> Iterable[str]:
-    """Reasons why steps cannot prepare a target of this kind, as clauses."""
+def step_problems(steps: Iterable[Step], measured: Workload, capacity_bytes: int) -> Iterable[str]:
+    """Reasons why the steps cannot prepare a target, as clauses; further ones are those of `step_workload`."""
     if writes(steps) and isinstance(measured, FioWorkload) and measured.options.offset_increment:
         yield "steps that write need one used part for all jobs: remove offset_increment"
     if writes(steps) and not (measured.size_bytes or capacity_bytes):
