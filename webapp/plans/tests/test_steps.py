@@ -31,9 +31,9 @@ ONCE = ("once purge discard", "once write 2x sequential 128k", "flush")
 DRIVE = device(purges={"discard": ""})
 
 
-def plan(*before: str, repeats: int = 1, **factors: str) -> PlanDocument:
-    main = replaced(part(**factors), before)
-    return document(main, common={"runtime": "3s"}, repeats=repeats, order=Order.LISTED)
+def plan(*before: str, **factors: str) -> PlanDocument:
+    main = replaced(part(grid=factors), before)
+    return document(main, common={"runtime": "3s"}, repeats=1, order=Order.LISTED)
 
 
 def replaced(one: Part, before: Sequence[str]) -> Part:
