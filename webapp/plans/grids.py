@@ -11,10 +11,11 @@ from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
 from webapp.plans.factors import ALTERNATIVES, AT_ONCE, BEFORE, FACTORS, PURGE, FactorKind, closest, factor_of
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.steps import steps_before
 from webapp.plans.values import Value
+from worker.contract.stopping import SNIA_ROUNDS
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 
@@ -117,10 +118,22 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
     most = MAX_CROSSED // max(1, sum(bool(each.rules) for each in document.parts))
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
+    wrong += _round_problems(document) if wanted.tracked else []
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
         return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
+    if wanted.tracked and grid.points and not any(map(wanted.tracks, grid.points)):
+        return replace(grid, found=(GridProblem("rules", f"no point meets `{TRACK}`. Change this rule."),))
     return grid
+
+
+def _round_problems(document: PlanDocument) -> list[GridProblem]:
+    said = []
+    if document.order is not Order.LISTED:
+        said.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
+    if document.repeats < SNIA_ROUNDS:
+        said.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
+    return [GridProblem("rules", text) for text in said]
 
 
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
@@ -131,19 +144,24 @@ def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, l
         return NO_RULES, [GridProblem("rules", str(refused))]
     problems = _rule_problems(texts, levels, most)
     conditions = []
-    for text in (*texts.excluded, *texts.only):
+    for text in (*texts.excluded, *texts.only, *texts.tracked):
         parsed, wrong = parsed_levels(text, engine)
         problems += [GridProblem("rules", one.message) for one in wrong]
         conditions.append({name: frozenset(values) for name, values in parsed.items()})
     if problems:
         return NO_RULES, problems
-    until = len(texts.excluded)
-    found = Rules(tuple(conditions[:until]), tuple(conditions[until:]), texts.zipped, texts.one_at_a_time)
-    return found, []
+    until, last = len(texts.excluded), len(texts.excluded) + len(texts.only)
+    return Rules(
+        excluded=tuple(conditions[:until]),
+        only=tuple(conditions[until:last]),
+        zipped=texts.zipped,
+        one_at_a_time=texts.one_at_a_time,
+        tracked=tuple(conditions[last:]),
+    ), []
 
 
 def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
-    conditions = [name for text in (*texts.excluded, *texts.only) for name in text]
+    conditions = [name for text in (*texts.excluded, *texts.only, *texts.tracked) for name in text]
     zipped = [name for group in texts.zipped for name in group]
     unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
     said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
