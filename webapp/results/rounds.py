@@ -41,6 +41,10 @@ class Tracked:
         return point
 
     @property
+    def count(self) -> int:
+        return len(self.rates)
+
+    @property
     def verdict(self) -> Rounds | None:
         """Over the last five rounds; None if one of them is missing."""
         last = max(self.rates, default=0)

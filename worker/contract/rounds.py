@@ -1,6 +1,7 @@
 """Steady state over rounds, after SNIA PTS. A round is a part of one trial, or one repeat of a part of a plan. Pure."""
 
 from collections.abc import Sequence
+from math import isfinite
 from statistics import fmean
 from typing import NamedTuple
 
@@ -14,6 +15,15 @@ class Rounds(NamedTuple):
 
     range: float
     change: float
+
+    @property
+    def range_percent(self) -> float | None:
+        """None for a drive that stands still."""
+        return 100 * self.range if isfinite(self.range) else None
+
+    @property
+    def change_percent(self) -> float | None:
+        return 100 * self.change if isfinite(self.change) else None
 
     @property
     def steady(self) -> bool:
