@@ -12,6 +12,7 @@ from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.destruction import destroyed
 from webapp.plans.endurance import EnduranceUse, endurance_uses
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS
@@ -85,7 +86,7 @@ def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
     """Raises Refusal if more could be written to a drive than its host's policy or its remaining rated endurance
     allows."""
-    for use in endurance_uses(expansion, targets):
+    for use in endurance_uses(expansion, estimate(expansion), targets):
         if use.over_limit:
             raise Refusal("write_limit_exceeded", _over_limit(use))
         if use.too_much:

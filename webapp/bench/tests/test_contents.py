@@ -11,7 +11,7 @@ from webapp.bench.reading import read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.tests.test_matching import MODELS, shown
 from webapp.plans.grids import part_grid
-from webapp.plans.points import combinations, point_key
+from webapp.plans.points import point_key
 from webapp.results.reading import content
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab
@@ -100,7 +100,7 @@ def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: 
     lacking = missing(page.matched, MODELS[1])
     document = plan_for(lacking, "What Intel lacks")
     grids = [part_grid(document, part) for part in document.parts]
-    points = {point_key(point) for grid in grids for point in combinations(grid.levels)}
+    points = {point_key(point) for grid in grids for point in grid.points}
     assert points == {point_key(one.point) for one in lacking}
     assert len(points) == 3
 
