@@ -90,8 +90,8 @@ def selected(levels: Grid, rules: Rules) -> list[Point]:
 
     @cache
     def silent(*decided: Value) -> frozenset[str]:
-        levels_of = {name: level for name, level in zip(deciding, decided, strict=True) if level is not None}
-        return without_effect(base | levels_of)
+        given: Point = {name: level for name, level in zip(deciding, decided, strict=True) if level is not None}
+        return without_effect(base | given)
 
     found: dict[bytes, Point] = {}
     for levels_of, change in _all(crossed, rules):
