@@ -188,7 +188,7 @@ PAGES: dict[str, Rule] = {
     "revoke_comparison_link": act(Who.OPERATOR),
     "shared_comparison": look(Who.ANYBODY),  # the token in the address is what lets in
     # trends
-    "trend": look(Who.VIEWER),
+    "trends": look(Who.VIEWER),
     "baseline": look(Who.VIEWER),
     "set_baseline": act(Who.OPERATOR),
     "remove_baseline": act(Who.OPERATOR),
