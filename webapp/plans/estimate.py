@@ -21,6 +21,7 @@ drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 
 import msgspec
@@ -95,7 +96,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     targets = {target.id: target for target in expansion.targets}
     builds = _builds(expansion.trials)
     files = _file_sets(expansion.trials, builds)
-    prefilled = _prefilled(files)
+    prefilled = _prefilled(expansion, files)
     clock = _Clock(targets, experience or {})
     for trial, count in expansion.distinct:
         clock.add_trial(trial, count)
@@ -139,6 +140,10 @@ class _FileSet:
     files: int
     filled: bool
     space_bytes: int  # with what the workload adds, such as copies
+
+    @property
+    def filled_bytes(self) -> int:
+        return self.size_bytes * self.files if self.filled else 0
 
 
 def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
@@ -254,12 +259,27 @@ def written_most(
     return total
 
 
-def _prefilled(files: Sequence[_FileSet]) -> Mapping[str, int]:
-    """Bytes of prefilled files by target id."""
+def _prefilled(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
+    """Maximum bytes of prefilled files by target id.
+
+    If the files of all sizes do not fit into a directory together, the worker removes some of them, and writes them
+    again when a later trial needs them.
+    """
     total = Counter[str]()
-    for one in files:
-        total[one.target_id] += one.size_bytes * one.files if one.filled else 0
+    for one in sets:
+        total[one.target_id] += one.filled_bytes
+    for target in expansion.targets:
+        own = [one for one in sets if one.target_id == target.id and not one.build]
+        if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
+            total[target.id] = _filled_in_order(expansion.trials, target.id, own)
     return total
+
+
+def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
+    """Bytes if only files of one size are kept at a time."""
+    by_size = {one.size_bytes: one.filled_bytes for one in sets}
+    sizes = [trial.workload.size_bytes or 0 for trial in trials if target_id in trial.target_ids]
+    return sum(by_size[size] for size, _ in groupby(sizes))
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
