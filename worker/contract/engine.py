@@ -94,6 +94,16 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def load_bytes(self) -> int:
+        """Bytes that each trial writes before its measured part; at most about so many."""
+        return 0
+
+    @property
+    def needs_folder(self) -> bool:
+        """Whether it needs a temporary folder in its directory (`recipes.names.temporary_folder`)."""
+        return False
+
+    @property
     def time_s(self) -> int:
         """Maximum run time in seconds, the fields `runtime_s` and perhaps `ramp_s`; 0 if an amount limits it."""
         raise NotImplementedError

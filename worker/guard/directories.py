@@ -120,11 +120,7 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
 
 
 def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
-    size = stream.workload.size_bytes
-    if size is None:
-        raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
-    files = recipes.render(stream).files
-    missing = sum(max(0, size - _allocated(fd, name)) for name in files)
+    missing = _missing(entry, stream, fd)
     free, total = _free(fd)
     if missing and free - missing < total // SPARE_SHARE:
         raise GuardRefused(
@@ -138,6 +134,16 @@ def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: st
             "guard_no_space",
             f"{shown} would hold {taken} bytes; the policy allows {entry.max_bytes}. Remove files or raise max_bytes.",
         )
+
+
+def _missing(entry: PolicyEntry, stream: Stream, fd: int) -> int:
+    """Bytes that its files, or its temporary folder, need beside those that are there."""
+    files, size = recipes.render(stream).files, stream.workload.size_bytes
+    if not files:
+        return stream.workload.space_bytes
+    if size is None:
+        raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
+    return sum(max(0, size - _allocated(fd, name)) for name in files)
 
 
 def _allocated(fd: int, name: str) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from worker.contract.inventory import EngineOffer
-from worker.contract.workload import CopyWorkload, FioWorkload, Stream, TargetKind, Workload
-from worker.recipes import file_copy, fio
+from worker.contract.workload import CopyWorkload, FioWorkload, PgbenchWorkload, Stream, TargetKind, Workload
+from worker.recipes import file_copy, fio, pgbench
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
 from worker.recipes.fio.names import path_problem
 from worker.recipes.prefill import render_prefill
@@ -28,7 +28,11 @@ __all__ = [
 ]
 
 # The registry of engines.
-ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload: file_copy}
+ENGINES: Mapping[type[Workload], EngineRecipe] = {
+    FioWorkload: fio,
+    CopyWorkload: file_copy,
+    PgbenchWorkload: pgbench,
+}
 DEFAULT_ENGINE = FioWorkload.engine_name()  # of plans and trial files that name none
 
 

@@ -24,6 +24,7 @@ MESSAGES: list[Message] = [
     ex.TRIAL_ORDER,
     ex.SPLIT,
     ex.COPY,
+    ex.PGBENCH,
     *ex.STOP_RULES,
     ex.LAYOUT_REQUEST,
     ex.CLOSE_RUN_ORDER,
