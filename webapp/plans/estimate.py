@@ -192,6 +192,8 @@ class _Clock:
             rate = known.amounts.get((trial.target_ids, work.rated()))
             self.unknown_trials += rate is None
             times = _plus(times, _moved(work.moved_bytes, rate))
+        if work.load_bytes:
+            times = _plus(times, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
         self._add(trial.target_id, times)
 
     def _own(self, trial: PlannedTrial, known: Experience) -> Times:
@@ -267,7 +269,7 @@ def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
     if workload.moved_bytes is not None:
         return round(workload.moved_bytes * workload.write_share)
     rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
-    return round(workload.time_s * rate * workload.write_share)
+    return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ import msgspec
 
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.sums import summed
-from webapp.results.models import Result, StreamRun, known
+from webapp.results.models import Result, StreamRun
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
-from worker.contract.items import DirectionResult
+from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import BadPacking, unpack
 
 
@@ -31,10 +31,10 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
     for row in rows:
-        row.device_share = _device_share(row.direction, known(row.bytes), streams.values())
+        row.device_share = _device_share(row.direction, row.bytes or 0, streams.values())
     if rows and len(streams) == 1:
         rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
-    if not all(isfinite(known(row.iops)) and isfinite(known(row.bytes_per_s)) for row in rows):
+    if not all(isfinite(row.iops or 0) and isfinite(row.bytes_per_s or 0) for row in rows):
         raise BadItem("The attempt is done, but its rates are out of range.")
     if not rows:
         raise BadItem("The attempt is done, but its result has no I/O in any direction.")
@@ -57,8 +57,10 @@ def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
 
 
 def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ended_at: datetime) -> Result:
+    """A transaction is not an I/O, so a result of transactions has neither I/Os nor bytes: its engine's metrics count."""
     trial, latency = attempt.trial, unpack(measured.latency)
     assert trial is not None
+    is_io = measured.direction is not Direction.TRANSACTION
     return Result(
         trial_id=trial.pk,
         stream_run=stream,
@@ -69,11 +71,11 @@ def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ende
         point=trial.point,
         point_key=trial.point_key,
         measured_at=ended_at,
-        ios=measured.ios,
-        bytes=measured.bytes,
+        ios=measured.ios if is_io else None,
+        bytes=measured.bytes if is_io else None,
         runtime_ms=measured.runtime_ms,
-        iops=measured.iops,
-        bytes_per_s=measured.bytes_per_s,
+        iops=measured.iops if is_io else None,
+        bytes_per_s=measured.bytes_per_s if is_io else None,
         latency_kind=measured.latency_kind.value,
         latency_min_ns=measured.latency_min_ns,
         latency_mean_ns=measured.latency_mean_ns,

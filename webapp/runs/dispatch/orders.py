@@ -159,7 +159,7 @@ def _layout_request(trial: Trial) -> LayoutRequest | None:
 def total_limit_s(workload: Workload, streams: int = 1) -> int:
     """The time limit of a stream, after which the worker ends it. Streams may share the slow drive."""
     slowest = _SLOWEST_BYTES_PER_S / streams
-    measured = workload.time_s + (workload.moved_bytes or 0) / slowest
+    measured = workload.time_s + (workload.load_bytes + (workload.moved_bytes or 0)) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
     return min(_MAX_ORDER_S, int(measured + prefill) + _SLACK_S)
 
