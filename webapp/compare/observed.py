@@ -41,8 +41,13 @@ def _cpu_per_io(rows: Sequence[ResultRow]) -> Values:
 
 
 def _iops_per_watt(rows: Sequence[ResultRow]) -> Values:
-    watts = _sensor_means(rows, SensorKind.POWER, _power_sensors)
+    watts = _power(rows)
     return {trial: total["iops"] / watts[trial] for trial, total in _totals(rows).items() if watts.get(trial)}
+
+
+def _power(rows: Sequence[ResultRow]) -> Values:
+    """W of the widest measurement, averaged over the trial."""
+    return _sensor_means(rows, SensorKind.POWER, _power_sensors)
 
 
 def _power_sensors(names: Sequence[str]) -> list[int]:
@@ -76,6 +81,7 @@ def _ceiling_share(rows: Sequence[ResultRow]) -> Values:
 _Reader = Callable[[Sequence[ResultRow]], Values]
 _TABLE: tuple[tuple[Metric, _Reader], ...] = (
     (Metric("cpu_per_io", "CPU per I/O", "CPU per I/O", "ns", "", "latency", lower_is_better=True), _cpu_per_io),
+    (Metric("power", "Power", "Power", "W", "", "watts", lower_is_better=True), _power),
     (Metric("iops_per_watt", "IOPS per watt", "IOPS per watt", "IOPS/W", "", "number"), _iops_per_watt),
     (Metric("ceiling_share", "Share of ceiling", "Share of ceiling", "%", "", "percent"), _ceiling_share),
     (
@@ -113,11 +119,13 @@ def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:
 
 
 def _totals(rows: Sequence[ResultRow]) -> Mapping[str, Mapping[str, float]]:
-    """Sums over all directions of each trial, also those that a filter leaves out."""
+    """Sums over all directions of each trial, also those that a filter leaves out. Trials without I/O have none."""
     found = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
     summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"), bytes_per_s=Sum("bytes_per_s"))
     return {
-        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")} for each in summed
+        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")}
+        for each in summed
+        if each["iops"] is not None
     }
 
 

@@ -55,7 +55,7 @@ class Scale:
 
 
 _STEPS = {"iops": _COUNTS, "bytes_per_s": _BYTES, "latency": _NANOSECONDS}
-_OWN_UNITS = {"seconds": "s", "percent": "%", "celsius": "°C"}
+_OWN_UNITS = {"seconds": "s", "percent": "%", "celsius": "°C", "watts": "W"}
 
 
 def common_scale(values: Iterable[float], shown_as: str) -> Scale:
@@ -137,6 +137,10 @@ def ratio(value: float | None) -> str:
 
 def celsius(value: float | None) -> str:
     return NOTHING if value is None else f"{significant(value)} °C"
+
+
+def watts(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} W"
 
 
 def percent(value: float | None) -> str:

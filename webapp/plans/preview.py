@@ -10,13 +10,14 @@ from webapp.hosts.selectors import drives_of
 from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
+from webapp.plans.engines import ENGINES
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, file_systems_of, schedulers_of, stream_at
-from worker.recipes import Recipe, opening, render, render_prefill
+from worker.recipes import Recipe, installation_words, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
 # A run draws its seed when it starts; a preview uses this seed. The job texts are the same.
@@ -73,9 +74,21 @@ def preview(
         factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories)),
         target_warnings=(
             *(f"{target}: {words}" for target in targets for words in target.warnings),
+            *_no_engines(expansion, targets),
             *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),
         ),
     )
+
+
+def _no_engines(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
+    """A warning, not a problem of the trials: the engine can be installed before the run starts, which checks it."""
+    needed = {(id_, trial.workload.engine): trial.workload for trial in expansion.trials for id_ in trial.target_ids}
+    for target in targets:
+        offered = target.host.capabilities.get("engines", {})
+        for (id_, engine), workload in needed.items():
+            words = installation_words(workload)
+            if words and id_ == str(target.id) and engine not in offered:
+                yield f"{target}: {ENGINES[engine].LABEL} does not work on its host, so the plan cannot start. {words}"
 
 
 def _no_reflinks(expansion: Expansion, targets: Sequence[Target], file_systems: Mapping[str, str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ _FORMATTERS = {
     "number": formatting.number,
     "percent": formatting.percent,
     "celsius": formatting.celsius,
+    "watts": formatting.watts,
 }
 _SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
 
@@ -41,7 +42,7 @@ class Metric:
     short: str  # label in a table of latencies
     unit: str  # of the stored value
     column: str  # of results.Result; "" for a metric of one engine, which is in Result.metrics
-    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius
+    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius | watts
     lower_is_better: bool = False
 
     @property

@@ -1,6 +1,6 @@
 """Checks before a run starts: hosts online, capabilities available, drives armed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -17,7 +17,8 @@ from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import Capabilities
-from worker.recipes import missing_features
+from worker.contract.workload import Workload
+from worker.recipes import installation_words, missing_features
 from worker.recipes.layouts import needed
 
 
@@ -54,7 +55,7 @@ def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
         )
 
 
-def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> None:
+def refuse_unfit_trials(trials: Sequence[PlannedTrial], targets: Sequence[Target]) -> None:
     """Raises Refusal with all capabilities that the plan needs and a host does not have."""
     offered = {str(target.pk): _capabilities(target.host) for target in targets}
     hosts = {str(target.pk): target.host.slug for target in targets}
@@ -62,7 +63,13 @@ def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target
         f"{hosts[trial.target_id]}: {lack}" for trial in trials for lack in _lacks(trial, offered[trial.target_id])
     }
     if missing:
-        raise Refusal("capability_missing", "Not supported by the host: " + "; ".join(sorted(missing)) + ".")
+        words = " ".join(dict.fromkeys(map(installation_words, _not_offered(trials, offered))))
+        raise Refusal("capability_missing", f"Not supported by the host: {'; '.join(sorted(missing))}. {words}".strip())
+
+
+def _not_offered(trials: Iterable[PlannedTrial], offered: Mapping[str, Capabilities]) -> list[Workload]:
+    """Workloads whose engine their host does not have."""
+    return [trial.workload for trial in trials if trial.workload.engine not in offered[trial.target_id].engines]
 
 
 def _capabilities(host: Host) -> Capabilities:

@@ -32,7 +32,7 @@ SIZE_MEMORY = Factor(
     example="0.5x, 2x",
     help="of the host's memory; resolved when a run starts",
 )
-RUNTIME = Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial")
+RUNTIME = Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial", example="10s")
 FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory", directories_only=True)
 PREFILL = Factor(
     "prefill",

@@ -69,7 +69,11 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
 
 
 def _figures(
-    stream: StreamRun, target: str, measured: DirectionResult, sums: Mapping[str, float | None], times: tuple[float, ...]
+    stream: StreamRun,
+    target: str,
+    measured: DirectionResult,
+    sums: Mapping[str, float | None],
+    times: tuple[float, ...],
 ) -> StreamFigures:
     total = sums.get(measured.direction.value)
     is_io = measured.direction is not Direction.TRANSACTION

@@ -166,5 +166,5 @@ def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
 def _text(cell: LiveCell, own_metric: bool) -> str:
     if cell.state == "done":
         texts = [value.own_text if own_metric else formatting.iops(value.iops) for value in cell.values]
-        return " / ".join(filter(None, texts)) or "no result"
+        return " / ".join(filter(None, texts)) or ("–" if cell.values else "no result")
     return "·" if cell.state == "planned" else cell.state_label

@@ -64,6 +64,7 @@ from worker.contract.workload import (
     BlockShare,
     CopyWorkload,
     FioWorkload,
+    IdleWorkload,
     Pattern,
     PgbenchWorkload,
     Stream,
@@ -86,6 +87,7 @@ DRIVE = TargetRef(
 )
 STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
+IDLE = IdleWorkload(runtime_s=300)
 PGBENCH = PgbenchWorkload(scale=100, clients=16, threads=4, runtime_s=60)
 COPY = CopyWorkload(size_bytes=1024**3, files=4, method=CopyMethod.DIRECT)
 SPLIT = FioWorkload(

@@ -25,6 +25,7 @@ MESSAGES: list[Message] = [
     ex.SPLIT,
     ex.COPY,
     ex.PGBENCH,
+    ex.IDLE,
     *ex.STOP_RULES,
     ex.LAYOUT_REQUEST,
     ex.CLOSE_RUN_ORDER,
