@@ -13,7 +13,7 @@ from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
 from webapp.hosts.inventory.bounds import bounds_of
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run
@@ -93,6 +93,19 @@ _READERS = {metric.key: read for metric, read in _TABLE}
 
 # All metrics that can be compared.
 COMPARED: Mapping[str, Metric] = {**METRICS, **{metric.key: metric for metric, _ in _TABLE}}
+
+
+def known_metric(key: str) -> Metric | None:
+    """A metric that can be compared, also one of values that were entered by hand."""
+    return COMPARED.get(key) or entered_metric(key)
+
+
+def metric_named(key: str) -> Metric:
+    """The metric with a key that was checked before. Raises LookupError."""
+    found = known_metric(key)
+    if found is None:
+        raise LookupError(key)
+    return found
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultRow]:
