@@ -1,12 +1,12 @@
 """Estimates the cost of a plan: time, bytes written, space. Pure.
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
-start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts. Turnover and
-prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
-median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
-PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
-workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
-number of such trials.
+start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts work
+in parallel, so the slowest host counts. Turnover and prefill speed come from earlier runs on each host (`Experience`,
+from `runs.forecast.experience`): the smallest, the median and the largest mean of a run give the range. A host without
+earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount
+depends on the drive: if the same workload ran on the same target before, its rates are used; else the trial is not
+counted, and `unknown_trials` is the number of such trials. The time of purges is not counted.
 
 A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
 the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
@@ -20,6 +20,7 @@ drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 
 import msgspec
@@ -27,6 +28,7 @@ import msgspec
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.step_costs import pauses_s, written_by_steps
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
@@ -145,7 +147,7 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
         if trial.layout is None:
             found.append(0)
         else:
-            if trial.purge or last.get(trial.target_id) != trial.layout:
+            if trial.before.purge or last.get(trial.target_id) != trial.layout:
                 count += 1
                 numbers[trial.target_id] = count
             found.append(numbers[trial.target_id])
@@ -177,6 +179,7 @@ class _Clock:
     """Sums the time of each host: smallest, median, largest."""
 
     def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
+        self._targets = targets
         self._hosts = {target.id: target.host_id for target in targets.values()}
         self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
@@ -194,7 +197,13 @@ class _Clock:
             times = _plus(times, _moved(work.moved_bytes, rate))
         if work.load_bytes:
             times = _plus(times, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
-        self._add(trial.target_id, times)
+        self._add(trial.target_id, _plus(times, self._steps(trial, known)))
+
+    def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
+        """Steps write to one target after another, at the speed of the prefill."""
+        paused = float(pauses_s(trial.before.steps))
+        written = sum(written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).values())
+        return _plus((paused, paused, paused), _moved(written, known.prefill_bytes_per_s or _SLOW_PREFILL))
 
     def _own(self, trial: PlannedTrial, known: Experience) -> Times:
         """The run time of a trial."""
@@ -249,17 +258,41 @@ def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None
         for target_id in trial.target_ids:
             most = written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
             total[target_id] = total.get(target_id, 0) + most
-    for target, size_bytes in prefilled(expansion.trials).items():
+    for target, size_bytes in written_before(expansion).items():
         total[target] = total.get(target, 0) + size_bytes
     return total
 
 
-def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
-    """Bytes of prefilled files by target id."""
-    total: dict[str, int] = {}
-    for one in _file_sets(trials, _builds(trials)):
-        total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
+def written_before(expansion: Expansion) -> Mapping[str, int]:
+    """Bytes of prefill and of steps by target id; exact."""
+    total = dict(prefilled(expansion.trials, expansion.targets))
+    for target, size_bytes in written_by_steps(expansion.trials, expansion.targets).items():
+        total[target] = total.get(target, 0) + size_bytes
     return total
+
+
+def prefilled(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts] = ()) -> Mapping[str, int]:
+    """Maximum bytes of prefilled files by target id.
+
+    If the files of all sizes do not fit into a directory together, the worker removes some of them, and writes them
+    again when a later trial needs them.
+    """
+    total: dict[str, int] = {}
+    sets = _file_sets(trials, _builds(trials))
+    for one in sets:
+        total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
+    for target in targets:
+        own = [one for one in sets if one.target_id == target.id and not one.build]
+        if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
+            total[target.id] = _filled_in_order(trials, target.id, own)
+    return total
+
+
+def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
+    """Bytes if only files of one size are kept at a time."""
+    by_size = {one.size_bytes: _total([one], filled=True) for one in sets}
+    sizes = [trial.workload.size_bytes or 0 for trial in trials if target_id in trial.target_ids]
+    return sum(by_size[size] for size, _ in groupby(sizes))
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
+from webapp.plans.factors import BEFORE
 from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
 
 _SHOWN = 5
@@ -18,8 +19,8 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on and rules of a
-    part: parts.<n>.name."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on, rules and
+    before of a part: parts.<n>.name."""
 
     place: str
     message: str
@@ -83,18 +84,18 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldP
         if not part.on:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
-            FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
+            FieldProblem(_place(number, one.field, part), sentence(one.message), part.name)
             for one in part_grid(document, part).found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found
 
 
-def _place(number: int, field: str, *, in_part: bool) -> str:
+def _place(number: int, field: str, part: Part) -> str:
     """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field in ("on", "rules"):
+    if field in ("on", "rules") or (field == BEFORE and part.before):
         return f"parts.{number}.{field}"
-    return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"
+    return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 
 def sentence(message: str) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
@@ -20,7 +21,7 @@ DRIVES = tuple(
 )
 POOL = device(id="rack", kind=TargetKind.POOL, path="/dev", name="a/rack", serial="", drives=DRIVES, size_bytes=LARGE)
 TARGETS = (
-    (directory(size_bytes=LARGE),),
+    (directory(size_bytes=LARGE, memory_bytes=64 * GIB),),
     (device(size_bytes=LARGE, purges={"discard": ""}),),
     (POOL,),
     tuple(directory(id=f"d{n}", path=f"/srv/{n}", name=f"a/{n}", size_bytes=LARGE) for n in range(4)),
@@ -51,12 +52,12 @@ def test_it_takes_less_than_a_day(document: PlanDocument) -> None:
 
 def test_its_note_says_what_it_destroys(document: PlanDocument) -> None:
     """Data on whole drives: by a layout, a purge, or writes to a block device."""
-    destroys = any(
-        trial.layout is not None or trial.purge or (trial.kind is TargetKind.BLOCK and trial.workload.writes)
+    overwrites = any(
+        destroys(trial.workload, trial.kind, trial.layout, trial.before)
         for one in expansions(document)
         for trial in one.trials
     )
-    assert ("destroys all data" in document.note) == destroys
+    assert ("destroys all data" in document.note) == overwrites
 
 
 def test_it_is_in_the_table_of_the_docs(document: PlanDocument) -> None:
