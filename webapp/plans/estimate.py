@@ -202,6 +202,8 @@ class _Clock:
             rate = known.amounts.get((trial.target_ids, work.rated()))
             self.unknown_trials += count if rate is None else 0
             times = _plus(times, _moved(work.moved_bytes, rate))
+        if work.load_bytes:
+            times = _plus(times, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
         times = _plus(times, self._steps(trial, known))
         self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
@@ -303,7 +305,7 @@ def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
     if workload.moved_bytes is not None:
         return round(workload.moved_bytes * workload.write_share)
     rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
-    return round(workload.time_s * rate * workload.write_share)
+    return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

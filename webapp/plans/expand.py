@@ -296,7 +296,7 @@ def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedT
         point_key=found.key,
         workload=workload,
         settings=found.settings,
-        drop_caches=bool(found.point["drop_caches"]),
+        drop_caches=bool(found.point.get("drop_caches")),
         before=before,
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,
