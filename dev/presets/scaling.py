@@ -3,8 +3,8 @@
 - Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does. Multiples of the memory become such sizes.
 - Times are cut to a maximum; rounds and holds of stop rules to their minimum. Pauses are divided by 100.
 - Pauses of steps before trials take a second.
-- One repeat, without rules about rounds, and at most `points` points of each part, which have as many different levels as possible; the first, last
-  and middle levels of each factor come first. Rules of the part select these points.
+- One repeat, without rules about rounds, and at most `points` points of each part, which have as many different levels
+  as possible; the first, last and middle levels of each factor come first. Rules of the part select these points.
 - Layouts with more drives than the pool has are left out.
 """
 
