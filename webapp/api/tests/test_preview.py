@@ -27,6 +27,8 @@ def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operat
 
 
 def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host) -> None:
+    host.capabilities |= {"settings": ["read_ahead_kb"]}
+    host.save()
     a_drive(host, "nvme0", warnings=["nvme0n1 was purged."])
     parts = [{"name": "a", "factors": {"pattern": "randread", "read_ahead_kb": "0, 128"}}]
     operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
@@ -34,6 +36,21 @@ def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host)
     assert target == "a/nvme0: nvme0n1 was purged."
     assert factor.startswith("Part a: Read-ahead has no effect here")
     assert operator("get", "hosts/a")[1]["targets"][0]["warnings"] == ["nvme0n1 was purged."]
+
+
+def test_a_preview_shows_the_steps_before_a_trial(operator: Caller, host: Host) -> None:
+    a_drive(host, "nvme0", serial="SN1", size_bytes=2**30)
+    parts = [{"name": "a", "factors": {"pattern": "randread"}, "before": ["once write 2x sequential 128k", "flush"]}]
+    plan = DOCUMENT | {"common": {"runtime": "3s"}, "parts": parts}
+    made = operator("post", "previews", {"document": plan, "targets": ["a/nvme0"], "limit": 2})[1]
+    first, second = made["trials"]
+    fill, flush = first["steps"]
+    assert fill["step"] == "write 2x sequential 128 KiB"
+    assert "rw=write\nbs=128k\n" in fill["job_text"]
+    assert "io_size=2g\n" in fill["job_text"]
+    assert flush == {"step": "flush", "job_text": None}
+    assert second["steps"] == [flush]
+    assert (made["arm"], made["estimate"]["bytes_written_max"]) == (["SN1"], 2**31)
 
 
 def test_a_preview_lists_the_drives_that_must_be_armed(operator: Caller, host: Host) -> None:
