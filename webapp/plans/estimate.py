@@ -98,7 +98,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     for trial in first.values():
         clock.add_build(trial)
     low, typical, high = clock.longest()
-    stops = [trial.workload for trial in expansion.trials if trial.workload.may_end_early]
+    stops = [trial.workload for trial in expansion.trials if trial.workload.may_end_early]  # never with named streams
     return Estimate(
         trials=len(expansion.trials),
         seconds=typical,
@@ -125,6 +125,7 @@ _SLOW_PREFILL = Span.of([PREFILL_BYTES_PER_S])
 class _FileSet:
     """Files of one size in a directory. Trials share them, so the largest number counts."""
 
+    stream: str  # a named stream has its own files
     target_id: str
     size_bytes: int
     build: int  # number of the layout that contains them; 0: none. They are deleted with it.
@@ -154,16 +155,17 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
 
 
 def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_FileSet]:
-    sets: dict[tuple[str, int, int], _FileSet] = {}
+    sets: dict[tuple[str, str, int, int], _FileSet] = {}
     for trial, build in zip(trials, builds, strict=True):
-        for target_id in trial.target_ids if trial.kind is TargetKind.DIRECTORY else ():
-            key = (target_id, trial.workload.size_bytes or 0, build)
+        for stream in trial.streams if trial.kind is TargetKind.DIRECTORY else ():
+            work = stream.workload
+            key = (stream.name, stream.target_id, work.size_bytes or 0, build)
             old = sets.get(key, _FileSet(*key, files=0, filled=False, space_bytes=0))
             sets[key] = _FileSet(
                 *key,
-                files=max(old.files, trial.workload.files),
-                filled=old.filled or trial.workload.prefill,
-                space_bytes=max(old.space_bytes, trial.workload.space_bytes),
+                files=max(old.files, work.files),
+                filled=old.filled or work.prefill,
+                space_bytes=max(old.space_bytes, work.space_bytes),
             )
     return list(sets.values())
 
@@ -185,18 +187,24 @@ class _Clock:
         self.unknown_builds = 0
 
     def add_trial(self, trial: PlannedTrial) -> None:
-        known, work = self._known[self._hosts[trial.target_id]], trial.workload
+        known = self._known[self._hosts[trial.target_id]]
         turnover = known.turnover_s
-        times = _plus(self._own(trial, known), (turnover.low, turnover.typical, turnover.high))
-        if work.moved_bytes is not None:
-            rate = known.amounts.get((trial.target_ids, work.rated()))
-            self.unknown_trials += rate is None
-            times = _plus(times, _moved(work.moved_bytes, rate))
-        self._add(trial.target_id, times)
+        each = [self._stream(trial, work, known) for work in trial.workloads]
+        own = (max(low for low, _, _ in each), max(typical for _, typical, _ in each), max(high for _, _, high in each))
+        self.unknown_trials += any(
+            _amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes
+        )
+        self._add(trial.target_id, _plus(own, (turnover.low, turnover.typical, turnover.high)))
 
-    def _own(self, trial: PlannedTrial, known: Experience) -> Times:
+    def _stream(self, trial: PlannedTrial, work: Workload, known: Experience) -> Times:
+        """The time of one workload of a trial: its run time, and that of its amount if its rate is known."""
+        own = self._own(trial, work, known)
+        return (
+            own if work.moved_bytes is None else _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
+        )
+
+    def _own(self, trial: PlannedTrial, work: Workload, known: Experience) -> Times:
         """The run time of a trial."""
-        work = trial.workload
         most = float(work.time_s)
         if not work.may_end_early:
             return most, most, most
@@ -229,6 +237,11 @@ class _Clock:
         return min((known.runs for known in self._known.values()), default=0)
 
 
+def _amount_rate(trial: PlannedTrial, work: Workload, known: Experience) -> Span | None:
+    """Unknown for several workloads at once: they share the target."""
+    return known.amounts.get((trial.target_ids, work.rated())) if len(trial.workloads) == 1 else None
+
+
 def _moved(amount_bytes: int, rate: Span | None) -> Times:
     """The fastest rate gives the shortest time."""
     if rate is None:
@@ -244,8 +257,7 @@ def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None
     """Maximum bytes by target id. `limits`: the targets' known upper bounds in bytes/s."""
     total: dict[str, int] = {}
     for trial in expansion.trials:
-        for target_id in trial.target_ids:
-            most = written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
+        for target_id, most in written_in(trial, limits or {}).items():
             total[target_id] = total.get(target_id, 0) + most
     for target, size_bytes in prefilled(expansion.trials).items():
         total[target] = total.get(target, 0) + size_bytes
@@ -258,6 +270,19 @@ def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
     for one in _file_sets(trials, _builds(trials)):
         total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
     return total
+
+
+def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
+    """Maximum bytes that a trial writes, by target id. Streams on one target share its rate."""
+    found: dict[str, int] = {}
+    for target in trial.target_ids:
+        works = [stream.workload for stream in trial.streams if stream.target_id == target and stream.workload.writes]
+        fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
+        exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
+        timed = [work for work in works if work.moved_bytes is None]
+        bound = round(max((work.time_s for work in timed), default=0) * fastest)
+        found[target] = exact + min(bound, sum(written_by(work, fastest) for work in timed))
+    return found
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from webapp.plans.engines import engine_of, name_of
 from webapp.plans.estimate import prefilled, written_by
 from webapp.plans.expand import Expansion
+from webapp.plans.streams import own_point
 from webapp.plans.values import Value
 
 Point = Mapping[str, Value]
@@ -59,13 +60,15 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
     exact = dict(prefilled(expansion.trials))
-    writing = [each for each in expansion.trials if each.workload.writes]
-    for trial, target in ((each, target) for each in writing for target in each.target_ids):
-        known, work = earlier.get(target, Earlier()), trial.workload
+    streams = ((trial, stream) for trial in expansion.trials for stream in trial.streams if stream.workload.writes)
+    for trial, stream in streams:
+        target, work = stream.target_id, stream.workload
+        known = earlier.get(target, Earlier())
         if work.moved_bytes is not None:
             exact[target] = exact.get(target, 0) + written_by(work)
             continue
-        own, of_model = known.own.at(trial.point), known.model.at(trial.point)
+        point = own_point(trial.point, stream.name) if stream.name else trial.point
+        own, of_model = known.own.at(point), known.model.at(point)
         rate = of_model if own is None else own
         if rate is None:
             unknown.add(target)

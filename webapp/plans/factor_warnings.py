@@ -15,14 +15,14 @@ from webapp.plans.factors import FACTORS, PURGE, FactorKind
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import factor_texts, part_grid
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import DIRECTORIES_ONLY, combinations, workload_of
+from webapp.plans.points import DIRECTORIES_ONLY, combinations, workloads_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
 
-_OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION)
+_OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION, FactorKind.STREAMS)
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
 
 
@@ -43,7 +43,7 @@ class Case:
         """The workloads of all points, without settings; [] if the contract does not allow one of them."""
         own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind in _OF_WORKLOAD}
         try:
-            return [workload_of(point, seed=1) for point in combinations(own)]
+            return [work for point in combinations(own) for work in workloads_of(point, seed=1)]
         except msgspec.ValidationError:
             return []
 

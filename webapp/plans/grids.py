@@ -9,10 +9,29 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, closest, factor_of
+from webapp.plans.factors import (
+    ALTERNATIVES,
+    AT_ONCE,
+    FACTORS,
+    STREAMS,
+    FactorKind,
+    closest,
+    factor_of,
+    of_other_engines,
+    stream_and_factor,
+)
+from webapp.plans.grid_problem import GridProblem
 from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
+from webapp.plans.stream_grids import (
+    StreamLevels,
+    complete,
+    stream_engine,
+    stream_problems,
+    stream_texts,
+    with_running,
+)
 from webapp.plans.values import Value
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
@@ -21,14 +40,6 @@ from worker.recipes import DEFAULT_ENGINE
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
-
-
-@dataclass(frozen=True)
-class GridProblem:
-    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole."""
-
-    field: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,7 @@ class PartGrid:
         """The number of points with rules, else their maximum. A factor without effect does not multiply them."""
         if self.found:
             return 0
-        if self.part.rules:
+        if self.part.rules or self.part.streams:
             return len(self.points)
         return sum(
             math.prod(len(values) for name, values in self.levels.items() if name not in without)
@@ -78,9 +89,9 @@ def _without(engine: PlanEngine, levels: Levels) -> list[set[str]]:
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     """Factor name -> levels as typed. The part overrides the common factors and their alternatives."""
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
-    others = _of_other_engines(engine_name(document.common | part.factors))
+    others = set() if part.streams else of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
-    return common | part.factors
+    return stream_texts(part, common | part.factors)
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
@@ -89,31 +100,32 @@ def engine_name(texts: Mapping[str, str]) -> str:
     return name if name in ENGINES else DEFAULT_ENGINE
 
 
-def _of_other_engines(name: str) -> set[str]:
-    """Factors of other engines only."""
-    own = {factor.name for factor in ENGINES[name].FACTORS}
-    return {factor.name for engine in ENGINES.values() for factor in engine.FACTORS} - own
-
-
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
-    problems += (
-        _engine_problems(texts)
-        + _contradictions(texts)
-        + _pooled(texts)
-        + _stopped_at_once(texts)
-        + _missing(parsed, texts)
-        + _unknown_kinds(part)
-    )
-    sequence = document.sequence if document.order is Order.LISTED else ()
-    levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
-    most = MAX_CROSSED // max(1, sum(bool(each.rules) for each in document.parts))
+    problems += [
+        *_contradictions(texts), *_pooled(texts), *_stopped_at_once(texts), *_unknown_kinds(part),
+        *stream_problems(part, texts),
+    ]  # fmt: skip
+    if part.streams:
+        parsed, unknown = with_running(part, parsed)
+        problems += unknown
+    else:
+        problems += _engine_problems(texts) + _missing(parsed, texts)
+    levels = {} if problems else _completed(document, part, parsed, texts)
+    most = MAX_CROSSED // max(1, sum(bool(each.rules or each.streams) for each in document.parts))
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
         return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
     return grid
+
+
+def _completed(document: PlanDocument, part: Part, parsed: StreamLevels, texts: Mapping[str, str]) -> StreamLevels:
+    sequence = document.sequence if document.order is Order.LISTED else ()
+    if part.streams:
+        return complete(part, parsed, texts, drop_caches=document.drop_caches, sequence=sequence)
+    return with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
 
 
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
@@ -127,6 +139,7 @@ def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, l
     for text in (*texts.excluded, *texts.only):
         parsed, wrong = parsed_levels(text, engine)
         problems += [GridProblem("rules", one.message) for one in wrong]
+        parsed = with_running(part, parsed)[0] if STREAMS in parsed else parsed
         conditions.append({name: frozenset(values) for name, values in parsed.items()})
     if problems:
         return NO_RULES, problems
@@ -151,8 +164,9 @@ def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProb
             said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
     if texts.one_at_a_time and not unknown and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
         said.append("`one at a time` needs a factor with several levels.")
-    if texts != RuleTexts() and math.prod(len(values) for values in levels.values()) > most:
-        said.append(f"rules can select from at most {most:,} combinations in this part. Remove levels.")
+    several = "streams" if STREAMS in levels else "rules"
+    if (texts != RuleTexts() or STREAMS in levels) and math.prod(map(len, levels.values())) > most:
+        said.append(f"{several} can select from at most {most:,} combinations in this part. Remove levels.")
     return [GridProblem("rules", text) for text in said]
 
 
@@ -166,9 +180,8 @@ def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str,
     texts."""
     parsed: dict[str, tuple[Value, ...]] = {}
     problems = []
-    of_engine = engine or engine_name(texts)
     for name, text in texts.items():
-        factor = factor_of(name, of_engine)
+        factor = factor_of(name, engine or stream_engine(texts, stream_and_factor(name)[0]))
         if factor is None or factor.kind is FactorKind.CHANGE:
             problems.append(GridProblem(name, _no_such_factor(name)))
             continue
@@ -188,7 +201,7 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
     if len(texts.get(ENGINE, "").split(",")) > 1:
         return [GridProblem(ENGINE, "a part has one engine; create one part per engine.")]
     name = engine_name(texts)
-    others = _of_other_engines(name)
+    others = of_other_engines(name)
     return [
         GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; remove it.")
         for factor in texts
@@ -197,10 +210,13 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
+    """Alternatives of the part, or of one of its streams."""
+    scopes = dict.fromkeys(name.removesuffix(stream_and_factor(name)[1]) for name in texts)
     return [
-        GridProblem(other, f"`{one}` and `{other}` exclude each other; remove one of them.")
+        GridProblem(f"{scope}{other}", f"`{one}` and `{other}` exclude each other; remove one of them.")
+        for scope in scopes
         for one, other in ALTERNATIVES
-        if one in texts and other in texts
+        if f"{scope}{one}" in texts and f"{scope}{other}" in texts
     ]
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from webapp.plans import streams
 from webapp.plans.engines import ENGINE, engine_of, name_of
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_cost
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, STREAM, STREAMS_ON, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
@@ -41,9 +42,13 @@ def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()
         for factor in engine.FACTORS
         if factor.kind is FactorKind.WORKLOAD and factor.name not in {*replaced, *optional, engine.REQUIRED}
     }
-    full: dict[str, tuple[Value, ...]] = {ENGINE: (name_of(named),)} | defaults | dict(grid)
-    listed = [name for name in sequence if name in full]
-    return {name: full[name] for name in dict.fromkeys([*listed, *by_cost(full)])}
+    return slowest_first({ENGINE: (name_of(named),)} | defaults | dict(grid), sequence)
+
+
+def slowest_first(grid: Grid, sequence: Sequence[str] = ()) -> dict[str, tuple[Value, ...]]:
+    """The factors of `sequence` in their order, then the others by the cost of changing them."""
+    listed = [name for name in sequence if name in grid]
+    return {name: grid[name] for name in dict.fromkeys([*listed, *by_cost(grid)])}
 
 
 def combinations(grid: Grid) -> Iterator[Point]:
@@ -60,6 +65,8 @@ def applicable(point: Point) -> Point:
     """The point without factors that have no effect: unused factors of its engine, and tunables of other schedulers."""
     scheduler = point.get("scheduler")
     silent = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
+    if streams.names_of(point):
+        return streams.applicable({name: value for name, value in point.items() if name not in silent})
     silent |= {*engine_of(point).silent(point)}
     return {name: value for name, value in point.items() if name not in silent}
 
@@ -81,9 +88,18 @@ def purge_of(point: Mapping[str, Value]) -> str:
 
 
 def at_once(point: Mapping[str, object]) -> int:
-    """The number of targets that a trial at this point uses at once."""
+    """The number of targets that a trial at this point uses at once; a result of one stream has one target."""
+    if STREAM in point:
+        return 1
+    if names := streams.names_of(point):
+        return len(names) if point.get(STREAMS_ON) == streams.EACH else 1
     wanted = point.get(AT_ONCE, 1)
     return wanted if isinstance(wanted, int) else 1
+
+
+def stream_count(point: Mapping[str, object]) -> int:
+    """The number of streams of a trial at this point."""
+    return len(streams.names_of(point)) or at_once(point)
 
 
 def point_key(point: Mapping[str, Value]) -> str:
@@ -91,12 +107,12 @@ def point_key(point: Mapping[str, Value]) -> str:
     return hashlib.sha256(msgspec.json.encode(dict(point), order="sorted")).hexdigest()
 
 
-def workload_of(point: Point, *, seed: int) -> AnyWorkload:
-    """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it.
+def workloads_of(point: Point, *, seed: int) -> tuple[AnyWorkload, ...]:
+    """The contract's workload of each named stream of a point, or the one workload of all its streams.
 
-    `seed` is the seed of random offsets and data.
+    Raises msgspec.ValidationError if the contract does not allow it. `seed` is the seed of random offsets and data.
     """
-    return engine_of(point).workload(point, seed=seed)
+    return streams.workloads_of(point, seed=seed) or (engine_of(point).workload(point, seed=seed),)
 
 
 def layout_of(point: Mapping[str, Value]) -> Layout | None:

@@ -11,7 +11,7 @@ from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
-from webapp.plans.expand import Expansion, PlannedTrial, expand
+from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
@@ -44,6 +44,7 @@ class Preview:
 class StreamJob:
     """The job of one stream of a trial; `prefill` is None without a prefill."""
 
+    name: str  # of a stream with its own workload
     target: Target
     recipe: Recipe
     prefill: Recipe | None
@@ -80,7 +81,8 @@ def preview(
 
 def _no_reflinks(expansion: Expansion, targets: Sequence[Target], file_systems: Mapping[str, str]) -> Iterator[str]:
     """A warning, not a problem of the trials: the file system may have changed since the inventory."""
-    copying = {id_ for trial in expansion.trials if trial.workload.needs_reflinks for id_ in trial.target_ids}
+    streams = (stream for trial in expansion.trials for stream in trial.streams)
+    copying = {stream.target_id for stream in streams if stream.workload.needs_reflinks}
     for target in targets:
         kind = file_systems.get(str(target.id))
         if str(target.id) in copying and kind in WITHOUT_REFLINKS:
@@ -118,9 +120,10 @@ def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJ
 
     Raises worker.recipes.RecipeError for a path that the engine does not accept.
     """
-    return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
+    return tuple(_job(trial, number, one, targets[one.target_id]) for number, one in enumerate(trial.streams))
 
 
-def _job(trial: PlannedTrial, number: int, target: Target) -> StreamJob:
-    stream = opening(stream_at(target, trial.workload, trial.layout, number), _node(trial, target))
-    return StreamJob(target=target, recipe=render(stream), prefill=render_prefill(stream))
+def _job(trial: PlannedTrial, number: int, planned: PlannedStream, target: Target) -> StreamJob:
+    stream = stream_at(target, planned.workload, trial.layout, number, planned.name)
+    opened = opening(stream, _node(trial, target))
+    return StreamJob(name=planned.name, target=target, recipe=render(opened), prefill=render_prefill(opened))

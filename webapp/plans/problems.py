@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
-from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
+from webapp.plans.grid_problem import GridProblem
+from webapp.plans.grids import engine_name, parsed_levels, part_grid
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on and rules of a
-    part: parts.<n>.name."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>,
+    parts.<n>.streams.<stream>.<factor>, or name, on, rules and streams of a part: parts.<n>.name."""
 
     place: str
     message: str
@@ -60,7 +61,11 @@ def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
 
 def _unused(document: PlanDocument) -> list[FieldProblem]:
     """Common factors that belong to an engine that no part uses."""
-    used = {engine_name(document.common | part.factors) for part in document.parts}
+    used = {
+        engine_name(document.common | part.factors | stream)
+        for part in document.parts
+        for stream in ([each.factors for each in part.streams] or [{}])
+    }
     by_engine = {name: {factor.name for factor in engine.FACTORS} for name, engine in ENGINES.items()}
     silent = set[str]().union(*by_engine.values()).difference(*(by_engine[name] for name in used))
     labels = " or ".join(ENGINES[name].LABEL for name in sorted(used))
@@ -83,18 +88,20 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldP
         if not part.on:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
-            FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
+            FieldProblem(_place(number, one.field, part), sentence(one.message), part.name)
             for one in part_grid(document, part).found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found
 
 
-def _place(number: int, field: str, *, in_part: bool) -> str:
-    """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field in ("on", "rules"):
+def _place(number: int, field: str, part: Part) -> str:
+    """The place of the factor if the part or a stream names it; else the part, which causes the conflict."""
+    if field in ("on", "rules", "streams"):
         return f"parts.{number}.{field}"
-    return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"
+    if field in {f"{stream.name}.{name}" for stream in part.streams for name in stream.factors}:
+        return f"parts.{number}.streams.{field}"
+    return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 
 def sentence(message: str) -> str:

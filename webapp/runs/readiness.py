@@ -75,7 +75,7 @@ def _capabilities(host: Host) -> Capabilities:
 
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
-    lacks = missing_features(trial.workload, offered.engines)
+    lacks = [lack for work in trial.workloads for lack in missing_features(work, offered.engines)]
     lacks += (
         [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
     )

@@ -266,7 +266,7 @@ class Trial:
             self._emit(KernelLog(lines=lines))
 
     def _stream_words(self, stream: Stream, words: str) -> str:
-        return words if len(self._streams) == 1 else f"Stream {stream.number}: {words}"
+        return words if len(self._streams) == 1 else f"Stream {stream.name or stream.number}: {words}"
 
     @contextmanager
     def _scope(self, name: str, open_target: OpenTarget) -> Iterator[process.Scope]:

@@ -1,22 +1,26 @@
 """The result rows of a finished attempt."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
+from uuid import UUID
 
 import msgspec
 
+from webapp.plans.points import Point, point_key
+from webapp.plans.streams import result_point
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.sums import summed
 from webapp.results.models import Result, StreamRun, known
-from webapp.runs.models import Attempt
+from webapp.runs.models import Attempt, Trial
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
 from worker.contract.packing import BadPacking, unpack
 
 
 def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
-    """Unsaved result rows of a done attempt, one for each direction: the sums over its streams (by number).
+    """Unsaved result rows of a done attempt, one for each direction: the sums over its streams (by number), or those of
+    each stream if they have different workloads.
 
     Raises BadItem if a stream of the order has no result, or if a histogram cannot be read.
     """
@@ -26,19 +30,47 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
             raise BadItem(f"The attempt is done, but there is no result of stream {number}.")
     ended_at = max(stream.ended_at for stream in streams.values() if stream.ended_at is not None)
     try:
-        measured = summed([directions_of(streams[number]) for number in sorted(streams)])
-        rows = [_result(attempt, streams[0], direction, ended_at) for direction in measured]
+        rows = _of_each(attempt, streams) if attempt.trial.stream_names else _of_sum(attempt, streams, ended_at)
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
-    for row in rows:
-        row.device_share = _device_share(row.direction, known(row.bytes), streams.values())
-    if rows and len(streams) == 1:
-        rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
     if not all(isfinite(known(row.iops)) and isfinite(known(row.bytes_per_s)) for row in rows):
         raise BadItem("The attempt is done, but its rates are out of range.")
     if not rows:
         raise BadItem("The attempt is done, but its result has no I/O in any direction.")
     return rows
+
+
+def _of_sum(attempt: Attempt, streams: Mapping[int, StreamRun], ended_at: datetime) -> list[Result]:
+    trial = attempt.trial
+    assert trial is not None
+    measured = summed([directions_of(streams[number]) for number in sorted(streams)])
+    rows = [_result(trial, trial.target_id, trial.point, streams[0], direction, ended_at) for direction in measured]
+    for row in rows:
+        row.device_share = _device_share(row.direction, known(row.bytes), streams.values())
+    if len(streams) == 1:
+        _add_metrics(rows, streams[0])
+    return rows
+
+
+def _of_each(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
+    trial = attempt.trial
+    assert trial is not None
+    rows = []
+    for number, (name, target) in enumerate(zip(trial.stream_names, trial.stream_targets, strict=True)):
+        stream, point = streams[number], result_point(trial.point, name)
+        assert stream.ended_at is not None
+        own = [_result(trial, target.pk, point, stream, each, stream.ended_at) for each in directions_of(stream)]
+        for row in own:
+            if _device_share(row.direction, 1, streams.values()) is not None:  # no two streams share a device
+                row.device_share = _device_share(row.direction, known(row.bytes), [stream])
+        _add_metrics(own, stream)
+        rows += own
+    return rows
+
+
+def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:
+    if rows:
+        rows[-1].metrics = {each["name"]: each["value"] for each in stream.metrics if each["value"] is not None}
 
 
 def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun]) -> float | None:
@@ -56,18 +88,19 @@ def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
     return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
 
 
-def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ended_at: datetime) -> Result:
-    trial, latency = attempt.trial, unpack(measured.latency)
-    assert trial is not None
+def _result(
+    trial: Trial, target_id: UUID, point: Point, stream: StreamRun, measured: DirectionResult, ended_at: datetime
+) -> Result:
+    latency = unpack(measured.latency)
     return Result(
         trial_id=trial.pk,
         stream_run=stream,
         direction=measured.direction.value,
         run_id=trial.run_id,
         host_id=trial.host_id,
-        target_id=trial.target_id,
-        point=trial.point,
-        point_key=trial.point_key,
+        target_id=target_id,
+        point=point,
+        point_key=point_key(point),
         measured_at=ended_at,
         ios=measured.ios,
         bytes=measured.bytes,
