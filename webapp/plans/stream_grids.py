@@ -38,7 +38,7 @@ def stream_texts(part: Part, texts: Mapping[str, str]) -> dict[str, str]:
     named = {name for stream in part.streams for name in stream.factors}
     found = {STREAMS: TOGETHER} | {name: text for name, text in texts.items() if name not in named}
     for stream in part.streams:
-        left_out = overruled(stream.factors) | of_other_engines(_engine(texts | stream.factors))
+        left_out = overruled(stream.factors) | of_other_engines(_engine({**texts, **stream.factors}))
         inherited = {name: text for name, text in texts.items() if name in named and name not in left_out}
         found |= {f"{stream.name}.{name}": text for name, text in (inherited | stream.factors).items()}
     return found

@@ -47,7 +47,7 @@ def names_of(point: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(names.split(BESIDE)) if isinstance(names, str) else ()
 
 
-def own_point(point: Point, stream: str) -> dict[str, Value]:
+def own_point(point: Mapping[str, T], stream: str) -> dict[str, T]:
     """The point of one stream by itself, with plain names: its own levels, and those of all streams that apply to it.
 
     Factors of the host, such as settings and layouts, stay.
