@@ -59,11 +59,16 @@ def own_point(point: Mapping[str, T], stream: str) -> dict[str, T]:
 
 def of_stream(factors: Mapping[str, T], stream: str, engine: str) -> dict[str, T]:
     """The factors that apply to one stream, with plain names; `engine` is the name of its engine."""
-    split = [(*stream_and_factor(name), value) for name, value in factors.items()]
-    own = {name: value for of, name, value in split if of == stream}
-    shared = {name: value for of, name, value in split if not of and name not in (STREAMS, STREAMS_ON)}
+    own = named_levels(factors, stream)
+    shared = {name: value for name, value in named_levels(factors, "").items() if name not in (STREAMS, STREAMS_ON)}
     left_out = overruled(own) | of_other_engines(engine)
     return {name: value for name, value in (shared | own).items() if name not in left_out}
+
+
+def named_levels(point: Mapping[str, T], stream: str) -> dict[str, T]:
+    """The levels that a point has in the name of this stream, with plain names."""
+    split = [(*stream_and_factor(name), value) for name, value in point.items()]
+    return {name: value for of, name, value in split if of == stream}
 
 
 def overruled(own: Mapping[str, object]) -> frozenset[str]:

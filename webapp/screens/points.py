@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import BESIDE, FACTORS, STREAM, FactorKind
-from webapp.plans.streams import names_of, own_point
+from webapp.plans.streams import named_levels, names_of, own_point
 from webapp.plans.varying import in_order as in_order
 from webapp.plans.varying import varying as varying
 
@@ -31,10 +31,11 @@ def in_words(point: Point, names: Iterable[str] = ()) -> str:
     """The given factors of a point in one line; by default the factors in `NAMED_BY` of its engine, of each stream."""
     running = names_of(point)
     if running and not names:
-        stream, beside = str(point.get(STREAM, "")), [name for name in running if name != point.get(STREAM)]
-        if not stream:
+        if STREAM not in point:
             return BESIDE.join(f"{name}: {_main(own_point(point, name))}" for name in running)
-        return f"{stream}: {_main(point)}" + (f" (beside {BESIDE.join(beside)})" if beside else "")
+        others = [name for name in running if name != point[STREAM]]
+        beside = BESIDE.join(f"{name}: {_main(named_levels(point, name))}" for name in others)
+        return f"{point[STREAM]}: {_main(point)}" + (f" (beside {beside})" if others else "")
     return _main(point, names)
 
 

@@ -62,9 +62,6 @@ def test_streams_beside_each_other_on_one_directory(system: System, storage: Sto
     page = client.get(f"/runs/{run.number}/trials/{together.number}/").content.decode()
     assert "reader" in page
     assert "writer" in page
-    __import__("pathlib").Path("/tmp/streams_page.html").write_bytes((page) if isinstance(page, bytes) else (page).encode())
-    __import__("pathlib").Path("/tmp/streams_run.html").write_bytes((client.get(f"/runs/{run.number}/").content.decode()) if isinstance(client.get(f"/runs/{run.number}/").content.decode(), bytes) else (client.get(f"/runs/{run.number}/").content.decode()).encode())
     compared = client.get(f"/explore.csv?run={run.number}&x=streams&series=stream&metric=iops")
-    assert compared.status_code == 200
-    __import__("pathlib").Path("/tmp/streams.csv").write_bytes((compared.getvalue()) if isinstance(compared.getvalue(), bytes) else (compared.getvalue()).encode())
-    __import__("pathlib").Path("/tmp/streams_ex.html").write_bytes((client.get(f"/explore/?run={run.number}").content.decode()) if isinstance(client.get(f"/explore/?run={run.number}").content.decode(), bytes) else (client.get(f"/explore/?run={run.number}").content.decode()).encode())
+    lines = compared.getvalue().decode().splitlines()
+    assert len(lines) > 1
