@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PlanDocument
+from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.problems import FieldProblem, document_problems
+from webapp.plans.stream_lines import StreamRefused, lines_of, streams_of
 
 COMMON = "common"
 MAX_ROWS = 200
@@ -33,6 +34,7 @@ class DraftPart:
     on: tuple[str, ...]
     rows: tuple[FactorRow, ...]
     rules: str = ""  # one per line
+    streams: str = ""  # one per line, see `plans.stream_lines`
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,13 @@ def draft_of(document: PlanDocument) -> Draft:
         drop_caches=document.drop_caches,
         common=_rows(document.common, document.sequence),
         parts=tuple(
-            DraftPart(part.name, part.on, _rows(part.factors, document.sequence), "\n".join(part.rules))
+            DraftPart(
+                part.name,
+                part.on,
+                _rows(part.factors, document.sequence),
+                "\n".join(part.rules),
+                lines_of(part.streams),
+            )
             for part in document.parts
         ),
         sequence=document.sequence,
@@ -100,6 +108,7 @@ def draft_from(data: QueryDict) -> Draft:
                 tuple(data.getlist(f"{key}.on")),
                 _typed_rows(data, key),
                 data.get(f"{key}.rules", "").replace("\r\n", "\n"),
+                data.get(f"{key}.streams", "").replace("\r\n", "\n"),
             )
             for key in data.getlist("part")[:MAX_ROWS]
         ),
@@ -122,6 +131,7 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
+        *_stream_problems(draft),
     ]
     plain = _plain(draft)
     try:
@@ -155,6 +165,21 @@ def _row_problems(draft: Draft) -> list[FieldProblem]:
     return found
 
 
+def _stream_problems(draft: Draft) -> list[FieldProblem]:
+    return [problem for number, part in enumerate(draft.parts) for problem in _streams(number, part)[1]]
+
+
+def _streams(number: int, part: DraftPart) -> tuple[list[dict[str, object]], list[FieldProblem]]:
+    """The streams of a part; none if their text is invalid."""
+    place = f"parts.{number}.streams"
+    try:
+        read = streams_of(part.streams)
+        msgspec.convert(read, tuple[PartStream, ...])
+    except (StreamRefused, msgspec.ValidationError) as error:
+        return [], [FieldProblem(place, str(error))]
+    return read, []
+
+
 def _unsaid(place: str, row: FactorRow) -> FieldProblem:
     if not row.factor:
         return FieldProblem(f"{place}.", "Choose the factor of these levels, or remove the row.")
@@ -180,8 +205,9 @@ def _plain(draft: Draft) -> dict[str, object]:
                 "on": list(part.on),
                 "factors": _factors(part.rows),
                 "rules": [line.strip() for line in part.rules.splitlines() if line.strip()],
+                "streams": _streams(number, part)[0],
             }
-            for part in draft.parts
+            for number, part in enumerate(draft.parts)
         ],
         "sequence": list(_sequence(draft)),
         "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,
