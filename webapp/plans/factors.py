@@ -46,6 +46,7 @@ BASE = "base"  # its level without a change
 STREAMS = "streams"  # names of the streams of a trial, if their workloads differ
 STREAMS_ON = "streams_on"  # whether they share a target
 STREAM = "stream"  # name of the stream of a result
+OTHERS = "beside"  # names of the streams beside that of a result
 BESIDE = " + "  # between the names of streams
 PURGE = "purge"  # of the drive before a trial
 
@@ -79,11 +80,12 @@ _TARGETS = (
     ),
 )
 _STREAM_TEXT = "[a-z][a-z0-9_-]*"
+_STREAM_NAMES = rf"{_STREAM_TEXT}( *\+ *{_STREAM_TEXT})*"
 _STREAMS = (
     Factor(
         STREAMS,
         "Streams",
-        Token(rf"{_STREAM_TEXT}( *\+ *{_STREAM_TEXT})*", "`together`, `alone` or names of streams: `reader + writer`"),
+        Token(_STREAM_NAMES, "`together`, `alone` or names of streams: `reader + writer`"),
         kind=FactorKind.STREAMS,
         example="alone, together",
         help="streams of the part that run at the same time: together is all of them, alone is each by itself",
@@ -97,7 +99,10 @@ _STREAMS = (
         help="same: all streams use one target; each: every stream uses its own target, in the chosen order",
     ),
 )
-_STREAM = Factor(STREAM, "Stream", Token(_STREAM_TEXT, "the name of a stream"), kind=FactorKind.CHANGE)
+_OF_RESULTS = (
+    Factor(STREAM, "Stream", Token(_STREAM_TEXT, "the name of a stream"), kind=FactorKind.CHANGE),
+    Factor(OTHERS, "Beside", Token(_STREAM_NAMES, "`alone` or names of streams"), kind=FactorKind.CHANGE),
+)
 _CHANGE = Factor(CHANGE, "Change", Token(r".{1,500}", f"`{BASE}`"), kind=FactorKind.CHANGE)
 _LAYOUT = Factor(
     "layout",
@@ -146,13 +151,15 @@ class _Factors(Mapping[str, Factor]):
         if own not in OF_STREAMS or not stream:
             raise KeyError(name)
         factor = self._listed[own]
-        return replace(factor, name=name, label=f"{stream}: {factor.label[:1].lower()}{factor.label[1:]}")
+        word = factor.label[:2]
+        label = factor.label if word[1:].isupper() or "/" in word else word.lower() + factor.label[2:]
+        return replace(factor, name=name, label=f"{stream}: {label}")
 
 
 # Factors that a stream may have of its own: its engine, and those of its workload and processes.
 OF_STREAMS = frozenset({ENGINE, *(factor.name for factor in _of_engines())} - {"drop_caches"})
 FACTORS: Mapping[str, Factor] = _Factors(
-    (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_STREAMS, _STREAM, _CHANGE, *_DRIVE, *_SETTINGS)
+    (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_STREAMS, *_OF_RESULTS, _CHANGE, *_DRIVE, *_SETTINGS)
 )
 
 

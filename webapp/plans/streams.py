@@ -10,7 +10,7 @@ their stream; the others apply to all streams:
     writer.iodepth: 8
 
 A result of a stream has this point, and the stream's own levels under their plain names: `stream: writer`,
-`iodepth: 8`. So results of streams are found and compared by the same factors as other results.
+`beside: reader`, `iodepth: 8`. So results of streams are found and compared by the same factors as other results.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ from webapp.plans.factors import (
     ALTERNATIVES,
     BESIDE,
     OF_STREAMS,
+    OTHERS,
     STREAM,
     STREAMS,
     STREAMS_ON,
@@ -38,6 +39,7 @@ T = TypeVar("T")
 
 TOGETHER, ALONE = "together", "alone"
 EACH = "each"  # level of `streams_on`
+OF_TRIALS = frozenset({STREAMS, STREAMS_ON, OTHERS})  # factors that say which streams run together
 _SEEDS = 1000  # distance of the seeds of two streams, above the number of repeats
 
 
@@ -97,14 +99,15 @@ def result_point(point: Point, stream: str) -> dict[str, Value]:
     """The point of the results of one stream of a trial."""
     of_trial = {name: level for name, level in point.items() if stream_and_factor(name)[0]}
     of_trial |= {name: point[name] for name in (STREAMS, STREAMS_ON) if name in point}
-    return own_point(point, stream) | of_trial | {STREAM: stream}
+    others = [name for name in names_of(point) if name != stream]
+    return own_point(point, stream) | of_trial | {STREAM: stream, OTHERS: BESIDE.join(others) or ALONE}
 
 
 def alone_point(point: Point) -> dict[str, Value]:
     """The point of the same stream by itself, from that of its result beside other streams."""
     stream = str(point[STREAM])
     kept = {name: level for name, level in point.items() if stream_and_factor(name)[0] in ("", stream)}
-    return {name: level for name, level in kept.items() if name != STREAMS_ON} | {STREAMS: stream}
+    return {name: level for name, level in kept.items() if name != STREAMS_ON} | {STREAMS: stream, OTHERS: ALONE}
 
 
 def workloads_of(point: Point, *, seed: int) -> tuple[AnyWorkload, ...]:

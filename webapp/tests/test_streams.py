@@ -60,8 +60,19 @@ def test_streams_beside_each_other_on_one_directory(system: System, storage: Sto
     client = Client()
     client.force_login(operator())
     page = client.get(f"/runs/{run.number}/trials/{together.number}/").content.decode()
-    assert "reader" in page
-    assert "writer" in page
+    assert "reader: read" in page
+    assert "writer: write" in page
+    explored = client.get(f"/explore/?run={run.number}", follow=True).content.decode()
+    exported = client.get(f"/results.csv?run={run.number}&factor.stream=writer").getvalue().decode()
+    edited = client.get("/plans/beside/edit/").content.decode()
+    assert "One chart per" in explored
+    assert "Single-factor" in explored  # the streams beside each other are the only difference
+    assert "levels_of_streams" in exported.splitlines()[0]
+    assert len(exported.splitlines()) == 3  # the writer alone and beside the reader
+    assert "reader.iodepth=4" in exported
+    assert "reader: pattern=randread; iodepth=4" in edited
+    of_run = client.get(f"/runs/{run.number}/").content.decode()
+    assert "no share: too few repeats (n = 1)" in of_run
     compared = client.get(f"/explore.csv?run={run.number}&x=streams&series=stream&metric=iops")
     lines = compared.getvalue().decode().splitlines()
     assert len(lines) > 1
