@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webapp.results.ingest.results import _device_share
 from webapp.results.models import Result, StreamRun
-from webapp.results.reading.doubts import doubts, short_doubts, steadiness_words
+from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
@@ -124,7 +124,7 @@ def test_reads_that_never_reached_the_drive_are_a_doubt(
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (result, DONE)))
     (row,) = read_rows(Result.objects.all())
     assert row.device_share == device_bytes / 409_600_000
-    assert doubts(row) == words
+    assert [doubt.words for doubt in doubts(row)] == words
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_a_result_from_memory_is_a_doubt(attempt: Attempt, facts: dict[str, str]
     begun = (ACCEPTED, Observed(at=AT, facts=facts), STARTED)
     say(attempt.host, attempt, (1, begun), (2, (sample(),)), (3, (RESULT, DONE)))
     (row,) = read_rows(Result.objects.all())
-    assert doubts(row) == words
-    assert short_doubts(row) == (["memory, not a drive"] if words else [])
+    assert [doubt.words for doubt in doubts(row)] == words
+    assert [doubt.short for doubt in doubts(row)] == (["memory, not a drive"] if words else [])
 
 
 def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> None:
@@ -149,7 +149,7 @@ def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> No
     )
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (RESULT, changed, DONE)))
     (row,) = read_rows(Result.objects.all())
-    assert doubts(row) == ["a setting was changed by something else during the measurement"]
+    assert [doubt.words for doubt in doubts(row)] == ["a setting was changed by something else during the measurement"]
 
 
 def test_rates_that_add_up_to_infinity_are_refused(attempt: Attempt) -> None:
