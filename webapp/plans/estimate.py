@@ -282,7 +282,6 @@ def prefilled(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts] = (
     return total
 
 
-<<<<<<< HEAD
 def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
     """Maximum bytes that a trial writes, by target id. Streams on one target share its rate."""
     found: dict[str, int] = {}
@@ -294,13 +293,17 @@ def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str,
         bound = round(max((work.time_s for work in timed), default=0) * fastest)
         found[target] = exact + min(bound, sum(written_by(work, fastest) for work in timed))
     return found
-=======
+
+
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
-    """Bytes if only files of one size are kept at a time."""
-    by_size = {one.size_bytes: _total([one], filled=True) for one in sets}
-    sizes = [trial.workload.size_bytes or 0 for trial in trials if target_id in trial.target_ids]
-    return sum(by_size[size] for size, _ in groupby(sizes))
->>>>>>> main
+    """Bytes if only the files of one trial are kept at a time."""
+    filled = {(one.stream, one.size_bytes): _total([one], filled=True) for one in sets}
+    needed = [
+        tuple((each.name, each.workload.size_bytes or 0) for each in trial.streams if each.target_id == target_id)
+        for trial in trials
+        if target_id in trial.target_ids
+    ]
+    return sum(filled[key] for keys, _ in groupby(needed) for key in keys)
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:

@@ -59,18 +59,11 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
     """Expected bytes by target id, if the bound is not exact and all timed trials have earlier results."""
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
-<<<<<<< HEAD
-    exact = dict(prefilled(expansion.trials))
+    exact = dict(prefilled(expansion.trials, expansion.targets))
     streams = ((trial, stream) for trial in expansion.trials for stream in trial.streams if stream.workload.writes)
     for trial, stream in streams:
         target, work = stream.target_id, stream.workload
         known = earlier.get(target, Earlier())
-=======
-    exact = dict(prefilled(expansion.trials, expansion.targets))
-    writing = [each for each in expansion.trials if each.workload.writes]
-    for trial, target in ((each, target) for each in writing for target in each.target_ids):
-        known, work = earlier.get(target, Earlier()), trial.workload
->>>>>>> main
         if work.moved_bytes is not None:
             exact[target] = exact.get(target, 0) + written_by(work)
             continue
