@@ -71,7 +71,10 @@ def _short_part(part: Part, scale: Scale, common: Mapping[str, str]) -> Part:
     factors = _shorter(part.factors, scale, common)
     names = {name for name in TIMES if factors.get(name) != part.factors.get(name)}
     rules = tuple(rule for rule in part.rules if not (rule.startswith("zip") and any(name in rule for name in names)))
-    return msgspec.structs.replace(part, factors=factors, rules=rules)
+    streams = tuple(
+        msgspec.structs.replace(stream, factors=_shorter(stream.factors, scale, common)) for stream in part.streams
+    )
+    return msgspec.structs.replace(part, factors=factors, rules=rules, streams=streams)
 
 
 def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]) -> dict[str, str]:

@@ -38,7 +38,7 @@ def _distinct(trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
 
 
 def _parts(trial: PlannedTrial) -> tuple[object, ...]:
-    return trial.target_id, trial.layout, trial.workload.engine, trial.workload.features, *trial.settings
+    return trial.target_id, trial.layout, *((work.engine, work.features) for work in trial.workloads), *trial.settings
 
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
