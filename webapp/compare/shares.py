@@ -9,6 +9,7 @@ the number of shares.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from webapp.compare.blocks import Measured, cell_of
 from webapp.compare.claims import MIN_BLOCKS
@@ -104,7 +105,8 @@ def _added(cells: Sequence[Measured]) -> Measured:
 def overlaps_of(rows: Iterable[ResultRow]) -> dict[tuple[str, str], float]:
     """The part of its time in which a stream ran beside all others, by trial id and name of the stream. One query."""
     names = {row.trial_id: names_of(row.point) for row in rows if len(names_of(row.point)) > 1}
-    ended = StreamRun.objects.filter(attempt__trial__in=names, attempt__state="done", ended_at__isnull=False).order_by()
+    runs = StreamRun.objects.filter(attempt__trial__in=[UUID(trial) for trial in names], attempt__state="done")
+    ended = runs.filter(ended_at__isnull=False).order_by()
     spans: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
     for trial, number, start, end in ended.values_list("attempt__trial", "stream", "started_at", "ended_at"):
         if end is not None:

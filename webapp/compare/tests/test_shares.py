@@ -18,7 +18,7 @@ def of_stream(stream: str, streams: str, iops: Sequence[float], trial: int, **le
     """A row for each repeat; the trials of the repeats are numbered from `trial`, in alternating order."""
     others = [name for name in streams.split(" + ") if name != stream]
     point: dict[str, Any] = {"stream": stream, "streams": streams, "beside": " + ".join(others) or "alone", **levels}
-    unknown = dict.fromkeys(ResultRow.__struct_fields__)
+    unknown: dict[str, Any] = dict.fromkeys(ResultRow.__struct_fields__)
     return [
         ResultRow(
             **unknown
