@@ -21,6 +21,7 @@ MAX_STOP_AFTER = 1000
 MAX_SPREAD = 50
 MAX_RULES = 50
 MAX_STREAMS = 8
+MAX_STEP_LINES = 20
 
 
 class Order(StrEnum):
@@ -47,6 +48,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     )  # kinds of target it runs on; it skips other targets, and the preview says so
     rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
     streams: Annotated[tuple[PartStream, ...], Meta(max_length=MAX_STREAMS)] = ()  # see `plans.streams`
+    before: Annotated[tuple[Levels, ...], Meta(max_length=MAX_STEP_LINES)] = ()  # steps before trials: `plans.steps`
 
 
 class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

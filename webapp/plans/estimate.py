@@ -1,12 +1,12 @@
 """Estimates the cost of a plan: time, bytes written, space. Pure.
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
-start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts. Turnover and
-prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
-median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
-PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
-workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
-number of such trials.
+start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts work
+in parallel, so the slowest host counts. Turnover and prefill speed come from earlier runs on each host (`Experience`,
+from `runs.forecast.experience`): the smallest, the median and the largest mean of a run give the range. A host without
+earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount
+depends on the drive: if the same workload ran on the same target before, its rates are used; else the trial is not
+counted, and `unknown_trials` is the number of such trials. The time of purges is not counted.
 
 A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
 the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
@@ -18,6 +18,7 @@ Bytes written: exact for an amount or a file size. For a trial with a run time, 
 drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -28,6 +29,7 @@ import msgspec
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.step_costs import pauses_s, written_by_steps
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
@@ -78,11 +80,16 @@ class Estimate:
     stop_trials: int  # trials with a stop rule
     stop_seconds: tuple[int, int]  # minimum and maximum time of such a trial
     unknown_stops: int  # those that count with their maximum time
-    bytes_written_max: int
+    written_most: Mapping[str, int]  # bytes by target id
+    written_before: Mapping[str, int]  # thereof before measurements, exactly: prefilled files and steps
     space_bytes: int  # in directories, while the run lasts
     layouts_built: int  # number of layout builds
     unknown_builds: int  # builds of layouts that are new on their host; their time is not in `seconds`
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
+
+    @property
+    def bytes_written_max(self) -> int:
+        return sum(self.written_most.values())
 
 
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
@@ -90,16 +97,17 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     targets = {target.id: target for target in expansion.targets}
     builds = _builds(expansion.trials)
     files = _file_sets(expansion.trials, builds)
+    written_before = _written_before(expansion, files)
     clock = _Clock(targets, experience or {})
-    for trial in expansion.trials:
-        clock.add_trial(trial)
+    for trial, count in expansion.distinct:
+        clock.add_trial(trial, count)
     for one in files:
         clock.add_files(one)
     first = {build: trial for trial, build in zip(expansion.trials[::-1], builds[::-1], strict=True) if build}
     for trial in first.values():
         clock.add_build(trial)
     low, typical, high = clock.longest()
-    stops = [trial.workload for trial in expansion.trials if trial.workload.may_end_early]  # never with named streams
+    stops = [(trial.workload, count) for trial, count in expansion.distinct if trial.workload.may_end_early]
     return Estimate(
         trials=len(expansion.trials),
         seconds=typical,
@@ -107,10 +115,11 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         seconds_high=high,
         learned_runs=clock.learned_runs(),
         unknown_trials=clock.unknown_trials,
-        stop_trials=len(stops),
-        stop_seconds=(min((w.least_time_s for w in stops), default=0), max((w.time_s for w in stops), default=0)),
+        stop_trials=sum(count for _, count in stops),
+        stop_seconds=(min((w.least_time_s for w, _ in stops), default=0), max((w.time_s for w, _ in stops), default=0)),
         unknown_stops=clock.unknown_stops,
-        bytes_written_max=sum(written_most(expansion).values()),
+        written_most=written_most(expansion, before=written_before),
+        written_before=written_before,
         space_bytes=sum(one.space_bytes for one in files if not one.build),
         layouts_built=len(first),
         unknown_builds=clock.unknown_builds,
@@ -134,6 +143,10 @@ class _FileSet:
     filled: bool
     space_bytes: int  # with what the workload adds, such as copies
 
+    @property
+    def filled_bytes(self) -> int:
+        return self.size_bytes * self.files if self.filled else 0
+
 
 def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
     """For each trial the number of its layout in build order, from 1; 0: none.
@@ -147,7 +160,7 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
         if trial.layout is None:
             found.append(0)
         else:
-            if trial.purge or last.get(trial.target_id) != trial.layout:
+            if trial.before.purge or last.get(trial.target_id) != trial.layout:
                 count += 1
                 numbers[trial.target_id] = count
             found.append(numbers[trial.target_id])
@@ -171,15 +184,11 @@ def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_F
     return list(sets.values())
 
 
-def _total(files: Sequence[_FileSet], *, filled: bool = False) -> int:
-    """Bytes of all files; with `filled`, only of prefilled files."""
-    return sum(one.size_bytes * one.files for one in files if one.filled or not filled)
-
-
 class _Clock:
     """Sums the time of each host: smallest, median, largest."""
 
     def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
+        self._targets = targets
         self._hosts = {target.id: target.host_id for target in targets.values()}
         self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
@@ -187,30 +196,37 @@ class _Clock:
         self.unknown_stops = 0
         self.unknown_builds = 0
 
-    def add_trial(self, trial: PlannedTrial) -> None:
+    def add_trial(self, trial: PlannedTrial, count: int) -> None:
         known = self._known[self._hosts[trial.target_id]]
         turnover = known.turnover_s
-        each = [self._stream(trial, work, known) for work in trial.workloads]
-        own = (max(low for low, _, _ in each), max(typical for _, typical, _ in each), max(high for _, _, high in each))
-        self.unknown_trials += any(
-            _amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes
-        )
-        self._add(trial.target_id, _plus(own, (turnover.low, turnover.typical, turnover.high)))
+        each = [self._stream(trial, work, known, count) for work in trial.workloads]
+        times = (max(t[0] for t in each), max(t[1] for t in each), max(t[2] for t in each))
+        unknown = (_amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes is not None)
+        self.unknown_trials += count if any(unknown) else 0
+        times = _plus(times, (turnover.low, turnover.typical, turnover.high))
+        times = _plus(times, self._steps(trial, known))
+        self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
-    def _stream(self, trial: PlannedTrial, work: Workload, known: Experience) -> Times:
+    def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
+        """Steps write to one target after another, at the speed of the prefill."""
+        paused = float(pauses_s(trial.before.steps))
+        written = sum(written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).values())
+        return _plus((paused, paused, paused), _moved(written, known.prefill_bytes_per_s or _SLOW_PREFILL))
+
+    def _stream(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
         """The time of one workload of a trial: its run time, and that of its amount if its rate is known."""
-        own = self._own(trial, work, known)
-        return (
-            own if work.moved_bytes is None else _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
-        )
+        own = self._own(trial, work, known, count)
+        if work.moved_bytes is None:
+            return own
+        return _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
 
-    def _own(self, trial: PlannedTrial, work: Workload, known: Experience) -> Times:
+    def _own(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
         """The run time of a trial."""
         most = float(work.time_s)
         if not work.may_end_early:
             return most, most, most
         stopped = known.stops_s.get((trial.target_ids, msgspec.structs.replace(work, seed=1)))
-        self.unknown_stops += stopped is None
+        self.unknown_stops += count if stopped is None else 0
         return (float(work.least_time_s), most, most) if stopped is None else (stopped.low, stopped.typical, most)
 
     def add_files(self, files: _FileSet) -> None:
@@ -254,31 +270,35 @@ def _plus(one: Times, other: Times) -> Times:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None) -> Mapping[str, int]:
-    """Maximum bytes by target id. `limits`: the targets' known upper bounds in bytes/s."""
-    total: dict[str, int] = {}
-    for trial in expansion.trials:
+def written_most(
+    expansion: Expansion, *, before: Mapping[str, int], limits: Mapping[str, float] | None = None
+) -> Mapping[str, int]:
+    """Maximum bytes by target id, with those `before` the measurements. `limits`: the targets' known upper bounds in
+    bytes/s."""
+    total = Counter(before)
+    for trial, count in expansion.distinct:
         for target_id, most in written_in(trial, limits or {}).items():
-            total[target_id] = total.get(target_id, 0) + most
-    for target, size_bytes in prefilled(expansion.trials, expansion.targets).items():
-        total[target] = total.get(target, 0) + size_bytes
+            total[target_id] += count * most
     return total
 
 
-def prefilled(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts] = ()) -> Mapping[str, int]:
+def _written_before(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
+    return Counter(_prefilled(expansion, sets)) + Counter(written_by_steps(expansion.trials, expansion.targets))
+
+
+def _prefilled(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
     """Maximum bytes of prefilled files by target id.
 
     If the files of all sizes do not fit into a directory together, the worker removes some of them, and writes them
     again when a later trial needs them.
     """
-    total: dict[str, int] = {}
-    sets = _file_sets(trials, _builds(trials))
+    total = Counter[str]()
     for one in sets:
-        total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
-    for target in targets:
+        total[one.target_id] += one.filled_bytes
+    for target in expansion.targets:
         own = [one for one in sets if one.target_id == target.id and not one.build]
         if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
-            total[target.id] = _filled_in_order(trials, target.id, own)
+            total[target.id] = _filled_in_order(expansion.trials, target.id, own)
     return total
 
 
@@ -297,7 +317,7 @@ def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str,
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
     """Bytes if only the files of one trial are kept at a time."""
-    filled = {(one.stream, one.size_bytes): _total([one], filled=True) for one in sets}
+    filled = {(one.stream, one.size_bytes): one.filled_bytes for one in sets}
     needed = [
         tuple((each.name, each.workload.size_bytes or 0) for each in trial.streams if each.target_id == target_id)
         for trial in trials

@@ -12,6 +12,7 @@ from functools import lru_cache
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS
+from webapp.plans.steps import StepTexts
 from webapp.plans.values import (
     Choice,
     Count,
@@ -49,6 +50,7 @@ STREAM = "stream"  # name of the stream of a result
 OTHERS = "beside"  # names of the streams beside that of a result
 BESIDE = " + "  # between the names of streams
 PURGE = "purge"  # of the drive before a trial
+BEFORE = "before"  # steps before a trial; also the field `before` of a part
 
 
 _ENGINE = Factor(
@@ -67,6 +69,16 @@ _DRIVE = (
         kind=FactorKind.DRIVE,
         cost=30,
         help="purge of the whole drive, or of all drives under the layout, before each trial: destroys all data",
+    ),
+    Factor(
+        BEFORE,
+        "Steps before",
+        StepTexts(),
+        kind=FactorKind.DRIVE,
+        cost=30,
+        help="preparation before the measurement, steps separated by semicolons; `once`: only before the first trial "
+        "of the part",
+        example="write 1x sequential 128k; flush; pause 60s, none",
     ),
 )
 _TARGETS = (

@@ -12,7 +12,9 @@ from webapp.plans.engines.base import Levels, PlanEngine
 from webapp.plans.factors import (
     ALTERNATIVES,
     AT_ONCE,
+    BEFORE,
     FACTORS,
+    PURGE,
     STREAMS,
     FactorKind,
     closest,
@@ -22,8 +24,9 @@ from webapp.plans.factors import (
 )
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
+from webapp.plans.steps import steps_before
 from webapp.plans.stream_grids import (
     StreamLevels,
     complete,
@@ -33,10 +36,14 @@ from webapp.plans.stream_grids import (
     with_running,
 )
 from webapp.plans.values import Value
+from worker.contract.stopping import SNIA_ROUNDS
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
+# Of a part with steps that are done once: they prepare one part of the targets for all its trials.
+_ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "offset", "offset_increment")
+
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
@@ -91,7 +98,8 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
     others = set() if part.streams else of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
-    return stream_texts(part, common | part.factors)
+    steps = {BEFORE: "; ".join(part.before)} if part.before else {}
+    return stream_texts(part, common | part.factors | steps)
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
@@ -100,24 +108,31 @@ def engine_name(texts: Mapping[str, str]) -> str:
     return name if name in ENGINES else DEFAULT_ENGINE
 
 
+def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
+    """The grids of all parts. A large plan takes long here: compute them once and pass them on."""
+    return tuple(part_grid(document, part) for part in document.parts)
+
+
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
-    problems += [
-        *_contradictions(texts), *_pooled(texts), *_stopped_at_once(texts), *_unknown_kinds(part),
-        *stream_problems(part, texts),
-    ]  # fmt: skip
     if part.streams:
         parsed, unknown = with_running(part, parsed)
         problems += unknown
     else:
-        problems += _engine_problems(texts) + _missing(parsed, texts)
+        problems += _engine_problems(texts)
+    problems += _contradictions(texts) + _pooled(texts) + _stopped_at_once(texts)
+    problems += [] if part.streams else _missing(parsed, texts)
+    problems += _steps(part, parsed) + _unknown_kinds(part) + stream_problems(part, texts)
     levels = {} if problems else _completed(document, part, parsed, texts)
     most = MAX_CROSSED // max(1, sum(bool(each.rules or each.streams) for each in document.parts))
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
+    wrong += _round_problems(document) if wanted.tracked else []
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
         return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
+    if wanted.tracked and grid.points and not any(map(wanted.tracks, grid.points)):
+        return replace(grid, found=(GridProblem("rules", f"no point meets `{TRACK}`. Change this rule."),))
     return grid
 
 
@@ -128,6 +143,15 @@ def _completed(document: PlanDocument, part: Part, parsed: StreamLevels, texts: 
     return with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
 
 
+def _round_problems(document: PlanDocument) -> list[GridProblem]:
+    said = []
+    if document.order is not Order.LISTED:
+        said.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
+    if document.repeats < SNIA_ROUNDS:
+        said.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
+    return [GridProblem("rules", text) for text in said]
+
+
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
     """The part's rules with stored levels, and their problems; `most` is the maximum of combinations."""
     try:
@@ -136,20 +160,25 @@ def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, l
         return NO_RULES, [GridProblem("rules", str(refused))]
     problems = _rule_problems(texts, levels, most)
     conditions = []
-    for text in (*texts.excluded, *texts.only):
+    for text in (*texts.excluded, *texts.only, *texts.tracked):
         parsed, wrong = parsed_levels(text, engine)
         problems += [GridProblem("rules", one.message) for one in wrong]
         parsed = with_running(part, parsed)[0] if STREAMS in parsed else parsed
         conditions.append({name: frozenset(values) for name, values in parsed.items()})
     if problems:
         return NO_RULES, problems
-    until = len(texts.excluded)
-    found = Rules(tuple(conditions[:until]), tuple(conditions[until:]), texts.zipped, texts.one_at_a_time)
-    return found, []
+    until, last = len(texts.excluded), len(texts.excluded) + len(texts.only)
+    return Rules(
+        excluded=tuple(conditions[:until]),
+        only=tuple(conditions[until:last]),
+        zipped=texts.zipped,
+        one_at_a_time=texts.one_at_a_time,
+        tracked=tuple(conditions[last:]),
+    ), []
 
 
 def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
-    conditions = [name for text in (*texts.excluded, *texts.only) for name in text]
+    conditions = [name for text in (*texts.excluded, *texts.only, *texts.tracked) for name in text]
     zipped = [name for group in texts.zipped for name in group]
     unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
     said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
@@ -232,6 +261,28 @@ def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
         return []
     words = "a stop rule would end each target at a different time; remove `stop` or `at_once`."
     return [GridProblem("stop", words)]
+
+
+def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:
+    said = []
+    if part.before and BEFORE in part.factors:
+        said.append("the steps are given twice, as a field and as a factor. Remove one of them.")
+    if any("," in line for line in part.before):
+        said.append("a step contains no comma. Write one step per line.")
+    steps = [steps_before(str(level)) for level in parsed.get(BEFORE, ())]
+    if any(each.whole.purge for each in steps) and PURGE in parsed:
+        said.append("`purge` is a step and a factor. Remove one of them.")
+    if any(each.once for each in steps):
+        said += [
+            f"steps with `once` prepare the targets for all trials of the part, so `{name}` must have one level."
+            for name in _ONE_LEVEL
+            if len(parsed.get(name, ())) > 1
+        ]
+        if "layout" in parsed:
+            said.append("a layout may be built again during a run. Leave out `once`, or create a part without layout.")
+        if any(level != "none" for level in parsed.get(PURGE, ())):
+            said.append("`purge` before each trial removes what steps with `once` have written. Use `once purge`.")
+    return [GridProblem(BEFORE, text) for text in said]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

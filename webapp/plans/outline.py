@@ -9,7 +9,7 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.estimate import OVERHEAD_S
 from webapp.plans.factors import AT_ONCE
-from webapp.plans.grids import PartGrid, part_grid
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.points import at_once
 from webapp.plans.streams import of_stream
 
@@ -30,7 +30,7 @@ def outline(document: PlanDocument) -> Outline:
     trials: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     bound = True
-    for grid in (part_grid(document, part) for part in document.parts):
+    for grid in grids_of(document):
         count, each = _count(grid) * document.repeats, _seconds(grid)
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)

@@ -7,6 +7,7 @@ from webapp.plans.document import Part
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factors import (
     AT_ONCE,
+    BEFORE,
     BESIDE,
     FACTORS,
     OF_STREAMS,
@@ -81,6 +82,8 @@ def _contradictions(texts: Mapping[str, str]) -> Iterator[GridProblem]:
         yield GridProblem(
             AT_ONCE, "`at_once` runs one workload on several targets; use `streams_on` for streams, and remove it."
         )
+    if BEFORE in texts:
+        yield GridProblem(BEFORE, "steps before trials cannot be combined with streams; remove them.")
     if "layout" in texts and EACH in texts.get(STREAMS_ON, ""):
         yield GridProblem(
             STREAMS_ON, "a layout makes one target from a pool, which all streams share; remove the level `each`."

@@ -97,8 +97,9 @@ def _part(part: Part) -> dict[str, object]:
     if part.on != _default(Part, "on"):
         shown["on"] = list(part.on)
     rules = {"rules": list(part.rules)} if part.rules else {}
+    before = {"before": list(part.before)} if part.before else {}
     streams = {"streams": {one.name: _sorted(one.factors) for one in part.streams}} if part.streams else {}
-    return shown | {"factors": _sorted(part.factors)} | streams | rules
+    return shown | before | {"factors": _sorted(part.factors)} | streams | rules
 
 
 def _sorted(factors: dict[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
+from webapp.plans.points import steps_of
 from webapp.plans.selectors import facts_for
 from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
@@ -154,7 +155,8 @@ def _next_number() -> int:
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
-    destructive = any(destroys(work, planned.kind, planned.layout, planned.purge) for work in planned.workloads)
+    before = steps_of(planned.point).whole
+    destructive = any(destroys(work, planned.kind, planned.layout, before) for work in planned.workloads)
     return Trial(
         run=run,
         index=planned.index,
@@ -168,7 +170,6 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
         further_workloads=[msgspec.to_builtins(work) for work in planned.workloads[1:]],
         settings=dict(planned.settings),
         drop_caches=planned.drop_caches,
-        purge=planned.purge,
         destructive=destructive,
         attempts_left=1 if destructive else 1 + retries,
     )

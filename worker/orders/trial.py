@@ -1,11 +1,11 @@
 """Carry out one trial, from the guard to the results.
 
-    purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all streams at once) ─► done
-      └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
+    purge ─► guard ─► layout ─► settings ─► prefill ─► steps ─► drop caches ─► observe ─► run (all at once) ─► done
+      └────────┴──────────┴──────────┴────────────┴─────────┴──────────┴───────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
-order and a trial from a file. Caches are dropped after the prefill, which would fill them again. After the
-prefill, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
+order and a trial from a file. Caches are dropped after the steps, which would fill them again. After the
+steps, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
 run is closed, or until a trial needs another layout.
 """
 
@@ -44,6 +44,7 @@ from worker.orders.context import OrderContext
 from worker.orders.layout_stage import LayoutStage, on_layout
 from worker.orders.outcomes import error_text, failed, finished
 from worker.orders.prefill import Prefill
+from worker.orders.steps import Steps, admissible
 from worker.orders.streams import by_target, strictest
 from worker.orders.unwritten import refuse_unwritten
 from worker.settings import SETTING_NAMES, caches, session
@@ -109,10 +110,15 @@ class Trial:
         open_targets = self._admit(allowed, armed, held)
         self._kernel.about(kernel_names(open_targets.values()))
         # Building a layout writes to its drives, so their state is unknown from then on.
-        states = self._watch.begin(self._streams, open_targets) if self._built is None else {}
-        writes = any(stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams)
+        watched = self._streams if self._built is None else ()
+        steps = self._prepared(open_targets)
+        states = {} if steps.written else self._watch.begin(watched, open_targets)
+        writes = steps.written or any(
+            stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams
+        )
         if writes:
-            self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
+            streams = (*self._streams, *steps.written)
+            self._limit.begin(allowed, streams, open_targets, self._order.layout, self._order.settings)
         self._enter(PhaseName.SETTINGS)
         self._apply_settings(allowed, open_targets)
         if writes:  # after the settings, because those of an earlier trial may have disabled the counters
@@ -127,6 +133,10 @@ class Trial:
         for stream in self._streams:
             prefill.run(stream, open_targets[stream.number])
             self._stop_if_asked()
+        steps.run()
+        if steps.written:
+            states = self._watch.begin(watched, open_targets)
+        for stream in self._streams:
             refuse_unwritten(stream, open_targets[stream.number])
         if self._order.drop_caches:
             caches.drop_caches()
@@ -150,8 +160,15 @@ class Trial:
         if self._built is not None:
             self._streams = tuple(on_layout(stream, self._built) for stream in self._streams)
 
+    def _prepared(self, open_targets: Mapping[int, OpenTarget]) -> Steps:
+        return Steps(
+            self._order, self._streams, open_targets, self._host.drives if self._built is None else None,
+            self._emit, self._control, enter=self._enter, open_scope=self._scope,
+        )  # fmt: skip
+
     def _destroys(self) -> bool:
-        return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.streams)
+        writing = guard.writes(admissible(self._order, list(self._order.streams)))
+        return self._order.purge is not None or self._order.layout is not None or writing
 
     def _purge(self, layout_stage: LayoutStage, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
         """Purge the targets, or all drives of the layout after taking it down."""
@@ -182,8 +199,8 @@ class Trial:
         self, streams: list[Stream], allowed: policy.Policy, armed: tuple[str, ...]
     ) -> AbstractContextManager[OpenTarget]:
         """Hold the target of these streams, which they share."""
-        stream = strictest(streams)
-        beside = [each for each in streams if each is not stream]
+        stream = strictest(admissible(self._order, streams))
+        beside = [each for each in streams if each.number != stream.number]
         if self._built is not None:
             built = self._built
             return guard.admit_layout(

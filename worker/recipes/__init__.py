@@ -13,6 +13,7 @@ from worker.recipes import file_copy, fio
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
 from worker.recipes.fio.names import path_problem
 from worker.recipes.prefill import render_prefill
+from worker.recipes.steps import prepared, step_problems, step_stream, step_words, step_workload, writes
 
 __all__ = [
     "DEFAULT_ENGINE",
@@ -22,9 +23,15 @@ __all__ = [
     "missing_features",
     "opening",
     "path_problem",
+    "prepared",
     "render",
     "render_prefill",
+    "step_problems",
+    "step_stream",
+    "step_words",
+    "step_workload",
     "workload_problems",
+    "writes",
 ]
 
 # The registry of engines.

@@ -266,7 +266,6 @@ class Migration(migrations.Migration):
                 ("further_workloads", models.JSONField(default=list)),
                 ("settings", models.JSONField(default=dict)),
                 ("drop_caches", models.BooleanField(default=False)),
-                ("purge", models.CharField(blank=True, max_length=30)),
                 ("destructive", models.BooleanField(default=False)),
                 (
                     "state",

@@ -62,6 +62,8 @@ class Block:
     rules_problems: tuple[str, ...] = ()
     streams: str = ""
     streams_problems: tuple[str, ...] = ()
+    before: str = ""
+    before_problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Blo
         rules_problems=said.get(f"{place}.rules", ()),
         streams=part.streams,
         streams_problems=said.get(f"{place}.streams", ()),
+        before=part.before,
+        before_problems=said.get(f"{place}.before", ()),
     )
 
 

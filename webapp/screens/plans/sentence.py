@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
-from webapp.plans.factors import FACTORS, FactorKind, factor_of
+from webapp.plans.factors import BEFORE, FACTORS, FactorKind, factor_of
 from webapp.plans.grids import engine_name, factor_texts
 from webapp.plans.streams import named_levels
 from webapp.screens import points
@@ -90,4 +90,5 @@ def _phrases(said: Mapping[str, str]) -> list[str]:
         text.format(_levels_in_words(name, said[name], name_of_engine)) for name, text in texts.items() if name in said
     ]
     settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
-    return phrases + [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
+    phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
+    return [*phrases, *([f"before: {text}"] if (text := said.get(BEFORE)) else [])]

@@ -58,6 +58,7 @@ from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.signing import Endorsement
+from worker.contract.steps import FlushStep, PauseStep, WriteStep
 from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
@@ -109,6 +110,7 @@ TRIAL_ORDER = TrialOrder(
     streams=(STREAM,),
     settings=(SettingRequest(name="scheduler", value="none"),),
     drop_caches=True,
+    steps=(WriteStep(block_bytes=131_072, times=2), FlushStep(), PauseStep(seconds=60)),
     arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3000, run_began=AT - 10),
 )
 CLOSE_RUN_ORDER = CloseRunOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300, run=RUN)
