@@ -216,6 +216,8 @@ class _Clock:
     def _stream(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
         """The time of one workload of a trial: its run time, and that of its amount if its rate is known."""
         own = self._own(trial, work, known, count)
+        if work.load_bytes:
+            own = _plus(own, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
         if work.moved_bytes is None:
             return own
         return _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
@@ -333,7 +335,7 @@ def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
     if workload.moved_bytes is not None:
         return round(workload.moved_bytes * workload.write_share)
     rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
-    return round(workload.time_s * rate * workload.write_share)
+    return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

@@ -337,7 +337,7 @@ def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedT
         point_key=found.key,
         workloads=workloads,
         settings=found.settings,
-        drop_caches=bool(found.point["drop_caches"]),
+        drop_caches=bool(found.point.get("drop_caches")),
         before=before,
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,

@@ -139,13 +139,8 @@ def _make_room(entry: PolicyEntry, streams: Sequence[Stream], fd: int, shown: st
 
     Raises GuardRefused no_space; then nothing is removed.
     """
-    files: dict[str, int] = {}
-    for stream in streams:
-        size = stream.workload.size_bytes
-        if size is None:
-            raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
-        files |= dict.fromkeys(recipes.render(stream).files, size)
-    missing = sum(max(0, size - _allocated(fd, name)) for name, size in files.items())
+    files = [name for stream in streams for name in recipes.render(stream).files]
+    missing = sum(_missing(entry, stream, fd) for stream in streams)
     space = _Space(
         entry, shown, missing=missing, free=_free(fd),
         taken=sum(_allocated(fd, name) for name in os.listdir(fd)),
@@ -193,6 +188,16 @@ class _Space:
                 "raise max_bytes."
             )
         return ""
+
+
+def _missing(entry: PolicyEntry, stream: Stream, fd: int) -> int:
+    """Bytes that its files, or its temporary folder, need beside those that are there."""
+    files, size = recipes.render(stream).files, stream.workload.size_bytes
+    if not files:
+        return stream.workload.space_bytes
+    if size is None:
+        raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
+    return sum(max(0, size - _allocated(fd, name)) for name in files)
 
 
 def _allocated(fd: int, name: str) -> int:
