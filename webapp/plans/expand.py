@@ -21,7 +21,8 @@ cost, the slowest outermost, each with its levels in the given order. Every bloc
 be told from an effect.
 
 If a part has `at_once`, its targets on each host are divided into groups of that size, by kind, in the chosen order.
-Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level.
+Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level. With
+`hosts_at_once`, a group has one target of each of several hosts (plans.places).
 
 Random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
 different repeats use different ones. The job text does not depend on the seed of the order.
@@ -40,7 +41,7 @@ from webapp.plans.fitness import Fitness, TargetFacts, purge_problems
 from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, at_once, layout_of, point_key, purge_of, settings_of, workload_of
+from webapp.plans.points import Point, layout_of, point_key, purge_of, settings_of, stream_count, workload_of
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
@@ -186,7 +187,7 @@ class _PartCells:
         found = [] if relative else list(self._found(grid.points))
         for group in place.groups:
             for one in self._sized(grid.points, group) if relative else found:
-                if at_once(one.point) == len(group):
+                if stream_count(one.point) == len(group):
                     self._take(group, one)
 
     def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:

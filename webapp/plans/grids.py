@@ -9,7 +9,7 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, closest, factor_of
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, HOSTS_AT_ONCE, FactorKind, closest, factor_of
 from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
@@ -103,6 +103,7 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         + _contradictions(texts)
         + _pooled(texts)
         + _stopped_at_once(texts)
+        + _two_groupings(texts)
         + _missing(parsed, texts)
         + _unknown_kinds(part)
     )
@@ -205,17 +206,25 @@ def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
-    if not {AT_ONCE, "layout"} <= set(texts):
-        return []
-    words = "`at_once` needs several targets, but a layout makes one target from a pool; remove `at_once` or `layout`."
-    return [GridProblem(AT_ONCE, words)]
+    words = "`{}` needs several targets, but a layout makes one target from a pool; remove `{}` or `layout`."
+    return [GridProblem(name, words.format(name, name)) for name in _together(texts) if "layout" in texts]
 
 
 def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
-    if not {AT_ONCE, "stop"} <= set(texts):
+    words = "a stop rule would end each target at a different time; remove `stop` or `{}`."
+    return [GridProblem("stop", words.format(name)) for name in _together(texts) if "stop" in texts]
+
+
+def _two_groupings(texts: Mapping[str, str]) -> list[GridProblem]:
+    if len(_together(texts)) < 2:
         return []
-    words = "a stop rule would end each target at a different time; remove `stop` or `at_once`."
-    return [GridProblem("stop", words)]
+    words = f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this one."
+    return [GridProblem(HOSTS_AT_ONCE, words)]
+
+
+def _together(texts: Mapping[str, str]) -> list[str]:
+    """The factors that make a trial use several targets."""
+    return [name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in texts]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import OVERHEAD_S
-from webapp.plans.factors import AT_ONCE
+from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.grids import PartGrid, part_grid
 
 
@@ -38,5 +38,6 @@ def outline(document: PlanDocument) -> Outline:
 
 
 def _count(grid: PartGrid) -> float:
-    sizes = [float(level or 1) for level in grid.levels.get(AT_ONCE, (1,))]
+    together = next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in grid.levels), AT_ONCE)
+    sizes = [float(level or 1) for level in grid.levels.get(together, (1,))]
     return grid.count * fmean(1 / size for size in sizes)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from webapp.plans.engines import ENGINE, engine_of, name_of
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_cost
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, HOSTS_AT_ONCE, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
@@ -81,9 +81,20 @@ def purge_of(point: Mapping[str, Value]) -> str:
 
 
 def at_once(point: Mapping[str, object]) -> int:
-    """The number of targets that a trial at this point uses at once."""
+    """The number of targets of each host that a trial at this point uses at once."""
     wanted = point.get(AT_ONCE, 1)
     return wanted if isinstance(wanted, int) else 1
+
+
+def hosts_at_once(point: Mapping[str, object]) -> int:
+    """The number of hosts that a trial at this point uses at once."""
+    wanted = point.get(HOSTS_AT_ONCE, 1)
+    return wanted if isinstance(wanted, int) else 1
+
+
+def stream_count(point: Mapping[str, object]) -> int:
+    """The number of targets, and so of streams, of a trial at this point, over all its hosts."""
+    return at_once(point) * hosts_at_once(point)
 
 
 def point_key(point: Mapping[str, Value]) -> str:

@@ -59,7 +59,10 @@ def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target
     offered = {str(target.pk): _capabilities(target.host) for target in targets}
     hosts = {str(target.pk): target.host.slug for target in targets}
     missing = {
-        f"{hosts[trial.target_id]}: {lack}" for trial in trials for lack in _lacks(trial, offered[trial.target_id])
+        f"{hosts[target_id]}: {lack}"
+        for trial in trials
+        for target_id in trial.target_ids
+        for lack in _lacks(trial, offered[target_id])
     }
     if missing:
         raise Refusal("capability_missing", "Not supported by the host: " + "; ".join(sorted(missing)) + ".")

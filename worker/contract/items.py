@@ -47,6 +47,7 @@ class PhaseName(StrEnum):
     LAYOUT = "layout"
     SETTINGS = "settings"
     PREFILL = "prefill"
+    COMMON_START = "common_start"  # ready, and waiting for the other hosts of the trial
     RUN = "run"
 
 
@@ -108,6 +109,14 @@ class Observed(Message, tag="observed", frozen=True, kw_only=True):
 
     at: float
     facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
+
+
+class CommonStart(Message, tag="common_start", frozen=True, kw_only=True):
+    """The common start of a trial on several hosts, as this host knows it."""
+
+    at: float  # the start by the worker's clock
+    start_at: float  # the same moment by the server's clock
+    uncertainty_s: Number  # half the shortest round trip: the error of the server's clock on this host
 
 
 class ReadingMoment(StrEnum):
@@ -313,6 +322,7 @@ Item = (
     | SettingRestored
     | Purged
     | Observed
+    | CommonStart
     | StreamStarted
     | Sample
     | KernelLog

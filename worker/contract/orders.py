@@ -78,6 +78,9 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
         None  # of all block devices under the streams or drives of the layout, before everything else
     )
     arming: Arming | None = None
+    # Set if the trial runs on several hosts: the streams begin at the common start (contract.common_start), for which
+    # the worker waits at most this long.
+    start_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
 

@@ -9,6 +9,7 @@ import hashlib
 import logging
 import os
 import re
+import threading
 import time
 from pathlib import Path
 from typing import Self
@@ -44,6 +45,7 @@ class Scope:
         self._marker = record.marker
         self._cgroup = _cgroup_of(record)
         self._child: Child | None = None
+        self.not_before = 0.0  # moment of the monotonic clock; the program is prepared before and starts then
 
     @property
     def is_stuck(self) -> bool:
@@ -70,11 +72,21 @@ class Scope:
         if self._child is not None:
             raise RuntimeError(f"Scope {self.name} already has a child.")
         kill_file = self._cgroup.kill_file if self._cgroup else None
-        prologue = (self._marker, str(self._cgroup.procs) if self._cgroup else "-", str(kill_file or "-"))
+        procs = str(self._cgroup.procs) if self._cgroup else "-"
+        prologue = (self._marker, procs, str(kill_file or "-"), repr(self.not_before))
         self._child = start(
             prologue, argv, cwd_fd=cwd_fd, stdin_text=stdin_text or "", pass_fds=pass_fds, merge_stderr=merge_stderr
         )
         return self._child
+
+    @property
+    def starts_at(self) -> float:
+        """Unix time at which a program that is spawned now starts."""
+        return time.time() + max(0.0, self.not_before - time.monotonic())
+
+    def await_start(self, stopped: threading.Event) -> None:
+        """Wait until the spawned program starts, or is not wanted any more."""
+        stopped.wait(max(0.0, self.not_before - time.monotonic()))
 
     def kill(self) -> bool:
         """Kill all processes in the scope; True if none was left within a few seconds."""

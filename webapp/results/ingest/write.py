@@ -1,6 +1,7 @@
 """Step 4: write the changes, one statement for each table; samples by COPY."""
 
 from collections import defaultdict
+from uuid import UUID
 
 import msgspec
 from django.db import transaction
@@ -68,11 +69,24 @@ def _steadiness(changes: Changes) -> Steadiness | None:
     trial = changes.attempt.trial
     if trial is None or not msgspec.convert(trial.workload, AnyWorkload).uniform:
         return None
-    samples: dict[int, list[Timed]] = defaultdict(list)
-    found = Sample.objects.filter(attempt=changes.attempt).values_list("stream", "offset_ms", "length_ms", "ios")
-    for stream, *timed in found.iterator(chunk_size=10_000):
-        samples[stream].append((timed[0], timed[1], timed[2]))
-    return least_steady(_judged(changes.streams[stream], timed) for stream, timed in samples.items())
+    samples: dict[tuple[UUID, int], list[Timed]] = defaultdict(list)
+    found = Sample.objects.filter(attempt__in=_attempts(changes)).values_list("attempt_id", "stream", *_TIMES)
+    for attempt, stream, *timed in found.iterator(chunk_size=10_000):
+        samples[attempt, stream].append((timed[0], timed[1], timed[2]))
+    kept = StreamRun.objects.filter(attempt__in=_attempts(changes)).only("attempt_id", "stream", "stopped")
+    streams = {(stream.attempt_id, stream.stream): stream for stream in kept}
+    return least_steady(_judged(streams[key], timed) for key, timed in samples.items())
+
+
+_TIMES = ("offset_ms", "length_ms", "ios")
+
+
+def _attempts(changes: Changes) -> list[UUID]:
+    """The attempts that the results are of: on several hosts, one on each of them."""
+    attempt = changes.attempt
+    if attempt.trial is None or not attempt.trial.on_several_hosts:
+        return [attempt.pk]
+    return list(attempt.trial.attempts.filter(number=attempt.number).values_list("pk", flat=True))
 
 
 def _judged(stream: StreamRun, samples: list[Timed]) -> Steadiness:
@@ -85,8 +99,9 @@ def _judged(stream: StreamRun, samples: list[Timed]) -> Steadiness:
 def _write_results(changes: Changes) -> None:
     """Each result gets the number of kernel log lines of its attempt, and the steadiness of its samples."""
     found = _steadiness(changes)
-    changed = SettingChange.objects.filter(attempt=changes.attempt, meanwhile=True).exists()
-    lines = KernelLine.objects.filter(attempt=changes.attempt, elsewhere=False).count()
+    attempts = _attempts(changes)
+    changed = SettingChange.objects.filter(attempt__in=attempts, meanwhile=True).exists()
+    lines = KernelLine.objects.filter(attempt__in=attempts, elsewhere=False).count()
     for result in changes.results:
         result.kernel_lines = lines
         result.settings_changed = changed

@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -97,17 +98,18 @@ def order_for(attempt: Attempt) -> AnyOrder:
     trial, run = attempt.trial, attempt.run
     assert trial is not None
     assert run is not None
-    streams = streams_of(trial)
+    streams = streams_of(trial, attempt.host_id)
     return TrialOrder(
         run=str(run.pk),
         trial=str(trial.pk),
         streams=streams,
-        settings=tuple(_setting_requests(trial)),
+        settings=tuple(_setting_requests(trial, streams)),
         layout=_layout_request(trial),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(trial.purge) if trial.purge else None,
         arming=arming_of(run),
-        total_limit_s=total_limit_s(streams[0].workload, len(streams)),
+        start_limit_s=start_limit_s(trial) if trial.on_several_hosts else None,
+        total_limit_s=total_limit_s(streams[0].workload, trial.stream_count),
         **head,  # type: ignore[arg-type]
     )
 
@@ -134,17 +136,18 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
     )
 
 
-def streams_of(trial: Trial) -> tuple[Stream, ...]:
-    """One stream per target, all with the same workload."""
+def streams_of(trial: Trial, host_id: UUID) -> tuple[Stream, ...]:
+    """One stream per target on the host, all with the same workload, numbered over all hosts of the trial."""
     work, layout = msgspec.convert(trial.workload, AnyWorkload), layout_of(trial.point)
-    return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
+    targets = trial.all_targets
+    return tuple(stream_at(targets[number], work, layout, number) for number in trial.streams_on(host_id))
 
 
-def _setting_requests(trial: Trial) -> Iterator[SettingRequest]:
+def _setting_requests(trial: Trial, streams: Sequence[Stream]) -> Iterator[SettingRequest]:
     """Settings of the host once, settings of a target's devices for each stream."""
     for name, value in trial.settings.items():
-        for stream in range(1 if name in HOST_WIDE else trial.stream_count):
-            yield SettingRequest(name=name, value=value, stream=stream)
+        for stream in streams[:1] if name in HOST_WIDE else streams:
+            yield SettingRequest(name=name, value=value, stream=stream.number)
 
 
 def _layout_request(trial: Trial) -> LayoutRequest | None:
@@ -164,12 +167,20 @@ def total_limit_s(workload: Workload, streams: int = 1) -> int:
     return min(_MAX_ORDER_S, int(measured + prefill) + _SLACK_S)
 
 
+def start_limit_s(trial: Trial) -> int:
+    """How long a host waits for the others of its trial: as long as they may prefill, or be silent before they are
+    lost."""
+    work = msgspec.convert(trial.workload, AnyWorkload)
+    return min(_MAX_ORDER_S, total_limit_s(work, trial.stream_count) + settings.LEASE_SECONDS)
+
+
 def to_publish_again() -> list[Attempt]:
     """Orders that were not accepted in time. Orders of cancelled runs and skipped trials expire."""
     overdue = timezone.now() - timedelta(seconds=settings.REPUBLISH_SECONDS)
     waiting = Attempt.objects.filter(state=AttemptState.DISPATCHED, lease_until__gt=timezone.now())
     waiting = waiting.exclude(kind=AttemptKind.TRIAL, run__cancel_requested_at__isnull=False)
     waiting = waiting.exclude(trial__skip_requested_at__isnull=False)
+    waiting = waiting.exclude(trial__stop_requested_at__isnull=False)
     waiting = waiting.exclude(published_at__gt=overdue)
     return list(
         waiting.order_by(F("published_at").asc(nulls_first=True)).select_related(

@@ -49,11 +49,12 @@ def run_stream(
     check_capacity(stream, open_target)
     check_features(workload_of(stream), open_target.device)
     recipe = recipe_at(stream, open_target, render)
-    started_at = time.time()
+    started_at = scope.starts_at
     child = scope.spawn(
         recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
     )
     on_started(stream_started(started_at, stream, recipe, telemetry))
+    scope.await_start(cancelled)
     work = workload_of(stream)
     stop = StopWatch(work.stop, work.least_runtime_s, on_sample)
     sampler = Sampler(stream.number, open_target.devices, stop.take, telemetry)
