@@ -40,5 +40,6 @@ _SENTENCES: Mapping[PhaseName, Callable[[Phase], str]] = {
     PhaseName.LAYOUT: lambda phase: f"building the layout {phase.layout}",
     PhaseName.SETTINGS: lambda _: "changing settings",
     PhaseName.PREFILL: _prefill,
+    PhaseName.COMMON_START: lambda _: "waiting for the other hosts",
     PhaseName.RUN: lambda _: "measuring",
 }

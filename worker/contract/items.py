@@ -291,6 +291,7 @@ class Attachment(Message, frozen=True, kw_only=True):
 class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     stream: StreamNumber
     started_at: float
+    began_at: float | None = None  # when the measured part began, by the engine's own time
     ended_at: float
     engine_version: Label
     exit_code: int

@@ -174,6 +174,7 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
     changes.change_stream(
         stream,
         started_at=moment(item.started_at),
+        began_at=None if item.began_at is None else moment(item.began_at),
         ended_at=moment(item.ended_at),
         engine_version=item.engine_version[:40],
         exit_code=item.exit_code,

@@ -134,6 +134,7 @@ def run_stream(
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
+        began_at=sampler.began_unix,
         ended_at=time.time(),
         engine_version=VERSION,
         exit_code=code,

@@ -77,6 +77,7 @@ def run_stream(
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
+        began_at=sampler.began_unix,
         ended_at=ended_at,
         engine_version=final.version,
         exit_code=ended.exit_code,

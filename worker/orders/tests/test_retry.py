@@ -27,7 +27,7 @@ def test_a_setting_is_restored_when_its_drive_appears_late(tmp_path: Path, monke
             )
         ]
     )  # fmt: skip
-    orders = Executor("h", context, None, None, on_crash=lambda: None)  # type: ignore[arg-type]
+    orders = Executor("h", context, None, None, ask_start=None, on_crash=lambda: None)  # type: ignore[arg-type]
     orders._restore_all()
     assert len(journal.baselines()) == 1
     with rig.loop(file) as device:
