@@ -19,7 +19,7 @@ from worker.link.client import Refused, Unreachable
 POLL_S = 0.25
 READINGS = 12
 READING_EVERY_S = 0.02
-LEAST_LEAD_S = 0.5  # in which the engine's process is prepared
+LEAST_LEAD_S = 2.0  # in which the engine is launched and prepares its jobs
 
 
 class StartFailed(Exception):
@@ -69,7 +69,7 @@ def _start(first: _Reading, ask: Callable[[], StartReply], stopped: threading.Ev
             readings.append(reading)
     best = min(readings, key=lambda reading: reading.uncertainty_s)
     moment = first.start_at - best.ahead_s
-    if time.monotonic() > moment - LEAST_LEAD_S / 2:
+    if time.monotonic() > moment - LEAST_LEAD_S / 4:
         raise StartFailed("start_missed", "The host learned of the common start too late: the server answered slowly.")
     return Start(moment, first.start_at, best.uncertainty_s)
 

@@ -90,7 +90,7 @@ class Child:
 
 
 def start(
-    prologue: tuple[str, str, str, str],
+    prologue: tuple[str, str, str],
     argv: tuple[str, ...],
     *,
     cwd_fd: int | None,
@@ -98,8 +98,7 @@ def start(
     pass_fds: tuple[int, ...],
     merge_stderr: bool = False,
 ) -> Child:
-    """Start a supervisor with the program under it. `prologue` is marker, cgroup.procs and cgroup.kill, or "-", and the
-    moment before which the program does not start.
+    """Start a supervisor with the program under it. `prologue` is marker, cgroup.procs and cgroup.kill, or "-".
 
     `merge_stderr`: standard error goes to standard output, in the order of writing.
     """

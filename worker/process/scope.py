@@ -45,7 +45,7 @@ class Scope:
         self._marker = record.marker
         self._cgroup = _cgroup_of(record)
         self._child: Child | None = None
-        self.not_before = 0.0  # moment of the monotonic clock; the program is prepared before and starts then
+        self.not_before = 0.0  # moment of the monotonic clock before which its program must not measure
 
     @property
     def is_stuck(self) -> bool:
@@ -72,8 +72,7 @@ class Scope:
         if self._child is not None:
             raise RuntimeError(f"Scope {self.name} already has a child.")
         kill_file = self._cgroup.kill_file if self._cgroup else None
-        procs = str(self._cgroup.procs) if self._cgroup else "-"
-        prologue = (self._marker, procs, str(kill_file or "-"), repr(self.not_before))
+        prologue = (self._marker, str(self._cgroup.procs) if self._cgroup else "-", str(kill_file or "-"))
         self._child = start(
             prologue, argv, cwd_fd=cwd_fd, stdin_text=stdin_text or "", pass_fds=pass_fds, merge_stderr=merge_stderr
         )
@@ -81,11 +80,11 @@ class Scope:
 
     @property
     def starts_at(self) -> float:
-        """Unix time at which a program that is spawned now starts."""
+        """Unix time at which its program may start to measure: now, or later."""
         return time.time() + max(0.0, self.not_before - time.monotonic())
 
     def await_start(self, stopped: threading.Event) -> None:
-        """Wait until the spawned program starts, or is not wanted any more."""
+        """Wait until its program may start to measure, or is not wanted any more."""
         stopped.wait(max(0.0, self.not_before - time.monotonic()))
 
     def kill(self) -> bool:

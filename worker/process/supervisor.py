@@ -1,8 +1,6 @@
 """Start a program and make sure that none of its processes outlives the worker. Runs as a separate program.
 
-    python -I -S -E supervisor.py CONTROL_FD CWD_FD|- MARKER CGROUP_PROCS|- CGROUP_KILL|- NOT_BEFORE -- PROGRAM [ARGUMENT…]
-
-The program starts at NOT_BEFORE, a moment of the monotonic clock in seconds; everything else is prepared before.
+    python -I -S -E supervisor.py CONTROL_FD CWD_FD|- MARKER CGROUP_PROCS|- CGROUP_KILL|- -- PROGRAM [ARGUMENT…]
 
 A program's processes may leave its process group and session (jobs of benchmarks do), so they are found by
 their cgroup, or by a marker in the environment that they all inherit. Only the worker has the other
@@ -33,7 +31,7 @@ OOM_SCORE = 500  # proc_pid_oom_score_adj(5); the service has -500
 
 
 def main(arguments: list[str]) -> int:
-    control, cwd, marker, procs, kill_file, not_before, _, *program = arguments
+    control, cwd, marker, procs, kill_file, _, *program = arguments
     os.set_inheritable(int(control), False)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -42,7 +40,7 @@ def main(arguments: list[str]) -> int:
     child = os.fork()
     if child == 0:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # if worker and supervisor die
-        become(program, cwd, marker, procs, supervisor, float(not_before))
+        become(program, cwd, marker, procs, supervisor)
     os.close(1)  # otherwise the worker would never see the end of the output
     status = wait_for_end(child, int(control), woken, marker, procs)
     kill_all(child if status is None else 0, marker, procs, kill_file)
@@ -61,8 +59,8 @@ def waking_pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: int, not_before: float) -> None:
-    """Enter the cgroup and the directory, wait until `not_before`, then exec the program. Never returns."""
+def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: int) -> None:
+    """Enter the cgroup and the directory, then exec the program. Never returns."""
     try:
         if procs != "-":
             write(procs, "0")
@@ -72,8 +70,6 @@ def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: in
             signal.signal(number, signal.SIG_DFL)
         if os.getppid() != supervisor:
             os._exit(CANNOT_START)
-        while (left_s := not_before - time.monotonic()) > 0:
-            time.sleep(left_s)
         path = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         os.execvpe(program[0], program, {"PATH": path, "LC_ALL": "C", MARK: marker})  # noqa: S606 (its purpose)
     except OSError as error:

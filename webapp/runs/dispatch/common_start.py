@@ -11,7 +11,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Host
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Trial
 
-LEAD = timedelta(seconds=3)  # in which all hosts ask for the start and read the server's clock
+LEAD = timedelta(seconds=4)  # in which all hosts ask for the start, read the server's clock and launch the engine
 
 
 def common_start(*, host: Host, attempt_id: UUID | None) -> datetime | None:

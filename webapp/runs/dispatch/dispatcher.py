@@ -209,7 +209,9 @@ def runs_to_close(host_id: UUID, *, in_window: bool) -> QuerySet[Run]:
     rests = ~Q(state=RunState.PAUSED) | Q(paused_at__lt=long_ago) | Q(Exists(ready))
     of_run = Q(host=host_id) | Q(run__one_at_a_time=True)
     unended = Trial.objects.filter(of_run, run=OuterRef("pk")).exclude(state__in=ENDED_TRIAL_STATES)
-    return unclosed_runs(host_id).filter(~Exists(unended) | (rests & ~Exists(ready.filter(pk=OuterRef("pk")))))
+    measuring = Attempt.objects.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL, state__in=ACTIVE_ATTEMPT_STATES)
+    at_rest = unclosed_runs(host_id).exclude(Exists(measuring), one_at_a_time=True)
+    return at_rest.filter(~Exists(unended) | (rests & ~Exists(ready.filter(pk=OuterRef("pk")))))
 
 
 def create_attempt(

@@ -114,12 +114,12 @@ def run_stream(
     assert isinstance(stream.workload, CopyWorkload)
     fsync = stream.workload.fsync
     recipe = recipe_at(stream, open_target, render)
-    started_at = scope.starts_at
+    scope.await_start(cancelled)
+    started_at = time.time()
     child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
     declared = tuple(metric for metric in METRICS if fsync or metric.name != "fsync_s")
     started = stream_started(started_at, stream, recipe, telemetry)
     on_started(msgspec.structs.replace(started, command=COMMAND, metrics=declared))
-    scope.await_start(cancelled)
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
     reader = Reader(sampler)
     limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
