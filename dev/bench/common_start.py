@@ -36,7 +36,9 @@ NAT = ("iptables", "-t", "nat", "-A")
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; 1 if the largest skew exceeds its limit."""
-    parser = argparse.ArgumentParser(prog="python -m dev.bench.common_start", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m dev.bench.common_start", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=2)
@@ -121,8 +123,8 @@ def _measure(targets: Sequence["Target"], trials: int, seconds: int) -> list[Fig
     from dev.bench import runs
     from webapp.plans.document import Part, PlanDocument
     from webapp.plans.services import create_plan
-    from webapp.results.reading.rows import read_rows
     from webapp.results.models import Result
+    from webapp.results.reading.rows import read_rows
     from webapp.results.reading.trial_streams import HostsStart, trial_streams
     from webapp.runs.services import start_run
 
@@ -144,7 +146,13 @@ def _measure(targets: Sequence["Target"], trials: int, seconds: int) -> list[Fig
     errors = [start.uncertainty_ms for start in found]
     return [
         figure("skew of the begins of I/O", "ms", skews, f"< {WANTED_SKEW_MS:g}", met=max(skews) < WANTED_SKEW_MS),
-        figure("largest error of a host's clock reading", "ms", errors, f"< {WANTED_SKEW_MS:g}", met=max(errors) < WANTED_SKEW_MS),
+        figure(
+            "largest error of a host's clock reading",
+            "ms",
+            errors,
+            f"< {WANTED_SKEW_MS:g}",
+            met=max(errors) < WANTED_SKEW_MS,
+        ),
     ]
 
 

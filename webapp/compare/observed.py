@@ -13,6 +13,7 @@ from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
 from webapp.hosts.inventory.bounds import bounds_of
+from webapp.plans.points import hosts_at_once
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
@@ -90,10 +91,13 @@ COMPARED: Mapping[str, Metric] = {**METRICS, **{metric.key: metric for metric, _
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultRow]:
-    """The rows with this metric, if it is one of this module. At most five queries."""
+    """The rows with this metric, if it is one of this module. At most five queries.
+
+    Not for trials on several hosts: their results refer only to the first host.
+    """
     if metric.key not in _READERS:
         return rows
-    values = _READERS[metric.key]([row for row in rows if row.trial_id])
+    values = _READERS[metric.key]([row for row in rows if row.trial_id and hosts_at_once(row.point) == 1])
     last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
     return [
         replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})

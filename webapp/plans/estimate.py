@@ -1,7 +1,8 @@
 """Estimates the cost of a plan: time, bytes written, space. Pure.
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
-start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts. Turnover and
+start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts; with hosts at once
+trials never overlap, so the sum counts. Turnover and
 prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
 median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
 PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
@@ -25,13 +26,15 @@ from statistics import median
 import msgspec
 
 from webapp.plans.expand import Expansion, PlannedTrial
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.points import hosts_at_once
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
 
 OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and the engine's own start and end
+COMMON_START_S = 4.0  # from the moment at which all hosts of a trial are ready to their common start
 PREFILL_BYTES_PER_S = 200e6  # sequential writes of a slow drive, so that the estimate is too long rather than too short
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
 FASTEST_IOPS = 3.5e6  # IOPS of one such drive
@@ -89,7 +92,8 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     targets = {target.id: target for target in expansion.targets}
     builds = _builds(expansion.trials)
     files = _file_sets(expansion.trials, builds)
-    clock = _Clock(targets, experience or {})
+    one_at_a_time = any(HOSTS_AT_ONCE in trial.point for trial in expansion.trials)
+    clock = _Clock(targets, experience or {}, one_at_a_time=one_at_a_time)
     for trial in expansion.trials:
         clock.add_trial(trial)
     for one in files:
@@ -176,7 +180,10 @@ def _total(files: Sequence[_FileSet], *, filled: bool = False) -> int:
 class _Clock:
     """Sums the time of each host: smallest, median, largest."""
 
-    def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
+    def __init__(
+        self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience], *, one_at_a_time: bool
+    ) -> None:
+        self._one_at_a_time = one_at_a_time
         self._hosts = {target.id: target.host_id for target in targets.values()}
         self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
@@ -192,6 +199,8 @@ class _Clock:
             rate = known.amounts.get((trial.target_ids, work.rated()))
             self.unknown_trials += rate is None
             times = _plus(times, _moved(work.moved_bytes, rate))
+        if hosts_at_once(trial.point) > 1:
+            times = _plus(times, (COMMON_START_S, COMMON_START_S, COMMON_START_S))
         self._add(trial.target_id, times)
 
     def _own(self, trial: PlannedTrial, known: Experience) -> Times:
@@ -222,7 +231,8 @@ class _Clock:
         spent[:] = _plus((spent[0], spent[1], spent[2]), times)
 
     def longest(self) -> Times:
-        low, typical, high = (max((spent[n] for spent in self._spent.values()), default=0.0) for n in range(3))
+        spent = list(self._spent.values()) or [[0.0, 0.0, 0.0]]
+        low, typical, high = map(sum if self._one_at_a_time else max, zip(*spent, strict=True))
         return low, typical, high
 
     def learned_runs(self) -> int:

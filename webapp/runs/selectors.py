@@ -134,7 +134,8 @@ def _rest(run: UUID, _counts: Counts) -> tuple[Pace | None, Mapping[tuple[Any, .
 
 
 def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Attempt]) -> float | None:
-    """The remaining time of the slowest host, because hosts work in parallel; None if unknown."""
+    """The remaining time of the slowest host, because hosts work in parallel unless the trials of the run never
+    overlap; None if unknown."""
     if run.ended_at:
         return 0.0
     counts = frozenset((host, state, count) for host, states in per_host.items() for state, count in states.items())
@@ -150,4 +151,5 @@ def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Att
             return None
         under_way = spent.get(host, 0.0) if state in ACTIVE_TRIAL_STATES else 0.0
         left[host] = left.get(host, 0.0) + max(0.0, seconds - under_way)
-    return max(left.values(), default=0.0) or None  # unknown if a trial takes longer than those before it
+    seconds_left = sum(left.values()) if run.one_at_a_time else max(left.values(), default=0.0)
+    return seconds_left or None  # unknown if a trial takes longer than those before it

@@ -30,6 +30,7 @@ from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unf
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 
+
 class StartRefused(Refusal):
     """The run cannot be started with these options."""
 

@@ -32,7 +32,9 @@ FOR NO KEY UPDATE OF attempt
 @dataclass(frozen=True)
 class LockedAttempt:
     attempt: Attempt
-    stop_requested_at: datetime | None  # a person cancelled the run, skipped the trial or stopped the purge, or another host failed
+    stop_requested_at: (
+        datetime | None
+    )  # a person cancelled the run, skipped the trial or stopped the purge, or another host failed
     started_streams: frozenset[int]  # those that were committed when the query started
 
 

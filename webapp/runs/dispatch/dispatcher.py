@@ -37,7 +37,6 @@ from webapp.runs.models import (
     OPEN_RUN_STATES,
     Attempt,
     AttemptKind,
-    AttemptState,
     Run,
     RunState,
     Trial,

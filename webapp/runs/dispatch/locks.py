@@ -38,10 +38,7 @@ OLDEST_LOOK_SECONDS = 120
 def keys_of(trial: Trial, host_id: UUID | None = None) -> set[str]:
     """The lock keys of all drives that the trial uses, on one of its hosts or on all. Its targets may share drives."""
     return {
-        key
-        for target in trial.all_targets
-        for key in target.lock_keys
-        if host_id is None or target.host_id == host_id
+        key for target in trial.all_targets for key in target.lock_keys if host_id is None or target.host_id == host_id
     }
 
 

@@ -139,9 +139,7 @@ class Trial(models.Model):
     def target_names(self) -> str:
         """Names on its first host: nvme0n1, nvme0n1 + nvme1n1, or nvme0n1 + storage2/nvme0n1."""
         first, *further = self.all_targets
-        return group_name(
-            first.slug, [each.slug if each.host_id == first.host_id else str(each) for each in further]
-        )
+        return group_name(first.slug, [each.slug if each.host_id == first.host_id else str(each) for each in further])
 
     @property
     def shown_point(self) -> Point:

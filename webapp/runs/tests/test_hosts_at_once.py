@@ -25,7 +25,17 @@ from webapp.runs.services import cancel_run, start_run
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import DOCUMENT, a_version
-from webapp.tests.factories.reports import ACCEPTED, CANCELLED, DONE, RESULT, STARTED, failed, queued_orders, sample, say
+from webapp.tests.factories.reports import (
+    ACCEPTED,
+    CANCELLED,
+    DONE,
+    RESULT,
+    STARTED,
+    failed,
+    queued_orders,
+    sample,
+    say,
+)
 from worker.contract.items import CommonStart, Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply
