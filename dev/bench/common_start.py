@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         raise ToolError("Network namespaces require root.")
     if INSIDE not in os.environ:
         os.environ[INSIDE] = "1"
-        os.execvp("unshare", ["unshare", "--net", sys.executable, "-m", "dev.bench.common_start", *arguments])
+        again = [sys.executable, "-m", "dev.bench.common_start", *arguments]
+        return subprocess.run(["unshare", "--net", *again], check=False).returncode
     state = default_state("common-start")
     network = Network(options.hosts)
     try:

@@ -1,8 +1,8 @@
 """The failure limit of a plan: after too many consecutive failed trials, a host gets no more trials of the run.
 
 A missing drive or tool makes all following trials fail, so they would only cost time. Only done and failed trials
-count, not skipped or cancelled ones. Other hosts of the run continue, unless its trials run one after another. Running the failed trials again includes the
-cancelled ones.
+count, not skipped or cancelled ones. Other hosts of the run continue, unless its trials run one after another. Running
+the failed trials again includes the cancelled ones.
 """
 
 from uuid import UUID

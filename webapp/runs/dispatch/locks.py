@@ -74,8 +74,9 @@ def free(trial: Trial) -> bool:
 
 
 def drop_locks(attempt: Attempt) -> None:
-    """Release locks when the attempt ends, or the last attempt of a trial on several hosts, which is locked. Locks under
-    a layout are released when the run is closed on the host."""
+    """Release locks when the attempt ends; of a trial on several hosts, which is locked, when its last attempt ends.
+
+    Locks under a layout are released when the run is closed on the host."""
     if attempt.kind == AttemptKind.CLOSE_RUN and attempt.state != AttemptState.LOST:
         kept = TargetLock.objects.filter(attempt__run=attempt.run_id, attempt__host=attempt.host_id)
         if attempt.state == AttemptState.FAILED and attempt.host.state != HostState.REVOKED:
