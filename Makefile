@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults lab
+.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -91,7 +91,11 @@ faults: ## inject 200 faults into a private installation and check its invariant
 	@.ci/setup --tests
 	@$(DEV).faults $(ARGS)
 
-lab: ## build and boot a virtual storage server (MegaRAID, NVMe, SAS) and test on it (ARGS="tests pull sweep --keep")
+presets: ## run every built-in plan at small scale (ARGS="WORD … --points N --seconds S"); requires root
+	@.ci/setup --tests
+	@$(DEV).presets $(ARGS)
+
+lab: ## build and boot a virtual storage server (MegaRAID, NVMe, SAS) and test on it (ARGS="tests pull sweep presets --keep")
 	@.ci/setup --tests
 	@$(DEV).lab $(ARGS)
 

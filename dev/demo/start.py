@@ -6,6 +6,7 @@ A second call reuses the running services and only runs the plan again.
 import io
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import django
@@ -22,6 +23,7 @@ HOST = "this-machine"
 PLAN = "first-look"
 ADMIN = "admin"
 LOOP_DEVICE_BYTES = 512 * MIB
+Prepare = Callable[[State], tuple[PolicyTarget, ...]]
 BLOCK_SETTINGS = (
     "scheduler",
     "read_ahead_kb",
@@ -44,11 +46,15 @@ def main(state: State) -> int:
     return status
 
 
-def bring_up(state: State) -> tuple[PolicyTarget, ...]:
-    """Start all services, enrol the worker and set up Django in this process; the targets. Raises ToolError."""
+def bring_up(state: State, prepare: Prepare | None = None) -> tuple[PolicyTarget, ...]:
+    """Start all services, enrol the worker and set up Django in this process; the targets. Raises ToolError.
+
+    `prepare` creates the targets and writes the worker's policy; by default a directory and a loop device.
+    """
     state.prepare()
     with ThreadPoolExecutor(1) as beside:
-        preparing = beside.submit(_prepare_targets, state)  # writing the loop device's image takes as long as the rest
+        # writing the loop device's image takes as long as the rest
+        preparing = beside.submit(prepare or _prepare_targets, state)
         _start_server(state)
         targets = preparing.result()
     _enrol(state)

@@ -16,7 +16,7 @@ from dev.lab.suite import Suite, differences
 from dev.stack.state import REPOSITORY, default_state
 
 INSIDE = ("tests", "pull")  # use the guest alone
-WHOLE = ("settings", "sweep", "layouts", "purge", "install")  # use the whole system
+WHOLE = ("settings", "sweep", "layouts", "presets", "purge", "install")  # use the whole system
 PARTS = (*INSIDE, *WHOLE)
 
 
@@ -61,6 +61,7 @@ class Lab:
     def _through_the_system(self, wanted: Sequence[str]) -> None:
         self.server.start()
         from dev.lab.layouts import layouts  # Django is set up only now
+        from dev.lab.presets import presets
         from dev.lab.purge import purges
         from dev.lab.restarts import restarts
         from dev.lab.settings import settings
@@ -71,7 +72,8 @@ class Lab:
         system = System(self.machine, self.server, storage)
         system.install()
         tests: Mapping[str, Callable[[System], list[str]]] = {
-            "settings": settings, "sweep": sweep, "layouts": layouts, "purge": purges, "install": restarts,
+            "settings": settings, "sweep": sweep, "layouts": layouts, "presets": presets,
+            "purge": purges, "install": restarts,
         }  # fmt: skip
         for name in wanted:
             self._timed(name, lambda name=name: tests[name](system))  # type: ignore[misc]

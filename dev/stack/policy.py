@@ -25,13 +25,17 @@ def policy_text(targets: Sequence[PolicyTarget], *, writer: str = "make demo") -
 
 def _table(target: PolicyTarget) -> str:
     lines = ["[[target]]", f"id = {_text(target.id)}", f"kind = {_text(target.kind)}", f"path = {_text(target.path)}"]
-    if target.kind == "block":
-        lines.append(f"stable_id = {_text(target.stable_id)}")
-        lines += [f"serial = {_text(target.serial)}"] if target.serial else []
-        if target.purge:
-            lines += [f"purge = [{', '.join(map(_text, target.purge))}]", "experimental = true"]
-        lines += [f"destroy = {str(target.destroy).lower()}", f"settings = [{', '.join(map(_text, target.settings))}]"]
+    lines += [f"stable_id = {_text(target.stable_id)}"] if target.stable_id else []
+    lines += [f"serial = {_text(target.serial)}"] if target.serial else []
+    if target.purge:
+        lines += [f"purge = {_list(target.purge)}", "experimental = true"]
+    lines += ["destroy = true"] if target.destroy else []
+    lines += [f"settings = {_list(target.settings)}"] if target.settings else []
     return "\n" + "\n".join(lines) + "\n"
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"
 
 
 def _text(value: str) -> str:

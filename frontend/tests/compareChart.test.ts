@@ -3,7 +3,7 @@ import { boundsOf, panelData, roundedUp, spreads, tooltipText, xAxisOf } from ".
 import { meansCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
-const data = { ...meansCharts(example), ceilings: [] };
+const data = { ...meansCharts(example), ceilings: [], references: [] };
 const { levels } = data.comparison;
 const panel = data.comparison.panels[0] ?? { key: "", name: "", scaling: [], series: [] };
 
@@ -88,6 +88,26 @@ test("charts that share an axis reach to the end of the largest interval", () =>
   // two repeats that differ by chance have a wide interval: it does not set the axis
   expect(boundsOf([other(2)], false)).toEqual({ min: 0, max: 10 * 1.05 });
   expect(boundsOf([], false)).toBeNull();
-  const ceiling = { text: "storage1/raid", value: 3e9, low: null, high: null };
-  expect(boundsOf([{ ...part, ceilings: [ceiling] }], false)?.max).toBe(3e9 * 1.05);
+  const ceiling = { text: "storage1/raid", value: 2e5, low: null, high: null };
+  expect(boundsOf([{ ...part, ceilings: [ceiling] }], false)?.max).toBe(2e5 * 1.05);
+});
+
+test("a ceiling or reference far above the values does not flatten them", () => {
+  const part = panelData(data, panel);
+  const without = boundsOf([part], false);
+  const far = { text: "storage1/raid", value: 3e9, low: null, high: null };
+  const reference = (value: number) => ({ panel: 0, name: "X25-M", points: [{ level: 0, value, text: "" }] });
+  expect(boundsOf([{ ...part, ceilings: [far], references: [reference(9e8)] }], false)).toEqual(without);
+  expect(boundsOf([{ ...part, references: [reference(2e5)] }], false)?.max).toBe(2e5 * 1.05);
+});
+
+test("a panel has its own references, at its own levels", () => {
+  const line = {
+    panel: 0,
+    name: "X25-M",
+    points: data.comparison.levels.map((_, level) => ({ level, value: 1, text: "" })),
+  };
+  const part = panelData({ ...data, references: [line, { ...line, panel: 1 }] }, panel);
+  expect(part.references).toHaveLength(1);
+  expect(part.references[0]?.points.map((point) => point.level)).toEqual([0, 1]);
 });

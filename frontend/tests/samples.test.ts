@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sparkline } from "../src/features/nowCards";
-import { bySecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
+import { perSecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
 function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
@@ -74,7 +74,7 @@ test("attempts are in order of time, each once, from their first to their last s
 });
 
 test("rates of both directions add up, of the percentiles the worst counts", () => {
-  const made = bySecond([sample(0), sample(0, { direction: "write", iops: 500, p99_ns: 900 })]);
+  const made = perSecond([sample(0), sample(0, { direction: "write", iops: 500, p99_ns: 900 })]);
   expect(made).toEqual([{ iops: 1500, bytesPerS: 8_192_000, p99Ns: 900 }]);
 });
 
@@ -133,5 +133,5 @@ test("targets at once have a line each, and a device's line too", () => {
 });
 
 test("rates of streams add up like those of directions", () => {
-  expect(bySecond([sample(0), sample(0, { stream: 1 })]).map((each) => each.iops)).toEqual([2000]);
+  expect(perSecond([sample(0), sample(0, { stream: 1 })]).map((each) => each.iops)).toEqual([2000]);
 });

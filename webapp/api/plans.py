@@ -1,7 +1,7 @@
 """Plans: list, read, save, copy, restore, delete."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -166,10 +166,16 @@ def new_version(request: HttpRequest, slug: str, payload: NextVersionIn) -> Plan
 
 
 @router.post("/plans/{slug}/copy", response={201: VersionOut})
-def copy(request: HttpRequest, slug: str, version: int | None = None) -> Status[PlanVersion]:
-    """Copy this version into a new plan."""
+def copy(
+    request: HttpRequest,
+    slug: str,
+    version: int | None = None,
+    most_bytes: Annotated[int, Field(ge=0, le=2**60)] = 0,
+) -> Status[PlanVersion]:
+    """Copy this version into a new plan. With `most_bytes`, its sizes and amounts are divided until each point fits."""
     person = operator(request)
-    return Status(201, version_of(copy_plan(version=version_of(slug, version), by=person).slug))
+    copied = copy_plan(version=version_of(slug, version), by=person, most_bytes=most_bytes)
+    return Status(201, version_of(copied.slug))
 
 
 @router.post("/plans/{slug}/versions/{number}/restore", response=VersionOut)

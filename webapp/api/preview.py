@@ -138,13 +138,15 @@ class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `arm`: serial numbers to send with the start.
 
     A host whose last `stop_after` trials failed gets no more trials of the run; 0: no limit.
-    `shared`: targets that are used at once and share a drive. `warnings`: factors that cannot do anything here, and
-    targets whose reads may not come from a drive.
+    `shared`: targets that are used at once and share a drive. `warnings`: what a host does not support, factors that
+    cannot do anything here, and targets whose reads may not come from a drive. `fitting_bytes`: the largest size that
+    fits the targets, if a size of the plan does not; else 0.
     """
 
     problems: list[str]
     skipped: list[str]
     shared: list[str]
+    fitting_bytes: int
     warnings: list[str]
     estimate: EstimateOut
     arm: list[str]
@@ -200,6 +202,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
         "problems": made.expansion.problems if targets else list(map(str, document_problems(document))),
         "skipped": made.expansion.skipped,
         "shared": made.shared,
+        "fitting_bytes": made.fitting_bytes,
         "warnings": [*made.target_warnings, *map(str, made.factor_warnings)],
         "estimate": made.estimate,
         "arm": [one.arming_serial for one in made.destructive],

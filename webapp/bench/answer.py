@@ -47,6 +47,7 @@ class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     shared: int  # workloads that at least two products have
     by_all: int  # workloads that all products have
     confounded: str  # a warning if hosts differ
+    latency_kinds: str  # a warning if completion and total latency are mixed: they are not compared
     headlines: tuple[BenchRow, ...]
     rows: tuple[BenchRow, ...]
     conclusions: tuple[str, ...]
@@ -61,6 +62,7 @@ def answer(found: SideBySide) -> BenchAnswer:
         shared=found.shared,
         by_all=found.by_all,
         confounded=found.confounded,
+        latency_kinds=found.latency_kinds,
         headlines=tuple(_row(matched, row, row.title) for row in found.headlines),
         rows=tuple(_row(matched, row, row.panel.name) for group in found.groups for row in group.rows),
         conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),

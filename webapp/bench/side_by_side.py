@@ -17,6 +17,7 @@ from webapp.bench.reading import Read, read_results
 from webapp.bench.specifications import Facts, Specification, differing, facts_of, header
 from webapp.bench.workloads import Workload, assumed
 from webapp.compare.comparison import Cell
+from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.core.colours import colours_of
 from webapp.results.reading.rows import ResultRow
 
@@ -127,6 +128,15 @@ class SideBySide:
     @property
     def confounded(self) -> str:
         return confounded(self.matched.names, self.facts)
+
+    @property
+    def latency_kinds(self) -> str:
+        """A warning if products have different kinds of latency."""
+        found: dict[str, Kinds] = {}
+        for (_, product, _), one in self.matched.measured.items():
+            found[product] = found.get(product, frozenset()) | one.kinds
+        names = self.matched.names
+        return mixed_kinds({names[product]: found.get(str(product), frozenset()) for product in self.products})
 
     @cached_property
     def headlines(self) -> tuple[Row, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.latency_kinds import Kinds, kinds_of
 from webapp.results.metrics import Metric
 from webapp.results.reading.rows import ResultRow
 from worker.contract.histogram import LAST_BUCKET_NS
@@ -28,6 +29,11 @@ class Measured:
     at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds
     step: float  # resolution of a value relative to it, as 0.016
     balanced: bool  # every block has the same workloads: point keys
+    kinds: Kinds = frozenset()  # of latencies
+
+    def same_kind(self, other: "Measured") -> bool:
+        """Whether both are one kind of latency, as far as their tools say it."""
+        return len(self.kinds | other.kinds) < 2
 
     @property
     def positive(self) -> bool:
@@ -44,7 +50,7 @@ def _cell(rows: Sequence[ResultRow], metric: Metric) -> Measured:
         blocks.setdefault((row.source, row.repeat), []).append(row)
     values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
     at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in blocks.items()}
-    return Measured(values, at, _step(rows, metric), _is_balanced(list(blocks.values())))
+    return Measured(values, at, _step(rows, metric), _is_balanced(list(blocks.values())), kinds_of(rows, metric))
 
 
 def _mean(values: Sequence[float]) -> float:

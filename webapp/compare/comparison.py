@@ -104,5 +104,6 @@ class Comparison(Struct, frozen=True, kw_only=True):
     verdict: str  # single-factor, or confounded by …: the conclusion from the differences
     single_factor: bool
     differs: tuple[Difference, ...]
+    warnings: tuple[str, ...]  # why some values are not compared
     notes: tuple[str, ...]
     results: int  # number of results compared

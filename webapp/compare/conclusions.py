@@ -25,7 +25,8 @@ SeriesKey = tuple[str, str]  # keys of panel and series
 
 @dataclass(frozen=True)
 class PointResult:
-    """One point. Without a contrast (a zero, or different workloads in the blocks) there is no interval."""
+    """One point. Without a contrast (a zero, or different workloads in the blocks) there is no interval. Different
+    kinds of latency have no result."""
 
     ratio: Ratio
     claim: Claim
@@ -126,7 +127,8 @@ class _Chart:
 
 
 def _comparable(pair: Pair) -> bool:
-    return all(one.positive and one.balanced for one in pair)
+    mine, theirs = pair
+    return mine.same_kind(theirs) and all(one.positive and one.balanced for one in pair)
 
 
 def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str, margin: float) -> Conclusions:
@@ -179,7 +181,7 @@ def _points(
             contrast_ = chart.contrasts.get(key)
             if contrast_ is not None:
                 found[key] = PointResult(contrast_.ratio, claimed[key], contrast_.n)
-            elif baseline := fmean(theirs.values.values()):
+            elif mine.same_kind(theirs) and (baseline := fmean(theirs.values.values())):
                 ratio = Ratio(fmean(mine.values.values()) / baseline, None, None)
                 found[key] = PointResult(ratio, NOTHING, min(len(mine.values), len(theirs.values)))
     return found, len(tests)
@@ -192,7 +194,7 @@ def _ranges(
     found = {}
     for panel in grouped.panels:
         keys = [key for key, cell in cells.items() if key[0] == panel.key and cell.positive and cell.balanced]
-        if len(keys) > 1:
+        if len(keys) > 1 and len(frozenset().union(*(cells[key].kinds for key in keys))) < 2:
             ordered = sorted(keys, key=lambda key: fmean(cells[key].values.values()))
             low, high = ordered[0], ordered[-1]
             others = [contrast([(cells[key], cells[low])]) for key in ordered[1:]]

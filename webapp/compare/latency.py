@@ -24,6 +24,7 @@ class Distribution(Struct, frozen=True, kw_only=True):
     is_baseline: bool
     repeats: int
     ios: int
+    kinds: tuple[str, ...]  # of latency: lat, clat
     percentiles_ns: tuple[int | None, ...]
     cdf_ns: tuple[int, ...]
     cdf_shares: tuple[float, ...]  # share of the I/Os that took at most `cdf_ns`
@@ -48,6 +49,7 @@ def _distribution(
         is_baseline=series.key == baseline,
         repeats=len(rows),
         ios=whole.total,
+        kinds=tuple(sorted({row.latency_kind for row in rows if row.id in stored} - {""})),
         percentiles_ns=tuple(supported_percentile(whole, percent) for percent in PERCENTS),
         cdf_ns=latencies,
         cdf_shares=shares,

@@ -1,6 +1,7 @@
 """Display options of a comparison, and their form in an address.
 
-view=latency&chart=heat&against=latency_p99&cells=ratio&scale=log&axis=shared&ceilings=on&chart_point=32
+view=latency&chart=heat&against=latency_p99&cells=ratio&scale=log&axis=shared&ceilings=on&lines=published
+&chart_point=32
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ AXES = {"": "one per chart", "shared": "shared by all charts"}
 CELLS = {"": "values", "ratio": "ratios to the baseline"}
 RATIOS = {"": "automatic", "ratio": "factors: ×2.60", "percent": "percent: −38 %"}
 CEILINGS = {"": "hidden", "on": "for each target"}
+LINES = {"": "hidden", "published": "published", "baseline": "baseline runs", "all": "both"}
 SHARES = {"": "nines: 90, 99, 99.9 %", "linear": "linear, 0 to 100 %"}
 
 Pairs = Sequence[tuple[str, str]]
@@ -36,13 +38,14 @@ class ViewOptions:
     cells: str = ""
     shares: str = ""
     ceilings: str = ""
+    lines: str = ""  # references beside the series
     chart_point: str = ""
     saved: str = ""
 
 
 _KNOWN = {
     "view": VIEWS, "chart": CHARTS, "against": AGAINST, "scale": SCALES, "axis": AXES, "cells": CELLS, "shares": SHARES,
-    "ceilings": CEILINGS,
+    "ceilings": CEILINGS, "lines": LINES,
 }  # fmt: skip
 OPTION_KEYS = (*_KNOWN, "chart_point", "saved")
 

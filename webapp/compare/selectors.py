@@ -11,13 +11,14 @@ from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
+from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.mixes import totals
 from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
 from webapp.results.metrics import Metric
-from webapp.results.reading.doubts import short_doubts
+from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from worker.contract.histogram import LAST_BUCKET_NS
@@ -133,9 +134,17 @@ def comparison_of(selected: Selected) -> Comparison:
         verdict=words,
         single_factor=single,
         differs=found,
+        warnings=tuple(filter(None, [mixed_kinds(_kinds_of_series(grouped, cells))])),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
+
+
+def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Mapping[str, Kinds]:
+    found: dict[str, Kinds] = {}
+    for key, cell in cells.items():
+        found[key[1]] = found.get(key[1], frozenset()) | cell.kinds
+    return {series.text: found[series.key] for series in grouped.series}
 
 
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
@@ -150,7 +159,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."
-    doubted = Counter(doubt for row in selected.rows for doubt in short_doubts(row))
+    doubted = Counter(doubt.short for row in selected.rows for doubt in doubts(row))
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."

@@ -10,13 +10,14 @@ from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.compare.opposites import Side, Where, by_range, opposites
 from webapp.compare.sentences import MAX_PERCENT, RangeStatement, Statement, form_of, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing
 from webapp.results.metrics import Metric
-from webapp.results.reading.doubts import short_doubts
+from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import ResultRow
 
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
@@ -138,7 +139,9 @@ class Table:
         levels = {x.key: x.text for x in self._grouped.x}
         for key in keys[:_LISTED]:
             mine, theirs = self._cells[key], self._cells[key[0], self._baseline.key, key[2]]
-            if not (mine.balanced and theirs.balanced):
+            if not mine.same_kind(theirs):
+                yield f"not compared at {levels[key[2]]}: {NOT_COMPARED}"
+            elif not (mine.balanced and theirs.balanced):
                 yield f"not comparable at {levels[key[2]]}: repeats mix workloads"
             elif key in self._found.points:
                 found = self._found.points[key]
@@ -194,7 +197,9 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> 
         yield f"includes invalid results: {'; '.join(reasons)}"
     if mixed := _mixed(rows):
         yield f"mean over {mixed}" if measured.balanced else f"not comparable: repeats mix {mixed}"
-    counted = Counter(doubt for row in rows for doubt in short_doubts(row))
+    if len(measured.kinds) > 1:
+        yield "mixes total and completion latency"
+    counted = Counter(doubt.short for row in rows for doubt in doubts(row))
     yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
     if not measured.positive:
         yield "contains 0"

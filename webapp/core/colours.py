@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from zlib import crc32
 
-COLOURS = 8
+# Of pictures that the server draws; a test compares them with those of the scripts.
+HEX = ("#2f7bd8", "#d9730d", "#0f9d76", "#c0529b", "#8a7a00", "#7a5cd6", "#c4483f", "#1596a8")
+COLOURS = len(HEX)
 
 
 def colours_of(names: Iterable[str]) -> dict[str, int]:

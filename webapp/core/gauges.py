@@ -6,15 +6,18 @@ because no single process of a server knows the numbers.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from shutil import disk_usage
+from tempfile import gettempdir
 
 import redis
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from webapp.core import certificates, heartbeats, tally
 from webapp.core.models import Counter
+from worker import __version__
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +73,27 @@ def certificate_ends() -> Iterable[Metric]:
 def counted() -> Iterable[Metric]:
     """Counts in the database, because no single process of a server sees all of them."""
     tally.write(at_once=True)
-    description = "Reports refused, whole or one attempt of them, by reason"
-    family = CounterMetricFamily("sweetspot_refused_reports", description, labels=["reason"])
-    for reason, number in Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value"):
+    refused = "Reports refused, whole or one attempt of them, by reason"
+    yield _counter("sweetspot_refused_reports", refused, Counter.REFUSED)
+    yield _counter("sweetspot_failed_trials", "Trials that failed or were lost, by reason", Counter.FAILED)
+
+
+def _counter(name: str, description: str, counter: str) -> Metric:
+    family = CounterMetricFamily(name, description, labels=["reason"])
+    for reason, number in Counter.objects.filter(name=counter).order_by("label").values_list("label", "value"):
         family.add_metric([reason], number)
-    yield family
+    return family
+
+
+@collector
+def build() -> Iterable[Metric]:
+    yield gauge("sweetspot_build_info", "1; the label has the version", "version", [(__version__, 1)])
+
+
+@collector
+def storage() -> Iterable[Metric]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        yield GaugeMetricFamily("sweetspot_database_bytes", "Size of the database", value=cursor.fetchone()[0])
+    description = "Free bytes in the directory of uploads and exports in progress"
+    yield GaugeMetricFamily("sweetspot_temporary_free_bytes", description, value=disk_usage(gettempdir()).free)

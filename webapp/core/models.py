@@ -77,6 +77,7 @@ class Counter(models.Model):
     """A counter that only grows, shared by all processes of the server. See core.services.count."""
 
     REFUSED = "refused_report"
+    FAILED = "failed_trial"  # label: the reason code
     IMPORTS = "import_number"  # the highest number of an import so far
     MARKS = "validity_marks"  # invalid marks set and removed; label: the run's number, "" for all runs
 

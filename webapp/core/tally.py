@@ -1,7 +1,7 @@
-"""Counts of events caused by unauthenticated clients: summed in the process, written at most once a second.
+"""Counts of refused reports and failed trials: summed in the process, written at most once a second.
 
-A process writes pending counts with its next report or on a request for metrics. If it ends, the counts of up to
-one second are lost.
+A process writes pending counts with its next report, with the next tick, or on a request for metrics. If it ends, the
+counts of up to one second are lost.
 """
 
 import threading

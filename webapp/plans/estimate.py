@@ -21,6 +21,7 @@ drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 
 import msgspec
@@ -257,17 +258,33 @@ def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None
         for target_id in trial.target_ids:
             most = written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
             total[target_id] = total.get(target_id, 0) + most
-    for target, size_bytes in prefilled(expansion.trials).items():
+    for target, size_bytes in prefilled(expansion.trials, expansion.targets).items():
         total[target] = total.get(target, 0) + size_bytes
     return total
 
 
-def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
-    """Bytes of prefilled files by target id."""
+def prefilled(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts] = ()) -> Mapping[str, int]:
+    """Maximum bytes of prefilled files by target id.
+
+    If the files of all sizes do not fit into a directory together, the worker removes some of them, and writes them
+    again when a later trial needs them.
+    """
     total: dict[str, int] = {}
-    for one in _file_sets(trials, _builds(trials)):
+    sets = _file_sets(trials, _builds(trials))
+    for one in sets:
         total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
+    for target in targets:
+        own = [one for one in sets if one.target_id == target.id and not one.build]
+        if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
+            total[target.id] = _filled_in_order(trials, target.id, own)
     return total
+
+
+def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
+    """Bytes if only files of one size are kept at a time."""
+    by_size = {one.size_bytes: _total([one], filled=True) for one in sets}
+    sizes = [trial.workload.size_bytes or 0 for trial in trials if target_id in trial.target_ids]
+    return sum(by_size[size] for size, _ in groupby(sizes))
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:

@@ -58,7 +58,7 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
     """Expected bytes by target id, if the bound is not exact and all timed trials have earlier results."""
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
-    exact = dict(prefilled(expansion.trials))
+    exact = dict(prefilled(expansion.trials, expansion.targets))
     writing = [each for each in expansion.trials if each.workload.writes]
     for trial, target in ((each, target) for each in writing for target in each.target_ids):
         known, work = earlier.get(target, Earlier()), trial.workload

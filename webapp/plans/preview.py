@@ -13,9 +13,11 @@ from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
+from webapp.plans.host_support import missing_parts, without_controller
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, file_systems_of, schedulers_of, stream_at
+from webapp.plans.smaller_sizes import fitting_bytes
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
@@ -37,7 +39,8 @@ class Preview:
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
     factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect
-    target_warnings: tuple[str, ...] = ()  # targets whose reads may not come from a drive, or without reflinks
+    fitting_bytes: int = 0  # largest size that fits the targets, if a size of the plan does not; else 0
+    target_warnings: tuple[str, ...] = ()  # what hosts do not support; reads that may not come from a drive, …
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,17 @@ def preview(
         repeats_min=document.repeats_min,
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
+        fitting_bytes=fitting_bytes(document, facts) if expansion.problems else 0,
         shared=tuple(_shared(expansion, targets)),
         factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories)),
         target_warnings=(
             *(f"{target}: {words}" for target in targets for words in target.warnings),
             *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),
+            *without_controller(expansion.trials, targets, inventories),
+            *(
+                f"Not supported by the host {text}. A run cannot start."
+                for text in missing_parts(expansion.trials, targets)
+            ),
         ),
     )
 

@@ -15,6 +15,7 @@ from webapp.core.services import audit
 from webapp.plans.document import PlanDocument, read, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.problems import refuse_unsound
+from webapp.plans.smaller_sizes import with_smaller_sizes
 from webapp.plans.yaml_io import import_plan
 
 BUILTIN = Path(__file__).resolve().parent / "builtin"
@@ -108,9 +109,11 @@ def restore_version(*, plan: Plan, number: int, by: User | None) -> PlanVersion:
 
 
 @transaction.atomic
-def copy_plan(*, version: PlanVersion, by: User | None) -> Plan:
-    """Create a plan with the content of `version` and a new title."""
+def copy_plan(*, version: PlanVersion, by: User | None, most_bytes: int = 0) -> Plan:
+    """Create a plan with the content of `version` and a new title. With `most_bytes`, its sizes are divided to fit."""
     document = read(version.document)
+    if most_bytes:
+        document = with_smaller_sizes(document, most_bytes)
     titles = set(Plan.objects.filter(title__startswith=document.title[:_TITLE_STEM]).values_list("title", flat=True))
     copies = (f"{document.title[:_TITLE_STEM]} (copy{f' {n}' if n > 1 else ''})" for n in itertools.count(1))
     title = next(title for title in copies if title not in titles)

@@ -125,6 +125,8 @@ _HOST = (
     _row("transparent_hugepage", "Huge pages", Choice(("always", "madvise", "never")), cost=HOST),
 )
 SETTING_ROWS = (*_DEVICE, *_TUNABLES, *_CONTROLLER, *_HOST)
+# Settings of the controller in front of a drive, or of its virtual drive.
+OF_CONTROLLERS = tuple(row.name for row in SETTING_ROWS if row.cost == CONTROLLER or row.name.startswith("controller."))
 # Different files for one state of the kernel: a plan may name only one of them.
 SAME_STATE = (
     ("read_ahead_kb", "read_ahead_sectors"),

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-import msgspec
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
@@ -13,12 +12,10 @@ from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.destruction import destroyed
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.expand import Expansion, PlannedTrial
+from webapp.plans.host_support import capabilities, missing_parts
 from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.inventory import Capabilities
-from worker.recipes import missing_features
-from worker.recipes.layouts import needed
 
 
 def refuse_unfit_hosts(targets: Sequence[Target]) -> None:
@@ -55,34 +52,18 @@ def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
 
 
 def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> None:
-    """Raises Refusal with all capabilities that the plan needs and a host does not have."""
-    offered = {str(target.pk): _capabilities(target.host) for target in targets}
-    hosts = {str(target.pk): target.host.slug for target in targets}
-    missing = {
-        f"{hosts[target_id]}: {lack}"
-        for trial in trials
-        for target_id in trial.target_ids
-        for lack in _lacks(trial, offered[target_id])
-    }
-    if missing:
-        raise Refusal("capability_missing", "Not supported by the host: " + "; ".join(sorted(missing)) + ".")
-
-
-def _capabilities(host: Host) -> Capabilities:
-    try:
-        return msgspec.convert(host.capabilities, Capabilities)
-    except msgspec.ValidationError as error:
+    """Raises Refusal with everything that the plan needs and a host does not support."""
+    for host in {target.host for target in targets}:
+        if capabilities(host) is None:
+            raise Refusal(
+                "host_unavailable", f"Host {host} has not reported its capabilities yet. Wait a minute and try again."
+            )
+    if missing := missing_parts(trials, targets):
         raise Refusal(
-            "host_unavailable", f"Host {host} has not reported its capabilities yet. Wait a minute and try again."
-        ) from error
-
-
-def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
-    lacks = missing_features(trial.workload, offered.engines)
-    lacks += (
-        [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
-    )
-    return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
+            "capability_missing",
+            f"Not supported by the host: {'; '.join(missing)}. Remove these levels in a copy of the plan, or choose "
+            "another host.",
+        )
 
 
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:

@@ -22,9 +22,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db import transaction
 from django.utils import timezone
 
-from webapp.core.models import User
+from webapp.core import tally
+from webapp.core.models import Counter, User
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
@@ -164,6 +166,8 @@ def _move_trial(
         code=why.code,
         fields=why.fields,
     )
+    if to in (T.FAILED, T.LOST):
+        transaction.on_commit(lambda: tally.add(Counter.FAILED, why.code))
 
 
 def cancel_planned_trials(run: Run) -> int:

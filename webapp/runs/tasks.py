@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.db.models import Exists, OuterRef
 
 from webapp.celery import app
-from webapp.core import heartbeats
+from webapp.core import heartbeats, tally
 from webapp.hosts.models import HostState
 from webapp.runs.dispatch.dispatcher import dispatch_host, idle_hosts
 from webapp.runs.dispatch.ending import end_finished_run, give_up_revoked, sweep_cancelled
@@ -21,7 +21,7 @@ TICK_SECONDS = 5
 @app.task(name="webapp.runs.tasks.tick")
 def tick() -> None:
     """Every few seconds: all changes that no report triggers."""
-    for step in (note_tick, expire_leases, tidy_runs, publish_again, dispatch_all):
+    for step in (note_tick, expire_leases, tidy_runs, publish_again, dispatch_all, tally.write):
         _guarded(step)
 
 

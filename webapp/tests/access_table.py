@@ -187,6 +187,8 @@ PAGES: dict[str, Rule] = {
     "create_comparison_link": act(Who.OPERATOR),
     "revoke_comparison_link": act(Who.OPERATOR),
     "shared_comparison": look(Who.ANYBODY),  # the token in the address is what lets in
+    "shared_chart": look(Who.ANYBODY),  # likewise
+    "shared_frame": look(Who.ANYBODY),  # likewise
     # trends
     "trend": look(Who.VIEWER),
     "baseline": look(Who.VIEWER),

@@ -23,6 +23,7 @@ from statistics import fmean
 from webapp.compare.blocks import Measured
 from webapp.compare.claims import EACH, MIN_BLOCKS, holm
 from webapp.compare.contrasts import Contrast, Pair, contrast
+from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
 
@@ -150,6 +151,8 @@ def _cell_test(metric: Metric, tolerance: float, cell: Cell, mine: Measured | No
         return _Test(metric, cell, tolerance, (), reference, None, why=NOT_MEASURED)
     pair, value = (mine, theirs), fmean(mine.values.values())
     least = min(len(mine.values), len(theirs.values))
+    if not mine.same_kind(theirs):
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
     if not (mine.positive and theirs.positive):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
     if least < MIN_BLOCKS:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import Message, Name, Number
+from worker.contract.base import Message, Number
 
 RoundSeconds = Annotated[int, Meta(ge=1, le=86400)]
 
@@ -57,7 +57,7 @@ class Stopped(Message, frozen=True, kw_only=True):
     at its maximum time, the window is the whole measured part, and the result is the engine's own.
     """
 
-    rule: Name  # as in a plan: confidence 2%
+    rule: StopRule
     reached: bool
     at_ms: Milliseconds  # the end of the sample with which the rule was reached, or of the stream
     from_ms: Milliseconds  # the window

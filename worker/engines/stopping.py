@@ -9,7 +9,6 @@ from worker.contract.items import DeviceSample, Direction, DirectionResult, Late
 from worker.contract.packing import pack, unpack
 from worker.contract.steadiness import per_second
 from worker.contract.stopping import Stopped, StopRule
-from worker.recipes.stop_rules import write
 from worker.stop_rules import Window, find_window, first_look, next_look
 
 # A longer sample says nothing about its single seconds, which would look perfectly even. Samples are long if a
@@ -46,10 +45,10 @@ class StopWatch:
         if self._rule is None:
             return None
         if self.window is None:
-            return Stopped(rule=write(self._rule), reached=False, at_ms=ended_ms, from_ms=0, to_ms=ended_ms)
+            return Stopped(rule=self._rule, reached=False, at_ms=ended_ms, from_ms=0, to_ms=ended_ms)
         inside = self.samples
         return Stopped(
-            rule=write(self._rule),
+            rule=self._rule,
             reached=True,
             at_ms=self._samples[-1].offset_ms,
             from_ms=inside[0].offset_ms - inside[0].length_ms,

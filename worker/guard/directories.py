@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from worker import recipes
 from worker.contract.workload import Stream
@@ -16,6 +18,7 @@ from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
+_TEST_FILE = re.compile(r"sweetspot\.\d+\.\d+")  # worker.recipes.names
 _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,7 +41,7 @@ def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[OpenTarget]:
         shown = f"{entry.path}/{PRIVATE}"
         _lock(inner, shown)
         _refuse_odd_content(inner, shown)
-        _refuse_without_space(entry, stream, inner, shown)
+        _make_room(entry, stream, inner, shown)
         yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
 
 
@@ -46,9 +49,21 @@ def survey_directory(entry: PolicyEntry) -> Survey:
     try:
         with paths.opened_directory(entry.path) as fd:
             paths.refuse_open_to_others(entry.path, os.fstat(fd))
-            return Survey(device=usage.device_of(fd), size_bytes=_free(fd)[0])
+            return Survey(device=usage.device_of(fd), size_bytes=_free(fd)[0] + _reusable(fd))
     except GuardRefused as refused:
         return Survey(problem=refused.message)
+
+
+def _reusable(outer: int) -> int:
+    """Bytes of test files, which later trials use again or remove."""
+    try:
+        fd = os.open(PRIVATE, _DIRECTORY, dir_fd=outer)
+    except OSError:
+        return 0
+    try:
+        return sum(_allocated(fd, name) for name in _oldest_first(fd))
+    finally:
+        os.close(fd)
 
 
 @contextmanager
@@ -119,25 +134,62 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
 
-def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
+def _make_room(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
+    """Remove test files of other sizes, the oldest first, as far as the files of this workload need their space.
+
+    Raises GuardRefused no_space; then nothing is removed.
+    """
     size = stream.workload.size_bytes
     if size is None:
         raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
     files = recipes.render(stream).files
-    missing = sum(max(0, size - _allocated(fd, name)) for name in files)
-    free, total = _free(fd)
-    if missing and free - missing < total // SPARE_SHARE:
-        raise GuardRefused(
-            "guard_no_space",
-            f"{entry.path}: the workload needs {missing} more bytes, {free} are free, and 5 % of the file system "
-            f"({total // SPARE_SHARE}) are kept free. Remove files in {shown}, or use a smaller size.",
-        )
-    taken = missing + sum(_allocated(fd, name) for name in os.listdir(fd))
-    if entry.max_bytes is not None and taken > entry.max_bytes:
-        raise GuardRefused(
-            "guard_no_space",
-            f"{shown} would hold {taken} bytes; the policy allows {entry.max_bytes}. Remove files or raise max_bytes.",
-        )
+    space = _Space(
+        entry, shown, missing=sum(max(0, size - _allocated(fd, name)) for name in files), free=_free(fd),
+        taken=sum(_allocated(fd, name) for name in os.listdir(fd)),
+    )  # fmt: skip
+    others = {name: _allocated(fd, name) for name in _oldest_first(fd) if name not in files}
+    if problem := space.problem(removed=sum(others.values())):
+        raise GuardRefused("guard_no_space", problem)
+    removed = 0
+    for name, allocated in others.items():
+        if not space.problem(removed=removed):
+            return
+        os.unlink(name, dir_fd=fd)
+        removed += allocated
+
+
+def _oldest_first(fd: int) -> list[str]:
+    """The test files of earlier trials."""
+    names = [name for name in os.listdir(fd) if _TEST_FILE.fullmatch(name)]
+    return sorted(names, key=lambda name: os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime)
+
+
+@dataclass(frozen=True)
+class _Space:
+    """In bytes: what the workload's files still need, free and total space, and what all files take."""
+
+    entry: PolicyEntry
+    shown: str
+    missing: int
+    free: tuple[int, int]
+    taken: int
+
+    def problem(self, *, removed: int) -> str:
+        """Why the files do not fit after others were removed, as a sentence; "" if they fit."""
+        free, total = self.free[0] + removed, self.free[1]
+        if self.missing and free - self.missing < total // SPARE_SHARE:
+            return (
+                f"{self.entry.path}: the workload needs {self.missing} more bytes, {free} are free or taken by test "
+                f"files of other sizes, and 5 % of the file system ({total // SPARE_SHARE}) are kept free. "
+                f"Remove files in {self.shown}, or use a smaller size."
+            )
+        taken = self.taken + self.missing - removed
+        if self.entry.max_bytes is not None and taken > self.entry.max_bytes:
+            return (
+                f"{self.shown} would hold {taken} bytes; the policy allows {self.entry.max_bytes}. Remove files or "
+                "raise max_bytes."
+            )
+        return ""
 
 
 def _allocated(fd: int, name: str) -> int:
@@ -148,7 +200,7 @@ def _allocated(fd: int, name: str) -> int:
 
 
 def _free(fd: int) -> tuple[int, int]:
-    """Free and total bytes."""
+    """Free and total bytes of the file system."""
     space = os.fstatvfs(fd)
     return space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize
 

@@ -69,7 +69,8 @@ class Executor:
         self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that calls `take`
         self._worked_at = time.monotonic()
         self._idle_done = True
-        self._left_over = False  # something could not be restored
+        self._left_over = False  # something could not be restored when everything was tried
+        self._left_by: set[str] = set()  # closed runs of which something could not be restored
         self._restored_at = time.monotonic()
         self._wake = threading.Event()
         self._stopping = threading.Event()
@@ -209,6 +210,12 @@ class Executor:
                 self._emit_all(order.attempt, self._restore_all())
             self._close(order.attempt, end)
             self._worked_at = time.monotonic()
+            self._note_left(order, end)
+
+    def _note_left(self, order: AnyOrder, end: Finished) -> None:
+        if isinstance(order, CloseRunOrder) and end.code == "settings_not_restored":
+            self._left_by.add(order.run)
+            self._restored_at = time.monotonic()
 
     def _carry_out(self, order: AnyOrder) -> Finished:
         control = self._control(order.attempt)
@@ -289,22 +296,30 @@ class Executor:
         self._idle_done = True
 
     def _retry_restoring(self) -> None:
-        """Try again while no run uses the host."""
-        if self._left_over and self._idle_done and time.monotonic() - self._restored_at >= RETRY_S:
+        """Try again: what closed runs left; what others left while no run uses the host."""
+        if time.monotonic() - self._restored_at < RETRY_S:
+            return
+        if self._left_over and self._idle_done:
             self._restore_all(again=True)
+        for run in tuple(self._left_by):
+            if self._restored(restore(self._context, run), again=True):
+                self._left_by.discard(run)
 
     def _restore_all(self, *, again: bool = False) -> Sequence[SettingRestored]:
-        """`again`: log a failure only at level DEBUG, because it was logged before."""
-        restored = restore(self._context)
-        for item in restored:
+        items = restore(self._context)
+        self._left_over = not self._restored(items, again=again)
+        return items
+
+    def _restored(self, items: Sequence[SettingRestored], *, again: bool) -> bool:
+        """Log what was restored; True if all was. `again`: a failure is logged at level DEBUG, as it was before."""
+        for item in items:
             if item.restored:
                 log.info("Restored %s of %s: %s", item.name, item.device, item.observed)
             else:
                 level = logging.DEBUG if again else logging.ERROR
                 log.log(level, "%s of %s was not restored: %s", item.name, item.device, item.note)
         self._restored_at = time.monotonic()
-        self._left_over = any(not item.restored for item in restored)
-        return restored
+        return all(item.restored for item in items)
 
     def _emit_all(self, attempt: str, items: Sequence[Item]) -> None:
         for item in items:

@@ -6,8 +6,10 @@ import { initBenchCharts } from "../features/benchCharts";
 import { initBenchPicker } from "../features/benchPicker";
 import { initBenchScroll } from "../features/benchScroll";
 import { initChoiceForms } from "../features/choiceForm";
+import { initFold } from "../features/fold";
 
 initBenchPicker();
 initBenchScroll();
 initBenchCharts();
+initFold();
 initChoiceForms();

@@ -8,6 +8,7 @@ import { lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import { type BenchChart, type BenchPoint, benchCharts } from "../payloads/bench";
+import { ceilingLines, heightsOf, highestInReach } from "./ceilingLines";
 
 Chart.register(LineWithErrorBarsController, PointWithErrorBar);
 
@@ -99,11 +100,14 @@ function xScale(chart: BenchChart): object {
 }
 
 function yScale(chart: BenchChart): object {
+  const highest = Math.max(0, ...chart.series.flatMap((series) => series.points.map((each) => each.mean)));
+  const ceiling = highestInReach(heightsOf(chart.ceilings), highest);
   const power = (value: number): boolean => /^[125]/.test((value / 10 ** Math.floor(Math.log10(value))).toFixed(3));
   const text = (value: number | string): string => tickText(SHOW[chart.shown_as](Number(value)));
   return {
     type: chart.logarithmic ? "logarithmic" : "linear",
     beginAtZero: !chart.logarithmic,
+    ...(ceiling > 0 ? { suggestedMax: ceiling * 1.05 } : {}),
     title: { display: true, text: chart.y_label },
     ticks: {
       callback: (value: number | string) => (chart.logarithmic && !power(Number(value)) ? "" : text(value)),
@@ -138,7 +142,7 @@ function configuration(chart: BenchChart): ChartConfiguration {
       },
     },
   };
-  return made as unknown as ChartConfiguration;
+  return { ...made, plugins: [ceilingLines(chart.ceilings)] } as unknown as ChartConfiguration;
 }
 
 export function initBenchCharts(): void {

@@ -5,13 +5,31 @@ import { themed } from "../lib/colours";
 import { bytesPerSecond } from "../lib/format";
 import type { ChartCeiling } from "../payloads/ceiling";
 
-const LINE = "#c4483f";
+export const LINE = "#c4483f";
 const BAND = "#c4483f22";
 const LABEL_ROOM = 12;
 
+/** The upper ends of ceilings. */
+export function heightsOf(ceilings: readonly ChartCeiling[]): number[] {
+  return ceilings.map((ceiling) => Math.max(ceiling.value, ceiling.high ?? 0));
+}
+
 /** The highest ceiling, for the range of the axis; 0 without ceilings. */
 export function highest(ceilings: readonly ChartCeiling[]): number {
-  return Math.max(0, ...ceilings.map((ceiling) => Math.max(ceiling.value, ceiling.high ?? 0)));
+  return Math.max(0, ...heightsOf(ceilings));
+}
+
+/** With a line above this multiple of the highest value, the axis would make the data flat. */
+const REACH = 3;
+
+/** The highest line that leaves the data readable, for the range of the axis; 0 without one. */
+export function highestInReach(lines: readonly number[], data: number): number {
+  return Math.max(0, ...lines.filter((value) => value <= REACH * data));
+}
+
+/** For the legend, such as `Ceiling of storage1/raid: 3.63 GB/s`. */
+export function legendOfCeiling(ceiling: ChartCeiling): string {
+  return `Ceiling of ${ceiling.text}: ${bytesPerSecond(ceiling.value)}`;
 }
 
 /** The position of each ceiling: `y` of its line, and of its band if it has one. Ceilings outside the axis are left out. */

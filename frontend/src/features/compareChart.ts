@@ -1,6 +1,6 @@
 /** Means with confidence intervals over the levels of x: lines for numbers, bars for names. */
 
-import { BarController, BarElement, type ChartConfiguration, type TooltipItem } from "chart.js";
+import { BarController, BarElement, type ChartConfiguration, type Plugin, type TooltipItem } from "chart.js";
 import {
   BarWithErrorBar,
   BarWithErrorBarsController,
@@ -9,7 +9,7 @@ import {
 } from "chartjs-chart-error-bars";
 import { log2Bounds, powersOfTwo, tickText, wantsEven, wantsLog2 } from "../lib/axis";
 import { Chart } from "../lib/charts";
-import { type Look, lookAt } from "../lib/colours";
+import { type Look, lookAt, themed } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import {
@@ -20,9 +20,10 @@ import {
   type Panel,
   type Series,
 } from "../payloads/compare";
-import { ceilingLines, highest } from "./ceilingLines";
-import type { Looks } from "./compareKey";
+import { ceilingLines, heightsOf, highestInReach, LINE, legendOfCeiling } from "./ceilingLines";
+import type { KeyLine, Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
+import { legendOf, referenceLines } from "./referenceLines";
 import { boxes, placesScale, repeatsDataset, repeatsTooltip } from "./repeatsChart";
 
 Chart.register(
@@ -161,7 +162,16 @@ export function panelData(data: MeansCharts, panel: Panel): PanelData {
   }));
   const { x_label, metric_label, shown_as } = comparison;
   const levels = used.flatMap((index) => comparison.levels[index] ?? []);
-  return { ...display, x_label, metric_label, shown_as, levels, series };
+  const references = display.references
+    .filter((line) => comparison.panels[line.panel] === panel)
+    .map((line) => ({
+      ...line,
+      points: line.points.flatMap((point) => {
+        const level = used.indexOf(point.level);
+        return level < 0 ? [] : [{ ...point, level }];
+      }),
+    }));
+  return { ...display, references, x_label, metric_label, shown_as, levels, series };
 }
 
 interface Bounds {
@@ -191,8 +201,8 @@ function isCut(panels: readonly PanelData[], bounds: Bounds): boolean {
 export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bounds | null {
   const cells = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells));
   const found = cells.map((cell) => reach(cell.summary));
-  const ceilings = highest(panels.flatMap((panel) => panel.ceilings));
-  const highs = [ceilings, ...found.map((each) => each.high)];
+  const data = Math.max(...found.map((each) => each.high));
+  const highs = [data, highestInReach(panels.flatMap(heightsOfLines), data)];
   const lows = found.map((each) => each.low);
   if (found.length === 0) return null;
   if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
@@ -200,12 +210,18 @@ export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bo
   return above.length > 0 ? { min: Math.min(...above) * 0.8, max: Math.max(...highs) * 1.25 } : null;
 }
 
+/** Of ceilings and references. */
+function heightsOfLines(panel: PanelData): number[] {
+  return [...heightsOf(panel.ceilings), ...panel.references.flatMap((line) => line.points.map((point) => point.value))];
+}
+
 /** All repeats instead of their means. */
 function ofRepeats(data: PanelData, looks: Looks): ChartConfiguration {
   const texts = data.levels.map((level) => level.text);
   const count = data.series.length;
   const values = data.series.flatMap((series) => series.cells.flatMap((cell) => cell.summary.values));
-  const top = Math.max(highest(data.ceilings), ...values);
+  const highest = Math.max(...values);
+  const top = Math.max(highest, highestInReach(heightsOfLines(data), highest));
   const made = {
     type: "line",
     data: {
@@ -282,6 +298,22 @@ function titleOf(data: PanelData, axis: XAxis): (items: TooltipItem<"line">[]) =
   };
 }
 
+function referencesOf(part: PanelData): Plugin {
+  const axis = part.kind === "box" ? "names" : xAxisOf(part);
+  const across = (level: number): number => (isPlaced(axis) ? level : (part.levels[level]?.number ?? level));
+  return referenceLines(part.references, across, part.levels.length);
+}
+
+/** Ceilings and references in the legend. A line in several charts has its values in the charts. */
+function legendLines(data: MeansCharts): KeyLine[] {
+  const several = data.comparison.panels.length > 1;
+  const references = data.references.map((line) => (several ? line.name : legendOf(line)));
+  return [
+    ...data.ceilings.map((ceiling) => ({ name: legendOfCeiling(ceiling), colour: LINE })),
+    ...[...new Set(references)].map((name) => ({ name, colour: themed("--ss-chart-text") })),
+  ];
+}
+
 export function initCompareCharts(): void {
   const data = readJson("compare-data", meansCharts);
   if (!data) return;
@@ -295,9 +327,11 @@ export function initCompareCharts(): void {
     if (!part) return [];
     const bounds = together ?? boundsOf([part], data.logarithmic);
     const made = part.kind === "box" ? ofRepeats(part, looks) : configuration(part, xAxisOf(part), looks, bounds);
-    return [new Chart(canvas, { ...made, plugins: [...(made.plugins ?? []), ceilingLines(data.ceilings)] })];
+    const plugins = [...(made.plugins ?? []), ceilingLines(data.ceilings), referencesOf(part)];
+    return [new Chart(canvas, { ...made, plugins })];
   });
   const shown =
     data.kind === "box" ? "Each point is one repeat" : "Mean of the repeats; whiskers: 95 % confidence interval";
+  page.lines = legendLines(data);
   page.finish(charts, `${shown}. ${data.comparison.metric_label}`);
 }

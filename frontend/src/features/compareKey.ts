@@ -13,6 +13,12 @@ export interface Named {
   readonly colour: number;
 }
 
+/** A line in the charts that is no series: a ceiling or a reference. */
+export interface KeyLine {
+  readonly name: string;
+  readonly colour: string;
+}
+
 export function looksOf(series: readonly Named[]): Looks {
   return new Map(series.map((each) => [each.name, lookAt(each.colour)]));
 }
@@ -24,20 +30,38 @@ export function paintMarks(looks: Looks): void {
   }
 }
 
-export function pictureKey(series: readonly Named[], looks: Looks): PictureKey[] {
+export function pictureKey(series: readonly Named[], looks: Looks, lines: readonly KeyLine[]): PictureKey[] {
   const names = new Map(series.map((each) => [each.name, each.is_baseline]));
-  return [...names].map(([name, is_baseline]) => ({
+  const known = [...names].map(([name, is_baseline]) => ({
     name: is_baseline ? `${name} (baseline)` : name,
     colour: looks.get(name)?.colour ?? "#8a929c",
+    dashed: false,
   }));
+  return [...known, ...lines.map((line) => ({ ...line, dashed: true }))];
 }
 
-/** Buttons that show and hide a series in all charts. Datasets have the name of their series in `series`. */
-export function paintKey(series: readonly Named[], looks: Looks, charts: () => readonly Chart[]): void {
+/** Buttons that show and hide a series in all charts, and the names of lines. Datasets have the name of their series in
+ * `series`. */
+export function paintKey(
+  series: readonly Named[],
+  looks: Looks,
+  charts: () => readonly Chart[],
+  lines: readonly KeyLine[] = [],
+): void {
   const unique = [...new Map(series.map((each) => [each.name, each])).values()];
   const holder = find("compare-key", HTMLElement);
-  holder?.replaceChildren(...unique.map((each) => keyButton(each, looks, charts)));
+  holder?.replaceChildren(...unique.map((each) => keyButton(each, looks, charts)), ...lines.map(keyLine));
   paintMarks(looks);
+}
+
+function keyLine(line: KeyLine): HTMLElement {
+  const entry = document.createElement("span");
+  entry.className = "key-line small";
+  const mark = document.createElement("span");
+  mark.className = "mark-line";
+  mark.style.borderTopColor = line.colour;
+  entry.append(mark, line.name);
+  return entry;
 }
 
 function keyButton(series: Named, looks: Looks, charts: () => readonly Chart[]): HTMLButtonElement {

@@ -4,7 +4,7 @@ import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
 import { find, readJson } from "../lib/dom";
 import { type Picture, savePng, saveSvg } from "../lib/picture";
 import { seriesNames } from "../payloads/compare";
-import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
+import { type KeyLine, type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
 import { initReport } from "./report";
 
 /** What a view does after a zoom and after its reset. */
@@ -17,11 +17,12 @@ const NOTHING: Zoomed = { zoomed: () => undefined, reset: () => undefined };
 export class ComparePage {
   private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
   readonly looks: Looks = looksOf(this.series);
+  lines: readonly KeyLine[] = [];
 
   /** Set up the rest of the page after the charts. */
   finish(charts: readonly Chart[], note: string, then: Zoomed = NOTHING): void {
     charts.forEach(follow);
-    paintKey(this.series, this.looks, () => charts);
+    paintKey(this.series, this.looks, () => charts, this.lines);
     for (const button of document.querySelectorAll<HTMLButtonElement>("[data-save-as]")) {
       const save = button.dataset.saveAs === "svg" ? saveSvg : savePng;
       button.addEventListener("click", () => save(this.picture(button.dataset.title ?? "Comparison", note, charts)));
@@ -36,7 +37,7 @@ export class ComparePage {
     return {
       title,
       note: legend ?? note,
-      key: pictureKey(this.series, this.looks),
+      key: pictureKey(this.series, this.looks, this.lines),
       parts: [
         ...charts.map((chart) => ({ title: chart.canvas.dataset.title ?? "", of: chart })),
         ...tables.map((table) => ({ title: "", of: table })),

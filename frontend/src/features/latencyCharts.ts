@@ -127,6 +127,17 @@ function cdf(data: LatencyCharts, looks: Looks): ChartConfiguration {
   return made as unknown as ChartConfiguration;
 }
 
+const KINDS: Readonly<Record<string, string>> = {
+  lat: "; total latency, from submission to completion",
+  clat: "; completion latency, without the submission",
+};
+
+/** The kind of latency that all series have; "" if they differ or their tools do not say it. */
+export function kindText(series: readonly { readonly kinds: readonly string[] }[]): string {
+  const [kind, ...others] = [...new Set(series.flatMap((each) => each.kinds))];
+  return kind && others.length === 0 ? (KINDS[kind] ?? "") : "";
+}
+
 export function initLatencyCharts(): void {
   const data = readJson("latency-data", latencyCharts);
   if (!data) return;
@@ -135,5 +146,5 @@ export function initLatencyCharts(): void {
   const shares = find("latency-cdf", HTMLCanvasElement);
   if (!steps || !shares) return;
   const charts = [new Chart(steps, ladder(data, page.looks)), new Chart(shares, cdf(data, page.looks))];
-  page.finish(charts, "All I/Os of the repeats; total latency, from submission to completion.");
+  page.finish(charts, `All I/Os of the repeats${kindText(data.series)}.`);
 }

@@ -3,7 +3,7 @@
 import { setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
 import { fetchJson, startPolling } from "../lib/poll";
-import { bySecond, type Second } from "../lib/samples";
+import { perSecond, type Second } from "../lib/samples";
 import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
 
 const KEPT = 60;
@@ -29,7 +29,7 @@ function followRun(url: string, cards: readonly HTMLElement[]): void {
       cursor = run.cursor;
       kept.push(...run.samples);
       kept.splice(0, kept.length - 4 * KEPT * cards.length);
-      for (const card of cards) paint(card, run, bySecond(kept.filter((one) => one.host === card.dataset.host)));
+      for (const card of cards) paint(card, run, perSecond(kept.filter((one) => one.host === card.dataset.host)));
       if (run.more) return "again";
       if (run.ended) window.location.reload();
       return run.ended ? "end" : "later";

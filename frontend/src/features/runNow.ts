@@ -2,7 +2,7 @@
 
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, counted, duration, iops, latency } from "../lib/format";
-import { bySecond } from "../lib/samples";
+import { perSecond } from "../lib/samples";
 import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
 
 const KEPT = 300; // newest samples: a second of many streams
@@ -51,7 +51,7 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   const current = lastMeasured(samples.filter((sample) => sample.host === now.host));
   const measured = current[0]?.trial ?? now.trial;
   setText(document.getElementById("now-values"), measured === now.trial ? "" : `Last second of trial ${measured}`);
-  const last = bySecond(current).at(-1);
+  const last = perSecond(current).at(-1);
   setText(document.getElementById("now-iops"), iops(last?.iops ?? null));
   setText(document.getElementById("now-rate"), bytesPerSecond(last?.bytesPerS ?? null));
   setText(document.getElementById("now-p99"), latency(last?.p99Ns ?? null));

@@ -11,7 +11,7 @@ import { find, readJson } from "../lib/dom";
 import { clock } from "../lib/format";
 import { fetchJson } from "../lib/poll";
 import { type TimeCharts, timeCharts, timeLines } from "../payloads/compare";
-import { ceilingLines, highest } from "./ceilingLines";
+import { ceilingLines, heightsOf, highestInReach, LINE, legendOfCeiling } from "./ceilingLines";
 import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
@@ -60,6 +60,11 @@ function datasets(data: Lines, looks: Looks): object[] {
   });
 }
 
+function highestOf(lines: TimeCharts["lines"]): number {
+  const values = lines.series.flatMap((series) => [...series.high, ...series.repeats.flat()]);
+  return values.reduce<number>((top, value) => Math.max(top, value ?? 0), 0);
+}
+
 function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
   const show = SHOW[data.lines.shown_as];
   const made = {
@@ -81,7 +86,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
         y: {
           type: data.logarithmic ? "logarithmic" : "linear",
           beginAtZero: !data.logarithmic,
-          suggestedMax: highest(data.ceilings),
+          suggestedMax: highestInReach(heightsOf(data.ceilings), highestOf(data.lines)),
           title: { display: true, text: data.lines.label },
           ticks: { callback: (value: number | string) => tickText(show(Number(value))), maxTicksLimit: 8 },
         },
@@ -170,6 +175,7 @@ export function initTimeLines(): void {
   const chart = new Chart(canvas, configuration(data, page.looks));
   canvas.dataset.binS = String(data.lines.bin_s);
   const thin = data.lines.bin_s > 1 ? "lowest to highest second" : "each repeat";
+  page.lines = data.ceilings.map((ceiling) => ({ name: legendOfCeiling(ceiling), colour: LINE }));
   page.finish([chart], `Thick: mean of the repeats; thin: ${thin}.`, closerLook(chart, data.lines, page.looks));
   fillTable(data.lines);
 }

@@ -8,6 +8,7 @@ import { asContext, SvgPen } from "./svgPen";
 export interface PictureKey {
   readonly name: string;
   readonly colour: string;
+  readonly dashed: boolean;
 }
 
 export interface PicturePart {
@@ -105,7 +106,8 @@ class Sheet {
         this.top += LINE;
       }
       this.pen.fillStyle = entry.colour;
-      this.pen.fillRect(left, this.top + 1, 11, 11);
+      if (entry.dashed) for (const dash of [0, 4, 8]) this.pen.fillRect(left + dash, this.top + 6, 3, 2);
+      else this.pen.fillRect(left, this.top + 1, 11, 11);
       this.pen.fillStyle = themed("--tblr-body-color");
       this.pen.fillText(entry.name, left + 16, this.top);
       left += width;

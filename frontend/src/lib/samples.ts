@@ -240,7 +240,7 @@ export interface Second {
 
 /** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
  * percentiles, the largest is shown. */
-export function bySecond(samples: readonly LiveSample[]): Second[] {
+export function perSecond(samples: readonly LiveSample[]): Second[] {
   const seconds = new Map<string, Second>();
   for (const sample of samples) {
     const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);

@@ -1,6 +1,7 @@
 /** `webapp/screens/bench/payloads.py`; tests/vectors test both sides. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
+import { chartCeiling } from "./ceiling";
 
 const point = struct({
   level: number,
@@ -18,6 +19,7 @@ const chart = struct({
   logarithmic: boolean,
   levels: list(struct({ text: string, number: nullable(number) })),
   series: list(struct({ colour: number, name: string, points: list(point) })),
+  ceilings: list(chartCeiling),
 });
 
 export const benchCharts = struct({ charts: list(chart) });

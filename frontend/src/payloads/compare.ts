@@ -65,8 +65,15 @@ export const comparison = struct({
   verdict: string,
   single_factor: boolean,
   differs: list(struct({ kind: string, name: string, label: string, text: string })),
+  warnings: list(string),
   notes: list(string),
   results: number,
+});
+
+const referenceLine = struct({
+  panel: number,
+  name: string,
+  points: list(struct({ level: number, value: number, text: string })),
 });
 
 export const meansCharts = struct({
@@ -75,6 +82,7 @@ export const meansCharts = struct({
   logarithmic: boolean,
   shared: boolean,
   ceilings: list(chartCeiling),
+  references: list(referenceLine),
 });
 
 export const scatterCharts = struct({
@@ -106,6 +114,7 @@ export const latencyCharts = struct({
       is_baseline: boolean,
       repeats: number,
       ios: number,
+      kinds: list(string),
       percentiles_ns: list(nullable(number)),
       cdf_ns: list(number),
       cdf_shares: list(number),
@@ -134,6 +143,7 @@ export type Level = Comparison["levels"][number];
 export type Panel = Comparison["panels"][number];
 export type Series = Panel["series"][number];
 export type MeansCharts = Checked<typeof meansCharts>;
+export type ReferenceLine = Checked<typeof referenceLine>;
 export type ScatterCharts = Checked<typeof scatterCharts>;
 export type LatencyCharts = Checked<typeof latencyCharts>;
 export type TimeCharts = Checked<typeof timeCharts>;

@@ -27,6 +27,8 @@ def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operat
 
 
 def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host) -> None:
+    host.capabilities |= {"settings": ["read_ahead_kb"]}
+    host.save()
     a_drive(host, "nvme0", warnings=["nvme0n1 was purged."])
     parts = [{"name": "a", "factors": {"pattern": "randread", "read_ahead_kb": "0, 128"}}]
     operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})

@@ -5,7 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.conf import settings
+from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
@@ -17,6 +18,8 @@ from webapp.core.services import count, counted
 from webapp.hosts.models import Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
+from webapp.runs.models import TrialState
+from webapp.runs.states import transition_trial
 from webapp.runs.tasks import tick as tick_runs
 from webapp.schedules.tasks import tick as tick_schedules
 from webapp.tests.factories.hosts import a_drive, a_host, a_host_with_token, a_target
@@ -213,6 +216,24 @@ def test_every_line_of_metrics_is_of_prometheus_format() -> None:
         match = re.fullmatch(r'([a-z_]+)(\{[a-z]+="[^"\n]*"\})? (-?[0-9.e+-]+)', line)
         assert match, line
         assert match[1] in families
+
+
+def test_the_manual_the_alerts_and_the_dashboard_know_every_metric_and_no_other() -> None:
+    text = Client().get("/metrics").content.decode()
+    exist = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    for document in ("operations.md", "monitoring/alerts.yml", "monitoring/dashboard.json"):
+        named = set(re.findall(r"\bsweetspot_[a-z_]+", (settings.BASE_DIR / "docs" / document).read_text()))
+        assert named <= exist, document
+        assert document != "operations.md" or named == exist
+
+
+def test_it_counts_failed_trials_by_reason() -> None:
+    trial = a_run(a_target(a_host())).trials.get(index=0)
+    with transaction.atomic():
+        transition_trial(trial, TrialState.DISPATCHED)
+        transition_trial(trial, TrialState.FAILED, code="fio_error")
+    failed = 'sweetspot_failed_trials_total{reason="fio_error"}'
+    assert metrics()[failed] == 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ DRIVES = tuple(
 )
 POOL = device(id="rack", kind=TargetKind.POOL, path="/dev", name="a/rack", serial="", drives=DRIVES, size_bytes=LARGE)
 TARGETS = (
-    (directory(size_bytes=LARGE),),
+    (directory(size_bytes=LARGE, memory_bytes=64 * GIB),),
     (device(size_bytes=LARGE, purges={"discard": ""}),),
     (POOL,),
     tuple(directory(id=f"d{n}", path=f"/srv/{n}", name=f"a/{n}", size_bytes=LARGE) for n in range(4)),

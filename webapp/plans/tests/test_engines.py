@@ -112,7 +112,7 @@ def test_every_engine_names_its_own_factors() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize(("kind", "warned"), [("ext4", True), ("xfs", False), ("unheard of", False)])
 def test_a_preview_warns_of_reflinks_on_a_file_system_without_them(kind: str, warned: bool) -> None:
-    host = a_host("storage1")
+    host = a_host("storage1", capabilities={})
     mounted = FileSystem(kind=kind, devices=("nvme0n1",), points=("/srv",), options="rw")
     an_inventory(host, file_systems=(mounted,))
     target = storage1_scratch(host)

@@ -101,6 +101,13 @@ def test_files_of_one_size_are_shared_and_a_device_needs_no_space() -> None:
     assert of(device()).space_bytes == 0
 
 
+@pytest.mark.parametrize(("free", "written"), [(11, 11), (10, 11 + 11)])
+def test_files_that_do_not_fit_together_are_written_again(free: int, written: int) -> None:
+    """The second repeat runs in reverse order, so only the file in the middle is still there."""
+    made = of(directory(size_bytes=free * MIB), size="1M, 4M, 6M", repeats=3)
+    assert made.bytes_written_max >= written * MIB
+
+
 def test_files_that_are_not_written_first_still_need_space() -> None:
     made = of(directory(), prefill="off", pattern="write", amount="1M")
     assert made.space_bytes == 64 * MIB

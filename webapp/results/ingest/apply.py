@@ -38,7 +38,6 @@ from worker.contract.items import (
 from worker.contract.items import Attachment as AttachmentItem
 from worker.contract.items import DriveReading as ReadingItem
 from worker.contract.stopping import Stopped
-from worker.recipes.stop_rules import parse
 
 
 def apply_item(changes: Changes, item: Item) -> None:
@@ -192,10 +191,6 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
 
 
 def _check_stopped(stopped: Stopped) -> None:
-    try:
-        parse(stopped.rule)
-    except ValueError as error:
-        raise BadItem(f"A stream was ended by an unknown stop rule: {error}.") from error
     if not stopped.from_ms <= stopped.to_ms <= stopped.at_ms:
         raise BadItem(
             f"The window of a stop rule from {stopped.from_ms} to {stopped.to_ms} ms does not end between its start "

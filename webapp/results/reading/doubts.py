@@ -1,5 +1,7 @@
 """Why a valid result may not be the speed of the drive, in words, with the numbers."""
 
+from dataclasses import dataclass
+
 from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
 from worker.contract.inventory import MEMORY_FILE_SYSTEMS
@@ -10,51 +12,46 @@ COPY_METHOD = "copy_method"  # a factor of the file copy engine
 PURGED = "purged"  # worker.drives.state.DriveState
 
 
-def doubts(result: ResultRow) -> list[str]:
-    """Sentences without a full stop; none if there is no doubt."""
+@dataclass(frozen=True)
+class Doubt:
+    words: str  # a sentence without a full stop
+    short: str  # the same for lists: `drifting`, `reads not from the drive`
+
+
+def doubts(result: ResultRow) -> list[Doubt]:
+    """None if there is no doubt."""
     found = []
-    found += _no_drive(result) or _not_from_drive(result)
-    if result.settings_changed:
-        found.append("a setting was changed by something else during the measurement")
     if result.steadiness in NOT_STEADY:
-        found.append(f"not steady, {steadiness_words(result)}")
-    return found
-
-
-def short_doubts(result: ResultRow) -> list[str]:
-    """The same in a few words: `drifting`, `reads not from the drive`."""
-    found = [LABELS[Verdict(result.steadiness)]] if result.steadiness in NOT_STEADY else []
+        found.append(Doubt(f"not steady, {steadiness_words(result)}", LABELS[Verdict(result.steadiness)]))
     if result.settings_changed:
-        found.append("setting changed meanwhile")
-    if _no_drive(result):
-        found.append("memory, not a drive")
-    elif _missed(result):
-        found.append(f"{result.direction}s not {'from' if result.direction == 'read' else 'to'} the drive")
-    elif _not_from_drive(result):
-        found.append("reads of a purged drive")
+        words = "a setting was changed by something else during the measurement"
+        found.append(Doubt(words, "setting changed meanwhile"))
+    if doubt := _no_drive(result) or _missed(result) or _purged(result):
+        found.append(doubt)
     return found
 
 
-def _no_drive(result: ResultRow) -> list[str]:
+def _no_drive(result: ResultRow) -> Doubt | None:
     file_system, device = result.facts.get("file_system", ""), result.facts.get("device.kind", "")
     what = file_system if file_system in MEMORY_FILE_SYSTEMS else "zram" if device == "zram" else ""
-    return [f"measured on {what}, which is memory and not a drive"] if what else []
+    return Doubt(f"measured on {what}, which is memory and not a drive", "memory, not a drive") if what else None
 
 
-def _missed(result: ResultRow) -> str:
-    """The part of the bytes that never reached the drive; "" if it is small or unknown, and for writes but copies."""
+def _missed(result: ResultRow) -> Doubt | None:
+    """A part of the bytes never reached the drive. None if it is small or unknown, and for writes but copies."""
     share = result.device_share
     if share is None or share >= MIN_FROM_DRIVE or (result.direction != "read" and COPY_METHOD not in result.point):
-        return ""
-    return f"{significant(100 * (1 - share))} %"
+        return None
+    percent = f"{significant(100 * (1 - share))} %"
+    words = f"{percent} of the {result.direction}s never reached the drive{_instead(result)}"
+    return Doubt(words, f"{result.direction}s not {'from' if result.direction == 'read' else 'to'} the drive")
 
 
-def _not_from_drive(result: ResultRow) -> list[str]:
-    if missed := _missed(result):
-        return [f"{missed} of the {result.direction}s never reached the drive{_instead(result)}"]
-    if result.direction == "read" and result.drive_state == PURGED and COPY_METHOD not in result.point:
-        return ["the drive was purged and not written since, so it can answer reads without reading its flash"]
-    return []
+def _purged(result: ResultRow) -> Doubt | None:
+    if result.direction != "read" or result.drive_state != PURGED or COPY_METHOD in result.point:
+        return None
+    words = "the drive was purged and not written since, so it can answer reads without reading its flash"
+    return Doubt(words, "reads of a purged drive")
 
 
 def _instead(result: ResultRow) -> str:

@@ -7,7 +7,7 @@ import msgspec
 
 from webapp.core.formatting import significant
 from worker.contract.stopping import Settled, Stopped
-from worker.recipes.stop_rules import parse
+from worker.recipes.stop_rules import write
 
 
 def stop_words(stored: Mapping[str, Any]) -> str:
@@ -15,13 +15,17 @@ def stop_words(stored: Mapping[str, Any]) -> str:
     stopped = msgspec.convert(stored, Stopped)
     if not stopped.reached:
         return (
-            f"The stop rule {stopped.rule} was not reached within the maximum time. The results cover all of the "
-            f"{_seconds(stopped.to_ms)} s."
+            f"The stop rule {write(stopped.rule)} was not reached within the maximum time. The results cover all of "
+            f"the {_seconds(stopped.to_ms)} s."
         )
     from_s, to_s = _seconds(stopped.from_ms), _seconds(stopped.to_ms)
-    settled = isinstance(parse(stopped.rule), Settled)
-    how = f"Settled after {from_s} s" if settled else f"Reached after {_seconds(stopped.at_ms)} s"
-    return f"{how}, by the stop rule {stopped.rule}. The results are from {from_s} s to {to_s} s.{_interval(stopped)}"
+    how = (
+        f"Settled after {from_s} s"
+        if isinstance(stopped.rule, Settled)
+        else f"Reached after {_seconds(stopped.at_ms)} s"
+    )
+    by = f"by the stop rule {write(stopped.rule)}"
+    return f"{how}, {by}. The results are from {from_s} s to {to_s} s.{_interval(stopped)}"
 
 
 def _interval(stopped: Stopped) -> str:

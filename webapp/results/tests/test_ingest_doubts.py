@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from webapp.results.ingest.results import _device_share
 from webapp.results.models import Result, StreamRun
-from webapp.results.reading.doubts import doubts, short_doubts, steadiness_words
+from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
@@ -25,7 +25,7 @@ from worker.contract.items import (
     Observed,
     SettingRecord,
 )
-from worker.contract.stopping import Stopped
+from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.examples import AT, SAMPLE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -48,7 +48,7 @@ def test_a_result_with_a_stop_rule_is_judged_in_its_window(attempt: Attempt) -> 
     """A slow start of 10 s before the window; the page says what the results cover."""
     reads = [30] * 10 + [60] * 20
     samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]
-    stopped = Stopped(rule="settled 20s", reached=True, at_ms=30_000, from_ms=10_000, to_ms=30_000)
+    stopped = Stopped(rule=Settled(hold_s=20), reached=True, at_ms=30_000, from_ms=10_000, to_ms=30_000)
     say(attempt.host, attempt, (1, BEGUN), (2, tuple(samples)), (3, (replace(RESULT, stopped=stopped), DONE)))
     result = Result.objects.get()
     assert (result.steadiness, result.steadiness_numbers["seconds"]) == ("steady", 20)
@@ -59,13 +59,15 @@ def test_a_result_with_a_stop_rule_is_judged_in_its_window(attempt: Attempt) -> 
 def test_a_freeze_before_the_window_stays_a_doubt(attempt: Attempt) -> None:
     reads = [30] * 3 + [0] * 7 + [30] * 20
     samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]
-    stopped = Stopped(rule="settled 20s", reached=True, at_ms=30_000, from_ms=10_000, to_ms=30_000)
+    stopped = Stopped(rule=Settled(hold_s=20), reached=True, at_ms=30_000, from_ms=10_000, to_ms=30_000)
     say(attempt.host, attempt, (1, BEGUN), (2, tuple(samples)), (3, (replace(RESULT, stopped=stopped), DONE)))
     assert Result.objects.get().steadiness == "stalled"
 
 
-REACHED = Stopped(rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4)
-MISSED = Stopped(rule="snia 60s", reached=False, at_ms=600_010, from_ms=0, to_ms=600_010)
+REACHED = Stopped(
+    rule=Confidence(percent=2), reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4
+)
+MISSED = Stopped(rule=SteadyRounds(round_s=60), reached=False, at_ms=600_010, from_ms=0, to_ms=600_010)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,6 @@ def test_a_stop_rule_in_words(stopped: Stopped, words: str) -> None:
 @pytest.mark.parametrize(
     "stopped",
     [
-        replace(REACHED, rule="whenever"),  # its words could not be shown
         replace(REACHED, from_ms=18_004, to_ms=6_001),
         replace(REACHED, to_ms=18_005),
     ],
@@ -123,7 +124,7 @@ def test_reads_that_never_reached_the_drive_are_a_doubt(
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (result, DONE)))
     (row,) = read_rows(Result.objects.all())
     assert row.device_share == device_bytes / 409_600_000
-    assert doubts(row) == words
+    assert [doubt.words for doubt in doubts(row)] == words
 
 
 @pytest.mark.parametrize(
@@ -138,8 +139,8 @@ def test_a_result_from_memory_is_a_doubt(attempt: Attempt, facts: dict[str, str]
     begun = (ACCEPTED, Observed(at=AT, facts=facts), STARTED)
     say(attempt.host, attempt, (1, begun), (2, (sample(),)), (3, (RESULT, DONE)))
     (row,) = read_rows(Result.objects.all())
-    assert doubts(row) == words
-    assert short_doubts(row) == (["memory, not a drive"] if words else [])
+    assert [doubt.words for doubt in doubts(row)] == words
+    assert [doubt.short for doubt in doubts(row)] == (["memory, not a drive"] if words else [])
 
 
 def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> None:
@@ -148,7 +149,7 @@ def test_a_setting_that_was_changed_meanwhile_is_a_doubt(attempt: Attempt) -> No
     )
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (RESULT, changed, DONE)))
     (row,) = read_rows(Result.objects.all())
-    assert doubts(row) == ["a setting was changed by something else during the measurement"]
+    assert [doubt.words for doubt in doubts(row)] == ["a setting was changed by something else during the measurement"]
 
 
 def test_rates_that_add_up_to_infinity_are_refused(attempt: Attempt) -> None:

@@ -1,6 +1,6 @@
 """Curves and the latency ladder: the payload of their charts and the tables behind them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from webapp.core.statistics import Summary
 from webapp.results.metrics import Metric
 from webapp.screens.bench.payloads import BenchChart, BenchLevel, BenchPoint, BenchSeries
 from webapp.screens.bench.rows import unit_of
+from webapp.screens.payloads import ChartCeiling
 
 Names = Mapping[Product, str]
 Colours = Mapping[Product, int]
@@ -37,7 +38,7 @@ class ChartTable:
     gaps: tuple[str, ...] = ()  # products with levels between others that they lack
 
 
-def curve_chart(curve: Curve, names: Names, colours: Colours) -> BenchChart:
+def curve_chart(curve: Curve, names: Names, colours: Colours, ceilings: Sequence[ChartCeiling] = ()) -> BenchChart:
     numeric = all(isinstance(level, int | float) for level in curve.levels)
     levels = zip(curve.levels, curve.texts, strict=True)
     return BenchChart(
@@ -47,6 +48,7 @@ def curve_chart(curve: Curve, names: Names, colours: Colours) -> BenchChart:
         logarithmic=False,
         levels=tuple(BenchLevel(text=text, number=float(level or 0) if numeric else None) for level, text in levels),
         series=tuple(_curve_series(curve, names, colours)),
+        ceilings=tuple(ceilings) if curve.panel.metric.key == "bytes_per_s" else (),
     )
 
 
@@ -105,6 +107,7 @@ def ladder_chart(ladder: Ladder, names: Names, colours: Colours) -> BenchChart:
             BenchSeries(colour=colours[product], name=name, points=tuple(_steps(ladder, index)))
             for index, (product, name) in enumerate(names.items())
         ),
+        ceilings=(),
     )
 
 
@@ -143,6 +146,7 @@ def time_chart(found: OverTime) -> BenchChart:
             )
             for target, values in found.values.items()
         ),
+        ceilings=(),
     )
 
 

@@ -1,6 +1,6 @@
 """What Bench and the pages of products send to their charts; `frontend/src/payloads/bench.ts` checks the same."""
 
-from webapp.screens.payloads import Payload
+from webapp.screens.payloads import ChartCeiling, Payload
 
 
 class BenchPoint(Payload, frozen=True, kw_only=True):
@@ -34,6 +34,7 @@ class BenchChart(Payload, frozen=True, kw_only=True):
     logarithmic: bool  # the axis of values
     levels: tuple[BenchLevel, ...]
     series: tuple[BenchSeries, ...]
+    ceilings: tuple[ChartCeiling, ...]  # in charts of bandwidth, if they are switched on
 
 
 class BenchCharts(Payload, frozen=True, kw_only=True):

@@ -12,6 +12,8 @@ from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
 from webapp.bench.products import MAX_PRODUCTS, BenchRefused, Product
 from webapp.bench.selected import products_of_results
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
+from webapp.compare.observed import moments_of
+from webapp.hosts.inventory.bounds import Bound, bounds_of
 from webapp.plans.factors import FACTORS
 from webapp.screens.access import page
 from webapp.screens.bench.address import bench_address, read_address, with_value, without
@@ -19,6 +21,7 @@ from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, 
 from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.bench.product_addresses import product_address
 from webapp.screens.bench.rows import ShownRow, shown_row
+from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.choices import Option, options_of
 
 ROWS_SHOWN = 12  # of each group, unless all are asked for
@@ -65,7 +68,9 @@ def bench_page(request: HttpRequest) -> HttpResponse:
 
 def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     names = found.matched.names
-    charts = [curve_chart(curve, names, found.colours) for curve in found.curves]
+    ceilings = _ceilings(data, found)
+    lines = drawn(ceilings.bounds)
+    charts = [curve_chart(curve, names, found.colours, lines) for curve in found.curves]
     charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
     colours = list(found.colours.values())
     return {
@@ -78,6 +83,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "warnings": list(_warnings(found)),
         "groups": [_group(group, colours) for group in found.groups if group.rows],
         "alone": sum(group.alone for group in found.groups),
+        "ceilings": ceilings,
         "curves": [curve_table(curve, names) for curve in found.curves],
         "ladder": ladder_table(found.ladder) if found.ladder else None,
         "ladders": _ladders(found),
@@ -93,6 +99,28 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "ignorable": [one.label for one in found.apart if one.ignorable],
         "ignored": [(FACTORS[name].label, _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
     }
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The limits of the targets that the products were measured at, for curves of bandwidth."""
+
+    offered: bool
+    shown: bool
+    other: str  # the query of the page with the other choice
+    bounds: tuple[Bound, ...]
+
+    @property
+    def in_words(self) -> list[str]:
+        return in_words(self.bounds)
+
+
+def _ceilings(data: QueryDict, found: SideBySide) -> Ceilings:
+    offered = any(curve.panel.metric.key == "bytes_per_s" for curve in found.curves)
+    shown = offered and data.get("ceilings") == "on"
+    rows = [row for rows in found.read.rows.values() for row in rows] if shown else []
+    other = with_value(data, ceilings="" if shown else "on")
+    return Ceilings(offered, shown, other, bounds_of(moments_of(rows)) if shown else ())
 
 
 def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
@@ -134,6 +162,8 @@ def _warnings(found: SideBySide) -> Iterator[str]:
     names = found.matched.names
     if found.confounded:
         yield found.confounded
+    if found.latency_kinds:
+        yield found.latency_kinds
     if found.without_common:
         without = ", ".join(names[product] for product in found.without_common)
         yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."

@@ -10,7 +10,7 @@ from webapp.compare.timeline import TimeLines
 from webapp.core.colours import colours_of
 from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
-from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
+from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
 
 SENTENCES_SHOWN = 12
 
@@ -26,13 +26,19 @@ class TableRow:
     cell: Cell
 
 
-def means_charts(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bound] = ()) -> MeansCharts:
+def means_charts(
+    comparison: Comparison,
+    options: ViewOptions,
+    bounds: Sequence[Bound] = (),
+    references: Sequence[ReferenceLine] = (),
+) -> MeansCharts:
     return MeansCharts(
         comparison=comparison,
         kind=options.chart if options.chart in ("line", "bar", "box") else "auto",
         logarithmic=options.scale == "log",
         shared=options.axis == "shared",
         ceilings=drawn(bounds),
+        references=tuple(references),
     )
 
 

@@ -12,6 +12,7 @@ from webapp.compare.options import (
     CEILINGS,
     CELLS,
     CHARTS,
+    LINES,
     OPTION_KEYS,
     RATIOS,
     SCALES,
@@ -170,4 +171,5 @@ def _more(pairs: Pairs, options: ViewOptions) -> tuple[Choice, ...]:
         return (scale, *ceilings, margin)
     if options.chart == "heat":
         return (_select("cells", "Cell values", CELLS, options.cells), margin, ratios)
-    return (scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, margin, ratios)
+    lines = () if options.chart == "scatter" else (_select("lines", "References", LINES, options.lines),)
+    return (scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, *lines, margin, ratios)

@@ -36,8 +36,8 @@ def ladder_of(series: Sequence[Distribution], form: str) -> tuple[LadderRow, ...
 
 def _ratio(one: Distribution, baseline: Distribution | None, n: int) -> float | None:
     own, theirs = one.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
-    if LAST_BUCKET_NS in (own, theirs):
-        return None  # more than 17 s
+    if LAST_BUCKET_NS in (own, theirs) or (baseline and len({*one.kinds, *baseline.kinds}) > 1):
+        return None  # more than 17 s, or different kinds of latency
     return own / theirs if own is not None and theirs and one is not baseline else None
 
 

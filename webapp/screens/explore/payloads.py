@@ -14,12 +14,29 @@ class SeriesName(Payload, frozen=True, kw_only=True):
     colour: int
 
 
+class ReferencePoint(Payload, frozen=True, kw_only=True):
+    """`level` is an index into the levels of the comparison."""
+
+    level: int
+    value: float
+    text: str  # with its unit
+
+
+class ReferenceLine(Payload, frozen=True, kw_only=True):
+    """Published values, or those of a baseline run. It is no series: nothing is compared with it."""
+
+    panel: int  # index
+    name: str
+    points: tuple[ReferencePoint, ...]
+
+
 class MeansCharts(Payload, frozen=True, kw_only=True):
     comparison: Comparison
     kind: str  # auto | line | bar | box
     logarithmic: bool  # the axis of values
     shared: bool  # all charts have the same axis of values
     ceilings: tuple[ChartCeiling, ...]
+    references: tuple[ReferenceLine, ...]
 
 
 class ScatterPoint(Payload, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from webapp.compare.answer import Answer, answer_to
+from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.models import ComparisonLink, SavedComparison
 from webapp.compare.options import read_options
 from webapp.compare.services import (
@@ -45,6 +46,8 @@ def report_page(request: HttpRequest, pk: int) -> HttpResponse:
         "own": may_change(saved, person(request)),
         "links": saved.links.select_related("created_by"),
         "address": request.build_absolute_uri(reverse("shared_comparison", args=[token])) if token else "",
+        "chart_address": request.build_absolute_uri(reverse("shared_chart", args=[token])) if token else "",
+        "frame_address": request.build_absolute_uri(reverse("shared_frame", args=[token])) if token else "",
     }
     return _report(request, saved, context)
 
@@ -80,6 +83,7 @@ def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
         "options": options,
         "names": msgspec.to_builtins(series_names(comparison)),
         "sentences": sentences_of(comparison),
+        "warnings": comparison.warnings,
         "pivots": pivots_of(comparison),
         "doubted": doubted_of(comparison),
         "chart_point": {"text": answer.chart_point},
@@ -87,7 +91,13 @@ def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
     if options.view == "latency":
         ladder = ladder_of(answer.distributions, dict(pairs).get("ratios", ""))
         payload = latency_charts(answer.distributions, options)
-        return shown | {"payload": payload, "distributions": answer.distributions, "ladder": ladder}
+        mixed = mixed_kinds({one.name: frozenset(one.kinds) for one in answer.distributions})
+        return shown | {
+            "payload": payload,
+            "distributions": answer.distributions,
+            "ladder": ladder,
+            "warnings": [mixed] if mixed else [],
+        }
     if options.view == "timeline" and answer.lines:
         return shown | {"payload": time_charts(answer.lines, options), "lines": answer.lines}
     heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None

@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.explore import saved, share
+from webapp.screens.explore import embed, saved, share
 from webapp.screens.explore.export import explore_csv, explore_json
 from webapp.screens.explore.views import explore_page, explore_timeline
 
@@ -23,5 +23,7 @@ urlpatterns: list[URLPattern] = [
     path("comparisons/<int:pk>/unfreeze/", share.unfreeze_action, name="unfreeze_comparison"),
     path("comparisons/<int:pk>/links/", share.create_link_action, name="create_comparison_link"),
     path("comparisons/<int:pk>/links/<int:link>/revoke/", share.revoke_link_action, name="revoke_comparison_link"),
+    path("shared/<str:token>/chart.svg", embed.shared_chart, name="shared_chart"),
+    path("shared/<str:token>/frame/", embed.shared_frame, name="shared_frame"),
     path("shared/<str:token>/", share.shared_page, name="shared_comparison"),
 ]

@@ -11,6 +11,7 @@ from django.urls import reverse
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.latency import distributions
+from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.observed import moments_of
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS
@@ -29,6 +30,7 @@ from webapp.screens.explore.form import form_of
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
 from webapp.screens.explore.pivot import doubted_of, pivots_of
+from webapp.screens.explore.reference_lines import reference_lines
 from webapp.screens.explore.resolve import resolved
 from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
@@ -109,6 +111,7 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         ),
         "options": options,
         "views": VIEWS,
+        "warnings": comparison.warnings,
         "sentences": sentences_of(comparison),
         "names": msgspec.to_builtins(series_names(comparison)),
     }
@@ -130,10 +133,12 @@ def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> 
     heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
     scatter, without = scatter_of(selected, options) if options.chart == "scatter" else (None, 0)
     bounds = _ceilings(options, selected)
+    references = None if heat or scatter else reference_lines(selected, comparison, options)
     return {
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
-        "payload": means_charts(comparison, options, bounds),
+        "references": references,
+        "payload": means_charts(comparison, options, bounds, references.lines if references else ()),
         "scatter": scatter,
         "without": without,
         "pivots": pivots_of(comparison),
@@ -148,6 +153,7 @@ def _latency(_: Comparison, options: ViewOptions, selected: Selected) -> dict[st
     return {
         "payload": latency_charts(found, options),
         "chart_point": point,
+        "warnings": list(filter(None, [mixed_kinds({one.name: frozenset(one.kinds) for one in found})])),
         "distributions": found,
         "ladder": ladder_of(found, selected.query.ratios),
     }

@@ -38,10 +38,12 @@ def plans_page(request: HttpRequest) -> HttpResponse:
 
 @operator_action
 def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
-    """Copy a plan and open the copy in the editor."""
+    """Copy a plan, perhaps with sizes of at most `most_bytes`, and open the copy in the editor."""
     version = found_version(slug, request.POST.get("version", ""))
+    most = request.POST.get("most_bytes", "")
+    most_bytes = int(most) if most.isascii() and most.isdecimal() and len(most) < 20 else 0
     try:
-        copied = copy_plan(version=version, by=person(request))
+        copied = copy_plan(version=version, by=person(request), most_bytes=most_bytes)
     except Refusal as refusal:
         messages.error(request, f"Not copied: {refusal}")
         return redirect("plan", slug=slug)

@@ -150,7 +150,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "results": results,
         "tiles": _tiles(results),
         "steadiness": steadiness_words(results[0]) if results else "",
-        "doubts": dict.fromkeys(doubt for result in results for doubt in doubts(result)),
+        "doubts": dict.fromkeys(doubt.words for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
         "stops": [stop_words(stream.stopped) for stream in found if stream.stopped],
         "streams": found,

@@ -105,3 +105,19 @@ def test_rows_are_selected_and_compared(page: Page, labs: None) -> None:
     page.get_by_label("Select run 2").check()
     button.click()
     expect(page.locator(".bench-names th")).to_have_count(2)
+
+
+def test_sections_are_folded_on_a_narrow_screen_and_a_link_opens_one(
+    page: Page, labs: None, problems: list[str]
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(ADDRESS)
+    curves, headlines = (page.locator(f"details:has(#{name}-title)") for name in ("curves", "headlines"))
+    expect(headlines).to_have_attribute("open", "")
+    expect(curves).not_to_have_attribute("open", "")
+    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Curves").click()
+    expect(curves).to_have_attribute("open", "")
+    expect(page.locator("canvas").first).to_be_visible()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    expect(page.locator("details[data-fold]:not([open])")).to_have_count(0)
+    assert problems == []

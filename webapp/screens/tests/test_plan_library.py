@@ -12,7 +12,7 @@ from django.utils import timezone
 from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import BUILTIN, create_plan, load_builtin_plans
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import FIRST_LOOK, first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
@@ -108,6 +108,18 @@ def test_it_copies_into_the_editor(operator: Client) -> None:
     copied = PlanVersion.objects.get(plan__slug="first-look-copy")
     assert read(copied.document).title == "First look (copy)"
     assert copied.created_by is not None
+
+
+def test_it_offers_a_copy_with_sizes_that_fit(operator: Client) -> None:
+    load_builtin_plans()
+    target = a_target(size_bytes=2**30)
+    page = text_of(operator, f"/plans/bm-flash-grid/?target={target.id}")
+    assert "4 GiB are needed" in page
+    assert 'name="most_bytes" value="536870912"' in page
+    operator.post("/plans/bm-flash-grid/copy/", {"most_bytes": "536870912"})
+    copied = read(PlanVersion.objects.get(plan__slug="bm-flash-grid-copy").document)
+    assert copied.common["size"] == "512M"
+    assert "most_bytes" not in text_of(operator, f"/plans/bm-flash-grid-copy/?target={target.id}")
 
 
 @pytest.fixture

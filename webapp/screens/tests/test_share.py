@@ -2,9 +2,11 @@
 
 import re
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from webapp.compare.answer import answer_to
 from webapp.compare.models import ComparisonLink, SavedComparison
@@ -124,6 +126,66 @@ def test_a_link_shows_the_report_without_an_account_and_nothing_else(
     for other in ("/explore/", "/explore.csv", f"/comparisons/{saved.pk}/report/", "/results/", "/"):
         assert client.get(other).status_code == 302, other
     assert client.post(path).status_code == 405
+
+
+def test_a_link_gives_a_picture_and_a_frame_for_other_pages(
+    operator: Client, saved: SavedComparison, client: Client
+) -> None:
+    path = new_link(operator, saved)
+    image, frame = client.get(f"{path}chart.svg"), client.get(f"{path}frame/")
+    assert image["Content-Type"] == "image/svg+xml"
+    drawn = ElementTree.fromstring(image.content)
+    texts = [element.text or "" for element in drawn.iter() if element.tag.endswith("text")]
+    assert {"Engines", "io_uring (baseline)", "psync"} <= set(texts)
+    assert any("slower than io_uring" in text for text in texts)
+    assert b"<svg" in frame.content
+    for answer in (image, frame):
+        assert b"<script" not in answer.content
+        assert b"olga" not in answer.content
+        assert answer["Cache-Control"] == "no-store"
+        assert answer["Referrer-Policy"] == "no-referrer"
+        assert "default-src 'none'" in answer["Content-Security-Policy"]
+        assert "script-src" not in answer["Content-Security-Policy"]
+
+
+def test_only_the_frame_of_a_link_may_be_embedded(operator: Client, saved: SavedComparison, client: Client) -> None:
+    path = new_link(operator, saved)
+    frame = client.get(f"{path}frame/")
+    assert "frame-ancestors *" in frame["Content-Security-Policy"]
+    assert "X-Frame-Options" not in frame
+    for other in (path, f"{path}chart.svg", "/login/"):
+        answer = client.get(other)
+        assert "frame-ancestors 'none'" in answer["Content-Security-Policy"], other
+        assert answer["X-Frame-Options"] == "DENY"
+    ComparisonLink.objects.update(revoked_at=timezone.now())
+    for gone in (f"{path}chart.svg", f"{path}frame/"):
+        answer = client.get(gone)
+        assert answer.status_code == 404
+        assert "frame-ancestors 'none'" in answer["Content-Security-Policy"]
+
+
+def test_text_of_people_is_text_in_a_picture(operator: Client, saved: SavedComparison, client: Client) -> None:
+    SavedComparison.objects.update(title='</title><script>alert("a")</script>')
+    path = new_link(operator, saved)
+    for place in ("chart.svg", "frame/"):
+        assert b"<script" not in client.get(f"{path}{place}").content
+
+
+@pytest.mark.parametrize("view", ["latency", "timeline", "means&chart=heat&scale=log", "means&x=ioengine"])
+def test_every_view_has_a_picture(operator: Client, saved: SavedComparison, client: Client, view: str) -> None:
+    with_histograms(Run.objects.get())
+    query = QUERY.replace("x=iodepth&series=ioengine", "series=iodepth") if "x=" in view else QUERY
+    SavedComparison.objects.update(query=f"{query}&view={view}")
+    image = client.get(f"{new_link(operator, saved)}chart.svg").content.decode()
+    assert "<path" in image
+    assert "NaN" not in image.replace("nan", "NaN")
+
+
+def test_a_comparison_that_cannot_be_answered_says_so_in_the_picture(
+    operator: Client, saved: SavedComparison, client: Client
+) -> None:
+    SavedComparison.objects.update(query="x=nothing")
+    assert "There is no factor" in client.get(f"{new_link(operator, saved)}chart.svg").content.decode()
 
 
 def test_the_address_is_shown_once_and_only_its_hash_is_stored(operator: Client, saved: SavedComparison) -> None:

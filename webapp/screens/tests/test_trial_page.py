@@ -43,7 +43,13 @@ def test_it_names_the_direction_only_if_there_are_several(viewer: Client) -> Non
 def test_it_says_how_a_stop_rule_ended_it_and_what_the_results_cover(viewer: Client) -> None:
     finished()
     assert "stop rule" not in page_of(viewer)
-    stopped = {"rule": "settled 60s", "reached": True, "at_ms": 272_000, "from_ms": 212_000, "to_ms": 272_000}
+    stopped = {
+        "rule": {"rule": "settled", "hold_s": 60},
+        "reached": True,
+        "at_ms": 272_000,
+        "from_ms": 212_000,
+        "to_ms": 272_000,
+    }
     StreamRun.objects.update(stopped=stopped)
     words = "Settled after 212 s, by the stop rule settled 60s. The results are from 212 s to 272 s."
     assert words in page_of(viewer)

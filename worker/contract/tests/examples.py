@@ -203,7 +203,7 @@ STREAM_RESULT = StreamResult(
     device=DEVICE,
     samples=60,
     stopped=Stopped(
-        rule="confidence 2%", reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4
+        rule=Confidence(percent=2), reached=True, at_ms=18_004, from_ms=6_001, to_ms=18_004, interval_percent=1.4
     ),
     stalled_s=0,
     attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text="{}"),),

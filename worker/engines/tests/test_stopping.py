@@ -39,7 +39,7 @@ def test_the_result_is_that_of_the_window() -> None:
     found, passed_on = watch(Settled(hold_s=10), [SLOW] * 6 + [FAST] * 30)
     stopped = found.stopped(36_000)
     assert stopped is not None
-    assert (stopped.rule, stopped.reached, stopped.from_ms) == ("settled 10s", True, 6000)
+    assert (stopped.rule, stopped.reached, stopped.from_ms) == (Settled(hold_s=10), True, 6000)
     assert 16_000 <= stopped.at_ms == stopped.to_ms < 36_000
     seconds = (stopped.to_ms - stopped.from_ms) // 1000
     for result in found.results(LatencyKind.LAT):
@@ -65,7 +65,9 @@ def test_confidence_reports_its_interval() -> None:
 def test_a_rule_that_is_not_reached_leaves_the_whole_measured_part() -> None:
     found, _ = watch(Confidence(percent=2), [SLOW, FAST] * 10)
     assert found.window is None
-    assert found.stopped(20_123) == Stopped(rule="confidence 2%", reached=False, at_ms=20_123, from_ms=0, to_ms=20_123)
+    assert found.stopped(20_123) == Stopped(
+        rule=Confidence(percent=2), reached=False, at_ms=20_123, from_ms=0, to_ms=20_123
+    )
 
 
 def test_long_samples_are_not_taken_for_even_seconds() -> None:

@@ -129,7 +129,7 @@ def test_a_stop_rule_ends_it_before_its_maximum_time(bench: Bench) -> None:
     stopped = result.stopped
     assert stopped is not None
     assert stopped.reached
-    assert stopped.rule == "snia 1s"
+    assert stopped.rule == SteadyRounds(round_s=1)
     assert result.exit_code == 128  # of fio after SIGINT
     assert 4000 <= stopped.to_ms - stopped.from_ms <= 6500
     assert stopped.to_ms <= stopped.at_ms <= bench.samples[-1].offset_ms

@@ -131,8 +131,38 @@ def test_it_keeps_to_the_policys_amount_of_bytes(tmp_path: Path, scratch: Path) 
     with guard.admit(rig.stream(allowed, files=2), allowed, ()):
         pass
     assert refusal(rig.stream(allowed, files=3), allowed).code == "guard_no_space"
-    (scratch / ".sweetspot/sweetspot.4096.0").write_bytes(b"x" * 4096)
+    (scratch / ".sweetspot/other").write_bytes(b"x" * 4096)
     assert refusal(rig.stream(allowed, files=2), allowed).code == "guard_no_space"
+
+
+def test_it_removes_the_oldest_test_files_of_other_sizes_only_if_it_needs_their_space(
+    tmp_path: Path, scratch: Path
+) -> None:
+    allowed = allow(tmp_path, scratch, max_bytes=3 * rig.MIB)
+    names = ["sweetspot.1024.0", "sweetspot.2048.0"]
+    with guard.admit(rig.stream(allowed), allowed, ()):
+        pass
+    for at, name in enumerate(names):
+        (scratch / ".sweetspot" / name).write_bytes(os.urandom(rig.MIB))
+        os.utime(scratch / ".sweetspot" / name, (at, at))
+
+    def left(files: int) -> list[str]:
+        with guard.admit(rig.stream(allowed, files=files), allowed, ()):
+            return sorted(path.name for path in (scratch / ".sweetspot").iterdir())
+
+    assert left(files=1) == names
+    assert refusal(rig.stream(allowed, files=4), allowed).code == "guard_no_space"
+    assert left(files=1) == names
+    assert left(files=2) == names[1:]
+
+
+def test_test_files_count_as_free_space(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.guard.directories._free", lambda _: (100 * rig.MIB, 200 * rig.MIB))
+    allowed = allow(tmp_path, scratch)
+    with guard.admit(rig.stream(allowed), allowed, ()):
+        (scratch / ".sweetspot/sweetspot.1024.0").write_bytes(os.urandom(8 * rig.MIB))
+    found = guard.survey(allowed.targets[0]).size_bytes
+    assert 108 * rig.MIB <= found < 109 * rig.MIB
 
 
 def test_it_leaves_room_on_the_file_system(tmp_path: Path, scratch: Path) -> None:

@@ -1,0 +1,1 @@
+"""Runs every built-in plan at small scale on this machine."""

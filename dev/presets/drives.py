@@ -1,0 +1,98 @@
+"""The targets of the host: a directory and a file on XFS, scratch drives, and a pool of them. All are loop devices.
+
+Nothing else of this machine is changed: settings of the directory and the file are those of their loop device.
+"""
+
+import os
+from pathlib import Path
+
+from dev.faults.disks import queue_settings
+from dev.stack import lifecycle, loop_device, processes
+from dev.stack.loop_device import MIB
+from dev.stack.policy import PolicyTarget, policy_text
+from dev.stack.state import State
+
+DIRECTORY, FILE, POOL = "directory", "file", "pool"
+DRIVES = ("drive0", "drive1", "drive2", "drive3")
+DRIVE_BYTES = 384 * MIB  # XFS needs 300 MiB
+DISK_BYTES = 768 * MIB
+FILE_BYTES = 128 * MIB
+# "*" excludes these, which may risk data or affect other drives.
+SETTINGS = ("*", "write_cache", "irq_affinity", "controller.write_cache", "controller.read_ahead")
+
+
+def prepare(state: State) -> tuple[PolicyTarget, ...]:
+    """Create the targets and the worker's policy. Raises ToolError."""
+    drives = tuple(_drive(state, name) for name in DRIVES)
+    targets = (*_on_disk(state), *drives)
+    pool = f'\n[[pool]]\nid = "{POOL}"\ndrives = [{", ".join(f"{chr(34)}{name}{chr(34)}" for name in DRIVES)}]\n'
+    state.write("policy.toml", policy_text(targets, writer="make presets") + pool)
+    return targets
+
+
+def _drive(state: State, name: str) -> PolicyTarget:
+    path = loop_device.attach(state.root / f"{name}.img", DRIVE_BYTES)
+    return PolicyTarget(
+        id=name, kind="block", path=path, stable_id=loop_device.stable_id(path), destroy=True, settings=SETTINGS
+    )
+
+
+def _on_disk(state: State) -> tuple[PolicyTarget, ...]:
+    """A directory and a file of random data, on a disk of their own."""
+    disk, mounted = loop_device.attach(state.root / "disk.img", DISK_BYTES), _mount_point(state)
+    processes.run(["mkfs.xfs", "-q", "-f", disk])
+    mounted.mkdir()
+    processes.run(["mount", disk, str(mounted)])
+    directory, file = mounted / DIRECTORY, mounted / FILE
+    directory.mkdir(mode=0o700)
+    with file.open("wb") as opened:
+        for _ in range(FILE_BYTES // MIB):
+            opened.write(os.urandom(MIB))
+    file.chmod(0o600)
+    return (
+        PolicyTarget(id=DIRECTORY, kind="directory", path=str(directory), settings=SETTINGS),
+        PolicyTarget(id=FILE, kind="file", path=str(file), destroy=True, settings=SETTINGS),
+    )
+
+
+def _mount_point(state: State) -> Path:
+    return state.root / "disk"
+
+
+def remove(state: State) -> None:
+    """Stop everything and remove all data."""
+    lifecycle.stop(state, quietly=True)
+    if _mount_point(state).is_mount():
+        processes.run(["umount", str(_mount_point(state))])
+    lifecycle.remove(state)
+
+
+def devices(state: State) -> tuple[str, ...]:
+    found = (loop_device.attached(state.root / f"{name}.img") for name in (*DRIVES, "disk"))
+    return tuple(device for device in found if device)
+
+
+def settings(state: State) -> dict[str, dict[str, str]]:
+    return {device: queue_settings(device) for device in devices(state)}
+
+
+def left_over(state: State) -> list[str]:
+    """Signatures on the drives, mounted layouts, and files in the directory.
+
+    The worker keeps the files that later trials of the same size use, and nothing else.
+    """
+    drives = (loop_device.attached(state.root / f"{name}.img") for name in DRIVES)
+    signatures = processes.run(["wipefs", "--noheadings", *drives]).splitlines()
+    files = [
+        path
+        for path in (_mount_point(state) / DIRECTORY).rglob("*")
+        if path.is_file() and not path.name.startswith("sweetspot.")
+    ]
+    mounts = [
+        line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if f"{state.root}/worker" in line
+    ]
+    return [
+        *(f"signature {line}" for line in signatures),
+        *(f"file {path.name}" for path in files),
+        *(f"mounted {path}" for path in mounts),
+    ]

@@ -1,0 +1,59 @@
+"""Built-in plans are scaled down: short, small, and valid."""
+
+import msgspec
+import pytest
+
+from dev.presets.scaling import MIB, STOP_RULE_S, Scale, scaled
+from webapp.plans.document import PlanDocument
+from webapp.plans.expand import expand
+from webapp.plans.grids import part_grid
+from webapp.plans.layouts import DriveFacts
+from webapp.plans.problems import document_problems
+from webapp.plans.services import BUILTIN
+from webapp.plans.tests.helpers import device, directory, document, part
+from webapp.plans.yaml_io import import_plan
+from worker.contract.workload import TargetKind
+
+SCALE = Scale()
+BYTES = 384 * MIB
+DRIVES = tuple(DriveFacts(f"a/d{n}", f"/dev/sd{n}", BYTES, purges={"discard": ""}) for n in range(SCALE.drives))
+TARGETS = (
+    directory(size_bytes=BYTES),
+    *(device(id=f"d{n}", path=f"/dev/loop{n}", size_bytes=BYTES, purges={"discard": ""}) for n in range(4)),
+    device(id="pool", kind=TargetKind.POOL, path="/dev", serial="", drives=DRIVES, size_bytes=BYTES),
+)
+
+
+@pytest.fixture(params=sorted(BUILTIN.glob("*.yaml")), ids=lambda path: path.stem)
+def small(request: pytest.FixtureRequest) -> PlanDocument:
+    return scaled(import_plan(request.param.read_text(encoding="utf-8")), SCALE)
+
+
+def test_it_runs_within_seconds_on_small_targets(small: PlanDocument) -> None:
+    assert document_problems(small) == ()
+    at_once = any("at_once" in factors for factors in (small.common, *(each.factors for each in small.parts)))
+    made = expand(small, TARGETS[1:5] if at_once else TARGETS, seed=1)
+    assert not made.problems
+    assert all(0 < len(part_grid(small, each).points) <= SCALE.points for each in small.parts)
+    for trial in made.trials:
+        assert trial.workload.time_s <= (STOP_RULE_S if trial.workload.may_end_early else 2 * SCALE.seconds)
+        assert (trial.workload.moved_bytes or 0) <= 4 * SCALE.size_bytes
+        assert trial.workload.space_bytes <= SCALE.size_bytes or "size_percent" in trial.point
+
+
+def test_it_shows_the_outermost_levels_first() -> None:
+    grid = document(part(pattern="randread, randwrite", block_size="512..4M *2", numjobs="1, 10, 40"))
+    (one,) = scaled(grid, Scale(points=3)).parts
+    assert one.rules == (
+        "only when pattern=randread; block_size=512; numjobs=1",
+        "only when pattern=randwrite; block_size=4M; numjobs=40",
+        "only when pattern=randread; block_size=64k; numjobs=10",
+    )
+
+
+def test_it_keeps_one_change_at_a_time() -> None:
+    base = part(scheduler="none, mq-deadline", read_ahead_kb="128, 0, 4096")
+    rule = "one at a time scheduler, read_ahead_kb"
+    small = scaled(document(msgspec.structs.replace(base, rules=(rule,))), Scale(points=3))
+    changes = [point["change"] for point in part_grid(small, small.parts[0]).points]
+    assert changes == ["base", "I/O scheduler mq-deadline", "Read-ahead 4096 KiB"]

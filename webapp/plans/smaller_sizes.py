@@ -1,0 +1,87 @@
+"""Divides the sizes and amounts of a plan, so that it fits small targets. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
+
+import msgspec
+
+from webapp.core.formatting import bytes_binary
+from webapp.plans import levels
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.factors import FACTORS
+from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import part_grid
+from webapp.plans.points import workload_of
+from worker.contract.workload import AnyWorkload, TargetKind
+
+SIZES = ("size", "amount", "skip")
+
+Texts = Mapping[str, str]
+
+
+def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
+    """The plan with all sizes and amounts divided by the smallest power of two with which each point fits into
+    `most_bytes`; its note says so.
+
+    The sizes keep their ratios. They are rounded down to whole blocks of all jobs, but not below one block of each job.
+    """
+    works = [_workloads(document, part) for part in document.parts]
+    every = [work for some in works for work in some]
+    divisor = _divisor(every, most_bytes)
+    if divisor == 1:
+        return document
+    parts = tuple(
+        msgspec.structs.replace(part, factors=_divided(part.factors, divisor, some))
+        for part, some in zip(document.parts, works, strict=True)
+    )
+    said = f"**Sizes and amounts are divided by {divisor:,}**, to fit targets of {bytes_binary(most_bytes)}."
+    note = f"{document.note.rstrip()}\n\n{said}\n".lstrip()
+    return msgspec.structs.replace(document, note=note, common=_divided(document.common, divisor, every), parts=parts)
+
+
+def fitting_bytes(document: PlanDocument, targets: Iterable[TargetFacts]) -> int:
+    """The largest size that fits all targets, if a size of the plan does not; else 0.
+
+    Of directories and pools, half: file systems need space too, and pools may mirror the smallest drive.
+    """
+    rooms = [room for target in targets if (room := _room(target))]
+    works = [work for part in document.parts for work in _workloads(document, part)]
+    return min(rooms) if rooms and _divisor(works, min(rooms)) > 1 else 0
+
+
+def _room(target: TargetFacts) -> int:
+    if target.kind is TargetKind.POOL:
+        return min((drive.size_bytes for drive in target.drives), default=0) // 2
+    return target.size_bytes // (2 if target.kind is TargetKind.DIRECTORY else 1)
+
+
+def _divisor(works: Iterable[AnyWorkload], most_bytes: int) -> int:
+    needed = max((max(work.space_bytes, work.end_bytes or 0) for work in works), default=0)
+    return 1 << (-(-needed // most_bytes) - 1).bit_length() if needed > most_bytes else 1
+
+
+def _workloads(document: PlanDocument, part: Part) -> list[AnyWorkload]:
+    found = []
+    for point in part_grid(document, part).points:
+        try:
+            found.append(workload_of(point, seed=1))
+        except msgspec.ValidationError:  # such points are left out
+            continue
+    return found
+
+
+def _divided(factors: Texts, divisor: int, works: Sequence[AnyWorkload]) -> dict[str, str]:
+    return {name: _text(name, text, divisor, works) if name in SIZES else text for name, text in factors.items()}
+
+
+def _text(name: str, text: str, divisor: int, works: Sequence[AnyWorkload]) -> str:
+    factor = FACTORS[name]
+    step = lcm(*(work.largest_io_bytes if name == "skip" or work.random else work.size_step_bytes for work in works))
+    smaller = [_smaller(value, divisor, step) for value in levels.parse(factor, text)]
+    return ", ".join(dict.fromkeys(factor.values.write(value) for value in smaller))
+
+
+def _smaller(value: object, divisor: int, step: int) -> int | None:
+    if not isinstance(value, int):
+        return None  # the whole device
+    return max(step, value // divisor // step * step) if value else 0

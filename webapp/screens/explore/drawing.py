@@ -1,0 +1,199 @@
+"""Charts as SVG, drawn on the server: for pictures in other pages, which have no scripts. Pure."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from django.utils.html import escape
+
+from webapp.core.colours import HEX
+
+WIDTH, HEIGHT = 760, 260  # of the area of one chart
+LEFT, RIGHT, BELOW = 84, 16, 44  # room for the names of values and levels
+LINE, CHARACTER = 18, 6.6  # height of a line of text, width of a character of 12 px
+TEXT, MUTED, GRID = "#1f2933", "#5f6b7a", "#e1e5ea"
+MOST_CHARTS = 12
+
+
+@dataclass(frozen=True)
+class Mark:
+    """`y` is None for a gap in the line. `low` and `high` are the ends of a whisker."""
+
+    x: float
+    y: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    colour: int  # its number
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Axis:
+    label: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    logarithmic: bool = False
+
+    def share(self, value: float) -> float:
+        """0 at the lower end of the axis, 1 at the upper end; values beyond are put at the end."""
+        low, high, at = (self._scaled(each) for each in (self.low, self.high, value))
+        return min(1.0, max(0.0, (at - low) / (high - low))) if high > low else 0.5
+
+    def _scaled(self, value: float) -> float:
+        if not self.logarithmic:
+            return value
+        return math.log(value) if value > 0 else -math.inf
+
+
+@dataclass(frozen=True)
+class Chart:
+    title: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...]
+    bars: bool = False
+    dots: bool = True
+
+
+def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled: bool = False) -> str:
+    """One SVG: title, legend, charts one below the other, notes. `scaled`: as wide as its place."""
+    shown = charts[:MOST_CHARTS]
+    more = len(charts) - len(shown)
+    notes = [*notes, *([f"{more} more charts are not in this picture."] if more else [])]
+    parts, top = [_text(12, 26, title, size=16, weight=600)], 40.0
+    for entry, place, down in _legend(shown):
+        parts += [
+            f'<rect x="{place:.0f}" y="{top + down:.0f}" width="11" height="11" fill="{_hex(entry.colour)}"/>',
+            _text(place + 16, top + down + 10, entry.name),
+        ]
+    top += max((down for *_, down in _legend(shown)), default=0.0) + 1.5 * LINE
+    for chart in shown:
+        if chart.title:
+            parts.append(_text(12, top + 12, chart.title, size=13, weight=600))
+            top += LINE
+        parts.append(f'<g transform="translate({LEFT} {top + 8:.0f})">{"".join(_chart(chart))}</g>')
+        top += HEIGHT + BELOW + 12
+    for line in (line for note in notes for line in wrap(note, int((WIDTH + LEFT) / CHARACTER))):
+        top += LINE
+        parts.append(_text(12, top, line, fill=MUTED))
+    width, height = LEFT + WIDTH + RIGHT, math.ceil(top + 12)
+    size = 'width="100%"' if scaled else f'width="{width}" height="{height}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" '
+        f'role="img" font-family="system-ui, sans-serif" font-size="12"><title>{escape(title)}</title>'
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>{"".join(parts)}</svg>'
+    )
+
+
+def value_axis(label: str, values: Sequence[float], text: Callable[[float], str], *, logarithmic: bool = False) -> Axis:
+    """From zero, or over whole powers of ten."""
+    above = [value for value in values if value > 0]
+    if logarithmic and above:
+        low, high = (10.0**edge for edge in (math.floor(math.log10(min(above))), math.ceil(math.log10(max(above)))))
+        high = high if high > low else low * 10
+        count = round(math.log10(high / low))
+        powers = (low * 10.0**n for n in range(0, count + 1, max(1, count // 6)))
+        return Axis(label, low, high, tuple((power, text(power)) for power in powers), logarithmic=True)
+    high = max(values, default=0.0) or 1.0
+    step = _step(high / 5)
+    ticks = tuple((n * step, text(n * step)) for n in range(math.ceil(high / step) + 1))
+    return Axis(label, 0.0, ticks[-1][0], ticks)
+
+
+def _step(least: float) -> float:
+    """1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least * 0.999)
+
+
+# ---- parts
+
+
+def _hex(colour: int) -> str:
+    return HEX[colour % len(HEX)]
+
+
+def _text(
+    x: float, y: float, text: str, *, size: int = 12, weight: int = 400, anchor: str = "start", fill: str = TEXT
+) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" '
+        f'fill="{fill}">{escape(text)}</text>'
+    )
+
+
+def _legend(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
+    """Each series once, with its place in rows."""
+    found, place, down = [], 12.0, 0.0
+    for line in {line.name: line for chart in charts for line in chart.lines}.values():
+        width = 16 + len(line.name) * CHARACTER + 18
+        if place > 12 and place + width > LEFT + WIDTH:
+            place, down = 12.0, down + LINE
+        found.append((line, place, down))
+        place += width
+    return found
+
+
+def _chart(chart: Chart) -> Iterator[str]:
+    yield from _axes(chart)
+    for index, line in enumerate(chart.lines):
+        yield from _bars(chart, line, index) if chart.bars else _curve(chart, line)
+
+
+def _axes(chart: Chart) -> Iterator[str]:
+    for value, text in chart.y.ticks:
+        y = HEIGHT * (1 - chart.y.share(value))
+        yield f'<path d="M0 {y:.1f}H{WIDTH}" stroke="{GRID}"/>'
+        yield _text(-8, y + 4, text, anchor="end", fill=MUTED)
+    room = -1e9
+    for value, text in chart.x.ticks:
+        x, half = WIDTH * chart.x.share(value), len(text) * CHARACTER / 2
+        if x - half > room:  # texts that would overlap are left out
+            yield _text(x, HEIGHT + 16, text, anchor="middle", fill=MUTED)
+            room = x + half + 6
+    yield f'<path d="M0 0V{HEIGHT}H{WIDTH}" fill="none" stroke="{MUTED}"/>'
+    yield _text(WIDTH / 2, HEIGHT + 34, chart.x.label, anchor="middle", fill=MUTED)
+    label = _text(0, 0, chart.y.label, anchor="middle", fill=MUTED)
+    yield f'<g transform="translate({14 - LEFT} {HEIGHT / 2:.0f}) rotate(-90)">{label}</g>'
+
+
+def _curve(chart: Chart, line: Line) -> Iterator[str]:
+    colour, drawing, steps = _hex(line.colour), False, []
+    for mark in line.marks:
+        if mark.y is None:
+            drawing = False
+            continue
+        x, y = WIDTH * chart.x.share(mark.x), HEIGHT * (1 - chart.y.share(mark.y))
+        steps.append(f"{'L' if drawing else 'M'}{x:.1f} {y:.1f}")
+        drawing = True
+        yield from _whisker(chart, mark, x, colour)
+        if chart.dots:
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+    yield f'<path d="{"".join(steps)}" fill="none" stroke="{colour}" stroke-width="2"/>'
+
+
+def _bars(chart: Chart, line: Line, index: int) -> Iterator[str]:
+    colour, width = _hex(line.colour), 0.8 * WIDTH / max(len(chart.x.ticks), 1) / len(chart.lines)
+    for mark in line.marks:
+        if mark.y is not None:
+            middle = WIDTH * chart.x.share(mark.x) + (index - (len(chart.lines) - 1) / 2) * width
+            height = HEIGHT * chart.y.share(mark.y)
+            yield (
+                f'<rect x="{middle - width * 0.45:.1f}" y="{HEIGHT - height:.1f}" width="{width * 0.9:.1f}" '
+                f'height="{height:.1f}" fill="{colour}" fill-opacity="0.75"/>'
+            )
+            yield from _whisker(chart, mark, middle, MUTED)
+
+
+def _whisker(chart: Chart, mark: Mark, x: float, colour: str) -> Iterator[str]:
+    if mark.low is not None and mark.high is not None:
+        low, high = (HEIGHT * (1 - chart.y.share(value)) for value in (mark.low, mark.high))
+        path = f"M{x - 4:.1f} {high:.1f}h8m-4 0V{low:.1f}m-4 0h8"
+        yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
