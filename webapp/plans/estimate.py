@@ -233,8 +233,8 @@ class _Clock:
 
     def longest(self) -> Times:
         spent = list(self._spent.values()) or [[0.0, 0.0, 0.0]]
-        low, typical, high = map(sum if self._one_at_a_time else max, zip(*spent, strict=True))
-        return low, typical, high
+        low, typical, high = zip(*spent, strict=True)
+        return (sum(low), sum(typical), sum(high)) if self._one_at_a_time else (max(low), max(typical), max(high))
 
     def learned_runs(self) -> int:
         return min((known.runs for known in self._known.values()), default=0)

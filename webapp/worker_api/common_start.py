@@ -4,6 +4,7 @@ import time
 
 from django.http import HttpRequest
 
+from webapp.core.errors import Refusal
 from webapp.runs.dispatch.common_start import common_start
 from webapp.runs.dispatch.leases import parse_id
 from webapp.worker_api.http import host_of, read_message, worker_view
@@ -17,7 +18,10 @@ def start(request: HttpRequest) -> StartReply:
     received_at = time.time()
     host = host_of(request)
     message = read_message(request, StartRequest, limit=MAX_ENROL_BYTES)
-    start_at = common_start(host=host, attempt_id=parse_id(message.attempt))
+    attempt_id = parse_id(message.attempt)
+    if attempt_id is None:
+        raise Refusal("attempt_closed", "This host has no such attempt.")
+    start_at = common_start(host=host, attempt_id=attempt_id)
     return StartReply(
         received_at=received_at, sent_at=time.time(), start_at=None if start_at is None else start_at.timestamp()
     )

@@ -9,12 +9,13 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Trial
+from webapp.runs.dispatch.ending import lock_trial
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt
 
 LEAD = timedelta(seconds=4)  # in which all hosts ask for the start, read the server's clock and launch the engine
 
 
-def common_start(*, host: Host, attempt_id: UUID | None) -> datetime | None:
+def common_start(*, host: Host, attempt_id: UUID) -> datetime | None:
     """The start of the attempt's trial; None while other hosts are not ready. The first call makes it ready.
 
     Raises Refusal attempt_closed.
@@ -35,7 +36,7 @@ def _become_ready(found: QuerySet[Attempt]) -> datetime | None:
     attempt = found.select_for_update(no_key=True, of=("self",)).first()
     if attempt is None:
         raise Refusal("attempt_closed", "The attempt has ended.")
-    trial = Trial.objects.select_for_update(no_key=True).get(pk=attempt.trial_id)
+    trial = lock_trial(attempt)
     attempt.ready_at = timezone.now()
     attempt.save(update_fields=["ready_at"])
     tried = trial.attempts.filter(number=attempt.number)

@@ -79,6 +79,7 @@ def _is_overdue(attempt: Attempt) -> bool:
 
 def lock_trial(attempt: Attempt) -> Trial:
     """Lock the trial of a locked attempt, so that the attempts on its hosts change it one after another."""
+    assert attempt.trial_id is not None
     attempt.trial = Trial.objects.select_for_update(no_key=True).get(pk=attempt.trial_id)
     return attempt.trial
 

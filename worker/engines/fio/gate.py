@@ -20,6 +20,8 @@ MAX_JOBS = 4096  # one line for each; they fit into a pipe
 class Gate:
     """`fds` must be inherited by fio."""
 
+    fds: tuple[int, ...] = ()
+
     def __init__(self, reader: int, writer: int) -> None:
         self.fds = (reader,)
         self._writer = writer
@@ -41,7 +43,7 @@ class NoGate(Gate):
     """For a job that starts at once."""
 
     def __init__(self) -> None:
-        self.fds = ()
+        pass
 
     def held(self, recipe: Recipe) -> Recipe:
         return recipe

@@ -49,7 +49,7 @@ def test_the_reading_with_the_shortest_round_trip_counts(monkeypatch: pytest.Mon
     """A slow answer on the way back seems to show a clock that is ahead by less."""
     delays: Iterator[tuple[float, float]] = iter([(0.0, 0.9), (0.01, 0.01), (0.8, 0.0), *[(0.1, 0.5)] * 20])
     now = 0.0
-    monkeypatch.setattr(common_start.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
 
     def ask() -> StartReply:
         nonlocal now
