@@ -9,15 +9,30 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, HOSTS_AT_ONCE, FactorKind, closest, factor_of
+from webapp.plans.factors import (
+    ALTERNATIVES,
+    AT_ONCE,
+    BEFORE,
+    FACTORS,
+    HOSTS_AT_ONCE,
+    PURGE,
+    FactorKind,
+    closest,
+    factor_of,
+)
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
+from webapp.plans.steps import steps_before
 from webapp.plans.values import Value
+from worker.contract.stopping import SNIA_ROUNDS
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
+# Of a part with steps that are done once: they prepare one part of the targets for all its trials.
+_ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "offset", "offset_increment")
+
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
@@ -25,7 +40,8 @@ MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
 
 @dataclass(frozen=True)
 class GridProblem:
-    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole."""
+    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole.
+    The problems of a part's field `before` have the name of that factor."""
 
     field: str
     message: str
@@ -80,7 +96,8 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
     others = _of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
-    return common | part.factors
+    steps = {BEFORE: "; ".join(part.before)} if part.before else {}
+    return common | part.factors | steps
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
@@ -95,6 +112,11 @@ def _of_other_engines(name: str) -> set[str]:
     return {factor.name for engine in ENGINES.values() for factor in engine.FACTORS} - own
 
 
+def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
+    """The grids of all parts. A large plan takes long here: compute them once and pass them on."""
+    return tuple(part_grid(document, part) for part in document.parts)
+
+
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
@@ -103,18 +125,31 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         + _contradictions(texts)
         + _pooled(texts)
         + _stopped_at_once(texts)
-        + _two_groupings(texts)
+        + _on_several_hosts(texts)
         + _missing(parsed, texts)
+        + _steps(part, parsed)
         + _unknown_kinds(part)
     )
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
     most = MAX_CROSSED // max(1, sum(bool(each.rules) for each in document.parts))
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
+    wrong += _round_problems(document) if wanted.tracked else []
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
         return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
+    if wanted.tracked and grid.points and not any(map(wanted.tracks, grid.points)):
+        return replace(grid, found=(GridProblem("rules", f"no point meets `{TRACK}`. Change this rule."),))
     return grid
+
+
+def _round_problems(document: PlanDocument) -> list[GridProblem]:
+    said = []
+    if document.order is not Order.LISTED:
+        said.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
+    if document.repeats < SNIA_ROUNDS:
+        said.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
+    return [GridProblem("rules", text) for text in said]
 
 
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
@@ -125,19 +160,24 @@ def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, l
         return NO_RULES, [GridProblem("rules", str(refused))]
     problems = _rule_problems(texts, levels, most)
     conditions = []
-    for text in (*texts.excluded, *texts.only):
+    for text in (*texts.excluded, *texts.only, *texts.tracked):
         parsed, wrong = parsed_levels(text, engine)
         problems += [GridProblem("rules", one.message) for one in wrong]
         conditions.append({name: frozenset(values) for name, values in parsed.items()})
     if problems:
         return NO_RULES, problems
-    until = len(texts.excluded)
-    found = Rules(tuple(conditions[:until]), tuple(conditions[until:]), texts.zipped, texts.one_at_a_time)
-    return found, []
+    until, last = len(texts.excluded), len(texts.excluded) + len(texts.only)
+    return Rules(
+        excluded=tuple(conditions[:until]),
+        only=tuple(conditions[until:last]),
+        zipped=texts.zipped,
+        one_at_a_time=texts.one_at_a_time,
+        tracked=tuple(conditions[last:]),
+    ), []
 
 
 def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
-    conditions = [name for text in (*texts.excluded, *texts.only) for name in text]
+    conditions = [name for text in (*texts.excluded, *texts.only, *texts.tracked) for name in text]
     zipped = [name for group in texts.zipped for name in group]
     unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
     said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
@@ -215,16 +255,45 @@ def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
     return [GridProblem("stop", words.format(name)) for name in _together(texts) if "stop" in texts]
 
 
-def _two_groupings(texts: Mapping[str, str]) -> list[GridProblem]:
-    if len(_together(texts)) < 2:
+def _on_several_hosts(texts: Mapping[str, str]) -> list[GridProblem]:
+    """Only fio waits for a common start, and preparation once for a part is not shared by hosts."""
+    if HOSTS_AT_ONCE not in texts:
         return []
-    words = f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this one."
-    return [GridProblem(HOSTS_AT_ONCE, words)]
+    problems = {
+        AT_ONCE
+        in texts: f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` "
+        "or this one.",
+        BEFORE in texts: f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one.",
+        engine_name(texts) != DEFAULT_ENGINE: f"only fio can start on several hosts at once; remove `{HOSTS_AT_ONCE}`.",
+    }
+    return [GridProblem(HOSTS_AT_ONCE, words) for applies, words in problems.items() if applies]
 
 
 def _together(texts: Mapping[str, str]) -> list[str]:
     """The factors that make a trial use several targets."""
     return [name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in texts]
+
+
+def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:
+    said = []
+    if part.before and BEFORE in part.factors:
+        said.append("the steps are given twice, as a field and as a factor. Remove one of them.")
+    if any("," in line for line in part.before):
+        said.append("a step contains no comma. Write one step per line.")
+    steps = [steps_before(str(level)) for level in parsed.get(BEFORE, ())]
+    if any(each.whole.purge for each in steps) and PURGE in parsed:
+        said.append("`purge` is a step and a factor. Remove one of them.")
+    if any(each.once for each in steps):
+        said += [
+            f"steps with `once` prepare the targets for all trials of the part, so `{name}` must have one level."
+            for name in _ONE_LEVEL
+            if len(parsed.get(name, ())) > 1
+        ]
+        if "layout" in parsed:
+            said.append("a layout may be built again during a run. Leave out `once`, or create a part without layout.")
+        if any(level != "none" for level in parsed.get(PURGE, ())):
+            said.append("`purge` before each trial removes what steps with `once` have written. Use `once purge`.")
+    return [GridProblem(BEFORE, text) for text in said]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

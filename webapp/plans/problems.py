@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
-from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
+from webapp.plans.factors import BEFORE
+from webapp.plans.grids import GridProblem, PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on and rules of a
-    part: parts.<n>.name."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on, rules and
+    before of a part: parts.<n>.name."""
 
     place: str
     message: str
@@ -44,10 +45,11 @@ def refuse_unsound(document: PlanDocument) -> None:
         raise PlanRefused(problems)
 
 
-def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
+def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None = None) -> tuple[FieldProblem, ...]:
     """Problems in the order of the document; a problem of a common factor appears once."""
     _, common = parsed_levels(document.common)
-    return (*_titles(document), *_common(common), *_unused(document), *_parts(document, common))
+    parts = _parts(document, common, grids_of(document) if grids is None else grids)
+    return (*_titles(document), *_common(common), *_unused(document), *parts)
 
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
@@ -71,11 +73,12 @@ def _unused(document: PlanDocument) -> list[FieldProblem]:
     ]
 
 
-def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldProblem]:
+def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequence[PartGrid]) -> list[FieldProblem]:
     said = {(one.field, one.message) for one in common}
     names = Counter(part.name for part in document.parts)
     found = []
-    for number, part in enumerate(document.parts):
+    for number, grid in enumerate(grids):
+        part = grid.part
         if not part.name.strip():
             found.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
         elif names[part.name] > 1:
@@ -83,18 +86,18 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldP
         if not part.on:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
-            FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
-            for one in part_grid(document, part).found
+            FieldProblem(_place(number, one.field, part), sentence(one.message), part.name)
+            for one in grid.found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found
 
 
-def _place(number: int, field: str, *, in_part: bool) -> str:
+def _place(number: int, field: str, part: Part) -> str:
     """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field in ("on", "rules"):
+    if field in ("on", "rules") or (field == BEFORE and part.before):
         return f"parts.{number}.{field}"
-    return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"
+    return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 
 def sentence(message: str) -> str:

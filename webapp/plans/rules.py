@@ -4,6 +4,7 @@
     only when direct=on                          leaves out the points that meet no `only when` rule
     zip block_size, iodepth                      pairs the levels in their order, instead of crossing them
     one at a time scheduler, read_ahead_kb       changes one factor at a time from the first levels, the base
+    rounds until steady block_size=4k            the repeats are rounds: they end when these points are steady
 
 Zipped factors count as one factor of `one at a time`. Such points have the factor `change`, which names the change.
 """
@@ -12,12 +13,16 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+
+import msgspec
 
 from webapp.plans.factors import BASE, CHANGE, FACTORS
-from webapp.plans.points import Grid, Point, applicable, point_key
+from webapp.plans.points import Grid, Point, decides_effect, without_effect
 from webapp.plans.values import Value
 
-_RULE = re.compile(r"(except|only when|zip|one at a time)\s+(.+)", re.DOTALL)
+TRACK = "rounds until steady"
+_RULE = re.compile(r"(except|only when|zip|one at a time|rounds until steady)\s+(.+)", re.DOTALL)
 
 Conditions = Mapping[str, str]  # factor -> levels as typed
 Condition = Mapping[str, frozenset[Value]]
@@ -35,6 +40,7 @@ class RuleTexts:
     only: tuple[Conditions, ...] = ()
     zipped: tuple[tuple[str, ...], ...] = ()
     one_at_a_time: tuple[str, ...] = ()
+    tracked: tuple[Conditions, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,18 @@ class Rules:
     only: tuple[Condition, ...] = ()
     zipped: tuple[tuple[str, ...], ...] = ()
     one_at_a_time: tuple[str, ...] = ()
+    tracked: tuple[Condition, ...] = ()  # points whose steady state ends the repeats of the part
+
+    def tracks(self, point: Point) -> bool:
+        return any(_meets(point, each) for each in self.tracked)
+
+    @property
+    def factors(self) -> frozenset[str]:
+        """Factors that they name."""
+        return frozenset(itertools.chain(*self.excluded, *self.only, *self.zipped, self.one_at_a_time))
 
     def allow(self, point: Point) -> bool:
-        if any(_meets(point, each) for each in self.excluded):
-            return False
-        return not self.only or any(_meets(point, each) for each in self.only)
+        return not _meets_any(point, self.excluded) and (not self.only or _meets_any(point, self.only))
 
 
 NO_RULES = Rules()
@@ -57,12 +70,13 @@ NO_RULES = Rules()
 
 def parse(lines: Iterable[str]) -> RuleTexts:
     """Raises RuleRefused."""
-    found: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": []}
+    found: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": [], TRACK: []}
     for line in lines:
         match = _RULE.fullmatch(line.strip())
         if match is None:
             raise RuleRefused(
-                f"`{line.strip()}` is not a rule. Start with `except`, `only when`, `zip` or `one at a time`."
+                f"`{line.strip()}` is not a rule. Start with `except`, `only when`, `zip`, `one at a time` or "
+                f"`{TRACK}`."
             )
         found[match[1]].append(match[2])
     return RuleTexts(
@@ -70,27 +84,44 @@ def parse(lines: Iterable[str]) -> RuleTexts:
         only=tuple(map(_conditions, found["only when"])),
         zipped=tuple(map(_names, found["zip"])),
         one_at_a_time=tuple(name for text in found["one at a time"] for name in _names(text)),
+        tracked=tuple(map(_conditions, found[TRACK])),
     )
 
 
 def selected(levels: Grid, rules: Rules) -> list[Point]:
-    """The points of a grid that the rules allow, each once; the first factor changes slowest."""
-    found: dict[str, Point] = {}
-    for point in _all(levels, rules):
-        if rules.allow(point):
-            found.setdefault(point_key({name: value for name, value in point.items() if name != CHANGE}), point)
+    """The points of a grid that the rules allow, each once; the first factor changes slowest.
+
+    Only factors that several levels or the rules distinguish are crossed: rules can select few of 100,000 combinations.
+    """
+    base: Point = {name: values[0] for name, values in levels.items()}
+    crossed = {name: values for name, values in levels.items() if len(values) > 1 or name in rules.factors}
+    deciding = decides_effect(base)
+
+    @cache
+    def silent(*decided: Value) -> frozenset[str]:
+        given: Point = {name: level for name, level in zip(deciding, decided, strict=True) if level is not None}
+        return without_effect(base | given)
+
+    found: dict[bytes, Point] = {}
+    for levels_of, change in _all(crossed, rules):
+        without = silent(*map(levels_of.get, deciding))
+        point = {name: level for name, level in levels_of.items() if name not in without} if without else levels_of
+        if rules.allow(point) and (key := msgspec.json.encode(point)) not in found:
+            found[key] = {name: level for name, level in (base | point).items() if name not in without} | change
     return list(found.values())
 
 
-def _all(levels: Grid, rules: Rules) -> Iterator[Point]:
+def _all(levels: Grid, rules: Rules) -> Iterator[tuple[Point, Point]]:
+    """All combinations, each with the factor `change` if a rule is `one at a time`."""
     axes = _axes(levels, rules.zipped)
     changing = [axis for axis in axes if not set(axis[0]).isdisjoint(rules.one_at_a_time)]
     crossed = [axis for axis in axes if axis not in changing]
     for fixed in itertools.product(*crossed):
         for name, changed in _changes(changing):
-            merged = {key: value for part in (*fixed, *changed) for key, value in part.items()}
-            point = applicable({key: merged[key] for key in levels})
-            yield point | ({CHANGE: name} if changing else {})
+            point: Point = {}
+            for levels_of in (*fixed, *changed):
+                point |= levels_of
+            yield point, {CHANGE: name} if changing else {}
 
 
 def _axes(levels: Grid, zipped: Sequence[Sequence[str]]) -> list[list[Point]]:
@@ -114,6 +145,10 @@ def _changes(axes: Sequence[list[Point]]) -> Iterator[tuple[str, list[Point]]]:
 
 def _words(levels: Point) -> str:
     return ", ".join(f"{FACTORS[name].label} {FACTORS[name].format(value)}" for name, value in levels.items())
+
+
+def _meets_any(point: Point, conditions: Iterable[Condition]) -> bool:
+    return any(_meets(point, condition) for condition in conditions)
 
 
 def _meets(point: Point, condition: Condition) -> bool:

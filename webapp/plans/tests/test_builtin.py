@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
+from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import DriveFacts
 from webapp.plans.problems import document_problems
 from webapp.plans.services import BUILTIN
@@ -44,6 +46,10 @@ def test_it_is_sound_and_runs_without_problems_on_some_targets(document: PlanDoc
     assert [one for one in expansions(document) if not one.problems]
 
 
+def test_all_its_factors_have_an_effect(document: PlanDocument) -> None:
+    assert factor_warnings(document) == ()
+
+
 def test_it_takes_less_than_a_day(document: PlanDocument) -> None:
     """On one target, without trials that an amount ends."""
     runnable = [one for one in expansions(document) if not one.problems and len(one.targets) == 1]
@@ -52,12 +58,12 @@ def test_it_takes_less_than_a_day(document: PlanDocument) -> None:
 
 def test_its_note_says_what_it_destroys(document: PlanDocument) -> None:
     """Data on whole drives: by a layout, a purge, or writes to a block device."""
-    destroys = any(
-        trial.layout is not None or trial.purge or (trial.kind is TargetKind.BLOCK and trial.workload.writes)
+    overwrites = any(
+        destroys(trial.workload, trial.kind, trial.layout, trial.before)
         for one in expansions(document)
         for trial in one.trials
     )
-    assert ("destroys all data" in document.note) == destroys
+    assert ("destroys all data" in document.note) == overwrites
 
 
 def test_it_is_in_the_table_of_the_docs(document: PlanDocument) -> None:

@@ -58,6 +58,8 @@ class Block:
     warnings: tuple[str, ...]
     rules: str = ""
     rules_problems: tuple[str, ...] = ()
+    before: str = ""
+    before_problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Blo
         warnings=warned.get(place, ()),
         rules=part.rules,
         rules_problems=said.get(f"{place}.rules", ()),
+        before=part.before,
+        before_problems=said.get(f"{place}.before", ()),
     )
 
 

@@ -114,7 +114,6 @@ def run_stream(
     assert isinstance(stream.workload, CopyWorkload)
     fsync = stream.workload.fsync
     recipe = recipe_at(stream, open_target, render)
-    scope.await_start(cancelled)
     started_at = time.time()
     child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
     declared = tuple(metric for metric in METRICS if fsync or metric.name != "fsync_s")
@@ -134,7 +133,6 @@ def run_stream(
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
-        began_at=sampler.began_unix,
         ended_at=time.time(),
         engine_version=VERSION,
         exit_code=code,
