@@ -2,11 +2,12 @@
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
 start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts work
-in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover and prefill speed come from earlier runs on each host (`Experience`,
-from `runs.forecast.experience`): the smallest, the median and the largest mean of a run give the range. A host without
-earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount
-depends on the drive: if the same workload ran on the same target before, its rates are used; else the trial is not
-counted, and `unknown_trials` is the number of such trials. The time of purges is not counted.
+in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover and
+prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
+median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
+PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
+workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
+number of such trials. The time of purges is not counted.
 
 A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
 the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.

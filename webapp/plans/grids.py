@@ -259,14 +259,15 @@ def _on_several_hosts(texts: Mapping[str, str]) -> list[GridProblem]:
     """Only fio waits for a common start, and preparation once for a part is not shared by hosts."""
     if HOSTS_AT_ONCE not in texts:
         return []
-    problems = {
-        AT_ONCE
-        in texts: f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` "
-        "or this one.",
-        BEFORE in texts: f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one.",
-        engine_name(texts) != DEFAULT_ENGINE: f"only fio can start on several hosts at once; remove `{HOSTS_AT_ONCE}`.",
-    }
-    return [GridProblem(HOSTS_AT_ONCE, words) for applies, words in problems.items() if applies]
+    several = (
+        f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this one."
+    )
+    problems = (
+        (AT_ONCE in texts, several),
+        (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one."),
+        (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
+    )
+    return [GridProblem(HOSTS_AT_ONCE, words) for applies, words in problems if applies]
 
 
 def _together(texts: Mapping[str, str]) -> list[str]:

@@ -45,7 +45,7 @@ def test_three_hosts_start_together(system: System) -> None:
     found = trial_streams(together, read_rows(Result.objects.filter(pk=result.pk)))
     assert streams.count() == 3
     assert found
-    assert sum(each.iops for each in found.figures) == pytest.approx(result.iops)
+    assert sum(each.iops or 0 for each in found.figures) == pytest.approx(result.iops)
     assert found.start is not None
     assert found.start.hosts == 3
 

@@ -54,6 +54,8 @@ def test_what_cannot_be_combined_is_a_problem() -> None:
     for factors, words in (
         ({"at_once": "2"}, "one target of several hosts"),
         ({"stop": "confidence 5%"}, "would end each target at a different time"),
+        ({"engine": "idle"}, "only fio"),
+        ({"before": "pause 5s"}, "steps before trials"),
         ({"layout": "single / xfs"}, "a layout makes one target from a pool"),
     ):
         assert any(words in problem for problem in expanded(A, B, hosts_at_once="2", **factors).problems), factors

@@ -46,7 +46,7 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
         rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
     if not all(isfinite(row.iops or 0) and isfinite(row.bytes_per_s or 0) for row in rows):
         raise BadItem("The attempt is done, but its rates are out of range.")
-    if not rows and msgspec.convert(attempt.trial.workload, AnyWorkload).does_io:
+    if not rows and msgspec.convert(trial.workload, AnyWorkload).does_io:
         raise BadItem("The attempt is done, but its result has no I/O in any direction.")
     return rows or [_idle_result(attempt, streams[0], ended_at)]
 
