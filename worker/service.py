@@ -53,7 +53,13 @@ class Service:
         context = HostContext(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
         idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))
         self._executor = Executor(
-            enrolment.host, context, self._reporter, self._registration, on_crash=self._on_crash, idle_restore_s=idle_s
+            enrolment.host,
+            context,
+            self._reporter,
+            self._registration,
+            ask_start=self._client.common_start,
+            on_crash=self._on_crash,
+            idle_restore_s=idle_s,
         )
         self._stopping = False
         self._crashed = False

@@ -44,6 +44,11 @@ class Network:
         """The command line that runs `command` in the host's network. (`ip netns exec` would hide cgroups.)"""
         return ("nsenter", f"--net=/proc/{self._holders[host].pid}/ns/net", "--", *command)
 
+    def close(self) -> None:
+        for holder in self._holders:
+            holder.kill()
+            holder.wait()
+
     def disconnect(self, host: int) -> None:
         _run("ip", "link", "set", _link(host), "down")
 

@@ -30,7 +30,7 @@ from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
 from webapp.plans.engines import ENGINE, engine_of
-from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, STREAM, stream_and_factor
+from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
 from webapp.plans.streams import OF_TRIALS
 from webapp.plans.varying import DERIVED_FROM, differing, follow_from
 from webapp.results.reading.rows import ResultRow
@@ -147,18 +147,20 @@ def _is_covered(one: Difference, query: CompareQuery) -> bool:
 
 
 def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
-    """If the number of targets at once is compared, different groups of targets are part of the comparison, as long as
+    """If the number of targets or hosts at once is compared, different groups are part of the comparison, as long as
     every chart point has the same targets, alone or in groups, and all are of one model."""
-    if AT_ONCE not in query.dimensions:
+    factor = next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in query.dimensions), "")
+    if not factor:
         return list(found)
     held = holdings.by(attrgetter("target_name"))
     members = {frozenset(one for key in keys for one in _members(str(key))) for keys in held.cells.values()}
     models = {model for row in held.rows.values() for model in row.model.split(BESIDE)}
     if len(members) != 1 or len(models) > 1:
         return list(found)
-    text = f"All levels of {label_of(AT_ONCE)} have the same targets ({_list(members.pop())}); the mean is over groups."
+    text = f"All levels of {label_of(factor)} have the same targets ({_list(members.pop())}); the mean is over groups."
     groups = Difference(kind=DifferenceKind.FOLLOWS, name="target", label=label_of("target"), text=text)
-    return list(dict.fromkeys(groups if one.name == "target" else one for one in found))
+    follow = {"target", "host"} if factor == HOSTS_AT_ONCE else {"target"}
+    return list(dict.fromkeys(groups if one.name in follow else one for one in found))
 
 
 def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
@@ -217,7 +219,7 @@ def _follows(one: Difference, why: str) -> Difference:
 
 def _members(target: str) -> list[str]:
     host, slugs = parted(target)
-    return [f"{host}/{slug}" for slug in slugs]
+    return [slug if "/" in slug else f"{host}/{slug}" for slug in slugs]
 
 
 def _level_text(dimension: Dimension) -> Callable[[ResultRow], str]:

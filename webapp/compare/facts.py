@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from webapp.compare.dimensions import DIMENSIONS, label_of
-from webapp.plans.factors import AT_ONCE
+from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.setting_rows import SETTING_ROWS, scheduler_needed
 
 # Facts that identify a target or device. They are not reported if targets or hosts are compared.
@@ -51,6 +51,6 @@ def _made_by(cause: str, fact: str) -> bool:
     """A different layout is a different device or file system, so all their facts follow from it.
     More targets at once are more drives, so facts that identify drives follow from it.
     """
-    if cause == AT_ONCE:
+    if cause in (AT_ONCE, HOSTS_AT_ONCE):
         return fact in IDENTITY
     return cause.partition(".")[0] == "layout" and fact.startswith(("device", "file_system"))

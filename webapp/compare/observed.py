@@ -13,6 +13,7 @@ from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
 from webapp.hosts.inventory.bounds import bounds_of
+from webapp.plans.points import hosts_at_once
 from webapp.plans.streams import names_of
 from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Result, Sample, StreamRun
@@ -110,11 +111,16 @@ def metric_named(key: str) -> Metric:
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultRow]:
-    """The rows with this metric, if it is one of this module. At most five queries."""
+    """The rows with this metric, if it is one of this module. At most five queries.
+
+    Not for trials on several hosts: their results refer only to the first host.
+    """
     if metric.key not in _READERS:
         return rows
     # what the whole trial used cannot be divided among streams with different workloads
-    values = _READERS[metric.key]([row for row in rows if row.trial_id and len(names_of(row.point)) < 2])
+    values = _READERS[metric.key](
+        [row for row in rows if row.trial_id and hosts_at_once(row.point) == 1 and len(names_of(row.point)) < 2]
+    )
     last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
     return [
         replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})

@@ -1,4 +1,4 @@
-"""Scaling over several targets at once: the ratio to one target alone, and the share of linear scaling."""
+"""Scaling over several targets or hosts at once: the ratio to one alone, and the share of linear scaling."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,8 +9,10 @@ from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.query import CompareQuery
 from webapp.compare.sentences import RATIO, interval
 from webapp.core.formatting import ratio as as_ratio
-from webapp.plans.factors import AT_ONCE
+from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.results.metrics import Metric
+
+_ONE = {AT_ONCE: "target", HOSTS_AT_ONCE: "host"}
 
 
 def scaling(
@@ -18,7 +20,7 @@ def scaling(
 ) -> tuple[str, ...]:
     """A sentence for each series that was measured with one target and with several at once:
     `4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of linear scaling).`"""
-    if query.x != AT_ONCE or not metric.adds_up:
+    if query.x not in _ONE or not metric.adds_up:
         return ()
     said = []
     for series in grouped.series:
@@ -26,7 +28,7 @@ def scaling(
         usable = {count: cell for count, cell in of_series.items() if cell and cell.positive and cell.balanced}
         if parts := list(_parts(usable)):
             name = f"{series.text}: a" if query.series else "A"
-            said.append(f"{name}gainst the {metric.label} of one target alone, {', '.join(parts)}.")
+            said.append(f"{name}gainst the {metric.label} of one {_ONE[query.x]} alone, {', '.join(parts)}.")
     return tuple(said)
 
 

@@ -16,7 +16,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
-from webapp.plans.factors import STREAM
+from webapp.plans.factors import HOSTS_AT_ONCE, STREAM
 from webapp.results.models import Origin, Result, Sample
 from webapp.results.reading.imported_series import series_of
 from worker.contract.histogram import Histogram, merge, supported_percentile
@@ -53,13 +53,15 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     Two queries for results of runs, plus one for each trial with several streams if the quantity is a percentile; two
     for imported results.
     """
-    columns = ("stream_run__attempt_id", "stream_run__stream", f"point__{STREAM}", "origin_id", "direction", "id")
+    point = (f"point__{STREAM}", f"point__{HOSTS_AT_ONCE}")
+    columns = ("stream_run__attempt_id", "stream_run__stream", *point, "origin_id", "direction", "id")
     found = list(Result.objects.filter(id__in=row_of).order_by().values_list(*columns))
     own = {
         (attempt, number if name else None, direction): row_of[id_]
-        for attempt, number, name, _, direction, id_ in found
+        for attempt, number, name, _, _, direction, id_ in found
         if attempt
     }
+    own |= _on_other_hosts({id_: row_of[id_] for *_, hosts, _, _, id_ in found if hosts and hosts > 1})
     logs = {(origin, direction): row_of[id_] for *_, origin, direction, id_ in found if origin}
     measured = {
         **(_measured(own, quantity, span) if own and quantity.column else {}),
@@ -67,6 +69,15 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     }
     known = {id_: _trimmed(line) for id_, line in measured.items()}
     return {id_: line for id_, line in known.items() if len(line)}
+
+
+def _on_other_hosts(row_of: Mapping[int, int]) -> dict[tuple[UUID, str], int]:
+    """All attempts of results of trials on several hosts. One query, or none."""
+    if not row_of:
+        return {}
+    results = Result.objects.filter(id__in=row_of, trial__attempts__number=F("stream_run__attempt__number")).order_by()
+    found = results.values_list("trial__attempts__id", "direction", "id")
+    return {(attempt, direction): row_of[id_] for attempt, direction, id_ in found}
 
 
 def _trimmed(line: Seconds) -> Seconds:
@@ -94,8 +105,12 @@ def _measured(results: Mapping[Measured, int], quantity: Quantity, span: Span) -
             lines[id_].append(line)
     made = {id_: added(each) for id_, each in lines.items()}
     if not quantity.is_rate:
-        over_streams = ((key, id_) for key, id_ in results.items() if key[0] in several and key[1] is None)
-        made |= {id_: _percentiles(key[0], key[2], quantity, span) for key, id_ in over_streams}
+        attempts: dict[tuple[int, str], list[UUID]] = defaultdict(list)
+        for (attempt, stream, direction), id_ in results.items():
+            if stream is None:
+                attempts[id_, direction].append(attempt)
+        over_streams = (key for key, each in attempts.items() if several.intersection(each))
+        made |= {key[0]: _percentiles(attempts[key], key[1], quantity, span) for key in over_streams}
     return made
 
 
@@ -140,10 +155,10 @@ def _worst(offsets: Seconds, values: Seconds, span: Span) -> Seconds:
     return line
 
 
-def _percentiles(attempt: UUID, direction: str, quantity: Quantity, span: Span) -> Seconds:
+def _percentiles(attempts: Sequence[UUID], direction: str, quantity: Quantity, span: Span) -> Seconds:
     """Over all streams, for each second, from their histograms."""
     histograms: dict[int, list[Histogram]] = defaultdict(list)
-    found = _samples(span).filter(attempt=attempt, direction=direction)
+    found = _samples(span).filter(attempt_id__in=attempts, direction=direction)
     for offset_ms, packed in found.values_list("offset_ms", "latency"):
         histograms[max(0, round(offset_ms / 1000) - 1 - span.from_s)].append(unpack(bytes(packed)))
     line = np.full(max(histograms, default=-1) + 1, np.nan)

@@ -36,7 +36,8 @@ def checked_name(slug: str, *, host: Host | None = None) -> str:
 
 
 def group_name(first: str, further: Iterable[str]) -> str:
-    """`first` is host/target or a target; `further` are slugs of more targets of the host. Slugs contain no spaces."""
+    """`first` is host/target or a target; `further` are slugs of more targets of the host, or host/target of other
+    hosts. Slugs contain no spaces."""
     return BESIDE.join((first, *further))
 
 

@@ -2,11 +2,12 @@
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
 start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts work
-in parallel, so the slowest host counts. Turnover and prefill speed come from earlier runs on each host (`Experience`,
-from `runs.forecast.experience`): the smallest, the median and the largest mean of a run give the range. A host without
-earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount
-depends on the drive: if the same workload ran on the same target before, its rates are used; else the trial is not
-counted, and `unknown_trials` is the number of such trials. The time of purges is not counted.
+in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover and
+prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
+median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
+PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
+workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
+number of such trials. The time of purges is not counted.
 
 A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
 the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
@@ -27,14 +28,16 @@ from statistics import median
 import msgspec
 
 from webapp.plans.expand import Expansion, PlannedTrial
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.points import hosts_at_once
 from webapp.plans.step_costs import pauses_s, written_by_steps
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
 
 OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and the engine's own start and end
+COMMON_START_S = 4.0  # from the moment at which all hosts of a trial are ready to their common start
 PREFILL_BYTES_PER_S = 200e6  # sequential writes of a slow drive, so that the estimate is too long rather than too short
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
 FASTEST_IOPS = 3.5e6  # IOPS of one such drive
@@ -98,7 +101,8 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     builds = _builds(expansion.trials)
     files = _file_sets(expansion.trials, builds)
     written_before = _written_before(expansion, files)
-    clock = _Clock(targets, experience or {})
+    one_at_a_time = any(HOSTS_AT_ONCE in trial.point for trial, _ in expansion.distinct)
+    clock = _Clock(targets, experience or {}, one_at_a_time=one_at_a_time)
     for trial, count in expansion.distinct:
         clock.add_trial(trial, count)
     for one in files:
@@ -187,7 +191,10 @@ def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_F
 class _Clock:
     """Sums the time of each host: smallest, median, largest."""
 
-    def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
+    def __init__(
+        self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience], *, one_at_a_time: bool
+    ) -> None:
+        self._one_at_a_time = one_at_a_time
         self._targets = targets
         self._hosts = {target.id: target.host_id for target in targets.values()}
         self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
@@ -204,6 +211,8 @@ class _Clock:
         unknown = (_amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes is not None)
         self.unknown_trials += count if any(unknown) else 0
         times = _plus(times, (turnover.low, turnover.typical, turnover.high))
+        if hosts_at_once(trial.point) > 1:
+            times = _plus(times, (COMMON_START_S, COMMON_START_S, COMMON_START_S))
         times = _plus(times, self._steps(trial, known))
         self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
@@ -249,8 +258,9 @@ class _Clock:
         spent[:] = _plus((spent[0], spent[1], spent[2]), times)
 
     def longest(self) -> Times:
-        low, typical, high = (max((spent[n] for spent in self._spent.values()), default=0.0) for n in range(3))
-        return low, typical, high
+        spent = list(self._spent.values()) or [[0.0, 0.0, 0.0]]
+        low, typical, high = zip(*spent, strict=True)
+        return (sum(low), sum(typical), sum(high)) if self._one_at_a_time else (max(low), max(typical), max(high))
 
     def learned_runs(self) -> int:
         return min((known.runs for known in self._known.values()), default=0)

@@ -21,7 +21,8 @@ cost, the slowest outermost, each with its levels in the given order. Every bloc
 be told from an effect.
 
 If a part has `at_once`, its targets on each host are divided into groups of that size, by kind, in the chosen order.
-Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level.
+Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level. With
+`hosts_at_once`, a group has one target of each of several hosts (plans.places).
 
 If any part has steps that are done `once`, each part runs with all its repeats before the next one, so that it measures
 what these steps have prepared.
@@ -44,7 +45,7 @@ from webapp.plans.fitness import Fitness, TargetFacts, Workloads, verification_p
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, at_once, layout_of, point_key, settings_of, steps_of, workloads_of
+from webapp.plans.points import Point, layout_of, point_key, settings_of, steps_of, target_count, workloads_of
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.streams import names_of
@@ -224,7 +225,7 @@ class _PartCells:
         found = [] if relative else list(self._found(grid.points))
         for group in place.groups:
             for one in self._sized(grid.points, group) if relative else found:
-                if at_once(one.point) == len(group):
+                if target_count(one.point) == len(group):
                     self._take(group, one)
 
     def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:

@@ -41,6 +41,7 @@ PURGE_LABELS = {
 
 
 AT_ONCE = "at_once"  # targets of a host that one trial uses together
+HOSTS_AT_ONCE = "hosts_at_once"  # hosts that one trial uses together, each with one target
 MAX_AT_ONCE = 16
 CHANGE = "change"  # from the base, if a part changes one factor at a time
 BASE = "base"  # its level without a change
@@ -89,6 +90,14 @@ _TARGETS = (
         kind=FactorKind.TARGETS,
         help="targets of one host and kind, in the chosen order: each runs the whole workload, all start together, "
         "and the result is their sum",
+    ),
+    Factor(
+        HOSTS_AT_ONCE,
+        "Hosts at once",
+        Count(1, MAX_AT_ONCE),
+        kind=FactorKind.TARGETS,
+        help="hosts, each with one target of the same kind, in the chosen order: each runs the whole workload, all "
+        "start together, and the result is their sum; the trials of the run never overlap",
     ),
 )
 _STREAM_TEXT = "[a-z][a-z0-9_-]*"

@@ -14,6 +14,7 @@ from webapp.plans.factors import (
     AT_ONCE,
     BEFORE,
     FACTORS,
+    HOSTS_AT_ONCE,
     PURGE,
     STREAMS,
     FactorKind,
@@ -121,7 +122,7 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         problems += unknown
     else:
         problems += _engine_problems(texts)
-    problems += _contradictions(texts) + _pooled(texts) + _stopped_at_once(texts)
+    problems += _contradictions(texts) + _pooled(texts) + _stopped_at_once(texts) + _on_several_hosts(part, texts)
     problems += [] if part.streams else _missing(parsed, texts)
     problems += _steps(part, parsed) + _unknown_kinds(part) + stream_problems(part, texts)
     levels = {} if problems else _completed(document, part, parsed, texts)
@@ -250,17 +251,34 @@ def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
-    if not {AT_ONCE, "layout"} <= set(texts):
-        return []
-    words = "`at_once` needs several targets, but a layout makes one target from a pool; remove `at_once` or `layout`."
-    return [GridProblem(AT_ONCE, words)]
+    words = "`{}` needs several targets, but a layout makes one target from a pool; remove `{}` or `layout`."
+    return [GridProblem(name, words.format(name, name)) for name in _together(texts) if "layout" in texts]
 
 
 def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
-    if not {AT_ONCE, "stop"} <= set(texts):
+    words = "a stop rule would end each target at a different time; remove `stop` or `{}`."
+    return [GridProblem("stop", words.format(name)) for name in _together(texts) if "stop" in texts]
+
+
+def _on_several_hosts(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
+    """Only fio waits for a common start, and preparation once for a part is not shared by hosts."""
+    if HOSTS_AT_ONCE not in texts:
         return []
-    words = "a stop rule would end each target at a different time; remove `stop` or `at_once`."
-    return [GridProblem("stop", words)]
+    several = (
+        f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this one."
+    )
+    problems = (
+        (AT_ONCE in texts, several),
+        (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one."),
+        (bool(part.streams), "streams with different workloads cannot be used with hosts at once; remove one of them."),
+        (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
+    )
+    return [GridProblem(HOSTS_AT_ONCE, words) for applies, words in problems if applies]
+
+
+def _together(texts: Mapping[str, str]) -> list[str]:
+    """The factors that make a trial use several targets."""
+    return [name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in texts]
 
 
 def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:

@@ -20,8 +20,8 @@ def missing_parts(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> 
     offered = {str(target.pk): (target.host.slug, capabilities(target.host)) for target in targets}
     found = set()
     for trial in _distinct(trials):
-        host, offer = offered[trial.target_id]
-        found |= {f"{host}: {lack}" for lack in _lacks(trial, offer)} if offer else set()
+        for host, offer in (offered[id_] for id_ in trial.target_ids):
+            found |= {f"{host}: {lack}" for lack in _lacks(trial, offer)} if offer else set()
     return sorted(found)
 
 
@@ -39,7 +39,7 @@ def _distinct(trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
 
 
 def _parts(trial: PlannedTrial) -> tuple[object, ...]:
-    return trial.target_id, trial.layout, *((work.engine, work.features) for work in trial.workloads), *trial.settings
+    return trial.target_ids, trial.layout, *((work.engine, work.features) for work in trial.workloads), *trial.settings
 
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:

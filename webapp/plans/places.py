@@ -1,4 +1,8 @@
-"""Assigns a part of a plan to targets: each chosen target, or groups of targets at once. Pure."""
+"""Assigns a part of a plan to targets: each chosen target, or groups of targets at once. Pure.
+
+A group has several targets of one host (`at_once`), or one target of each of several hosts (`hosts_at_once`): the
+first targets of the hosts together, then the second ones, and so on.
+"""
 
 import re
 from collections import Counter
@@ -7,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 
-from webapp.plans.factors import AT_ONCE
+from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
-from webapp.plans.points import at_once
+from webapp.plans.points import at_once, target_count
 from worker.contract.workload import TargetKind
 
 _KIND_WORDS = {
@@ -26,23 +30,22 @@ Group = tuple[TargetFacts, ...]  # targets used at once, in the order in which t
 
 @dataclass(frozen=True)
 class Places:
-    """The groups of one part. A group has targets of one host and one kind, so the workload is the same in each of its
-    streams."""
+    """The groups of one part. A group has targets of one kind, so the workload is the same in each of its streams."""
 
     grid: PartGrid
     targets: Sequence[TargetFacts]
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Groups for every number of targets at once, single targets first."""
+        """Groups for every level of `at_once` or `hosts_at_once`, single targets first."""
         return tuple(group for size in self._sizes for group in self._groups(size))
 
     @property
     def cells(self) -> int:
-        """The number of points on all groups. Without rules and streams, all levels of `at_once` have equally many."""
+        """The number of points on all groups. Without rules and streams, all sizes of groups have equally many."""
         if self.grid.part.rules or self.grid.part.streams:
             groups = Counter(map(len, self.groups))
-            return sum(groups[at_once(point)] for point in self.grid.points)
+            return sum(groups[target_count(point)] for point in self.grid.points)
         return self.grid.count // len(self._sizes) * len(self.groups)
 
     @property
@@ -53,16 +56,16 @@ class Places:
 
     @property
     def problems(self) -> list[str]:
-        """Levels of `at_once` above the number of a host's targets, and groups that cannot be opened together."""
+        """Levels above the number of targets or hosts, and groups that cannot be opened together."""
         return [*self._too_many, *dict.fromkeys(text for group in self.groups for text in self._clashes(group))]
 
     @property
     def _too_many(self) -> list[str]:
         return [
-            f"Part {self.grid.part.name}: {size} targets at once are more than the {len(alike)} {_named(alike)} that "
-            f"{'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}. Choose more targets, or remove the level."
+            f"Part {self.grid.part.name}: {size} {self._each} at once are more than {self._chosen(alike)}. "
+            f"Choose more {self._each}, or remove the level."
             for size in self._sizes
-            for alike in self._alike
+            for alike in self._first_alike
             if len(alike) < size
         ]
 
@@ -70,15 +73,48 @@ class Places:
     def _sizes(self) -> list[int]:
         if self.grid.part.streams:
             return sorted({at_once(point) for point in self.grid.points}) or [1]
-        return sorted(level for level in self.grid.levels.get(AT_ONCE, (1,)) if isinstance(level, int)) or [1]
+        levels = self.grid.levels.get(HOSTS_AT_ONCE if self._over_hosts else AT_ONCE, (1,))
+        return sorted(level for level in levels if isinstance(level, int)) or [1]
+
+    @property
+    def _over_hosts(self) -> bool:
+        return HOSTS_AT_ONCE in self.grid.levels
+
+    @property
+    def _each(self) -> str:
+        return "hosts" if self._over_hosts else "targets"
 
     @cached_property
-    def _alike(self) -> list[list[TargetFacts]]:
+    def _of_hosts(self) -> list[list[TargetFacts]]:
         """Targets of one host and kind, in the chosen order."""
         found: dict[tuple[str, TargetKind], list[TargetFacts]] = {}
         for target in filter(self._runs, self.targets):
             found.setdefault((target.host_id, target.kind), []).append(target)
         return list(found.values())
+
+    @cached_property
+    def _alike(self) -> list[list[TargetFacts]]:
+        """Targets that groups are made of, in the chosen order: those of one host and kind, or of several hosts, the
+        first of each host, the second of each host, and so on."""
+        if not self._over_hosts:
+            return self._of_hosts
+        found: dict[tuple[TargetKind, int], list[TargetFacts]] = {}
+        for of_host in self._of_hosts:
+            for place, target in enumerate(of_host):
+                found.setdefault((target.kind, place), []).append(target)
+        return list(found.values())
+
+    @property
+    def _first_alike(self) -> list[list[TargetFacts]]:
+        """Those with the most hosts of each kind: further targets of a host need not have one on every other host."""
+        if not self._over_hosts:
+            return self._alike
+        return list({alike[0].kind: alike for alike in reversed(self._alike)}.values())[::-1]
+
+    def _chosen(self, alike: Sequence[TargetFacts]) -> str:
+        if self._over_hosts:
+            return f"the {len(alike)} {'host' if len(alike) == 1 else 'hosts'} of which {_named(alike)} are chosen"
+        return f"the {len(alike)} {_named(alike)} that {'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}"
 
     def _runs(self, target: TargetFacts) -> bool:
         return target.kind in self.grid.kinds
@@ -104,11 +140,13 @@ class Places:
     def _over(self, size: int) -> Iterator[str]:
         for alike in self._alike:
             over = len(alike) % size
-            if over and len(alike) > size:
+            if over and (len(alike) > size or self._over_hosts):
                 names = ", ".join(target.shown for target in alike[-over:])
+                of = "several hosts" if self._over_hosts else _host(alike)
+                are = "is" if len(alike) == 1 else "are"
                 yield (
-                    f"Part {self.grid.part.name} with {size} targets at once does not use {names}: {len(alike)} "
-                    f"{_named(alike)} of {_host(alike)} are chosen, and {len(alike)} is not a multiple of {size}."
+                    f"Part {self.grid.part.name} with {size} {self._each} at once does not use {names}: {len(alike)} "
+                    f"{_named(alike)} of {of} {are} chosen, and {len(alike)} is not a multiple of {size}."
                 )
 
     def _unfit(self, target: TargetFacts) -> str:

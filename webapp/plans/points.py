@@ -19,6 +19,7 @@ from webapp.plans.factors import (
     AT_ONCE,
     BEFORE,
     FACTORS,
+    HOSTS_AT_ONCE,
     STREAM,
     STREAMS,
     STREAMS_ON,
@@ -107,7 +108,8 @@ def steps_of(point: Mapping[str, Value]) -> StepsBefore:
 
 
 def at_once(point: Mapping[str, object]) -> int:
-    """The number of targets that a trial at this point uses at once; a result of one stream has one target."""
+    """The number of targets of each host that a trial at this point uses at once. A result of one stream has one
+    target."""
     if STREAM in point:
         return 1
     if names := streams.names_of(point):
@@ -116,9 +118,20 @@ def at_once(point: Mapping[str, object]) -> int:
     return wanted if isinstance(wanted, int) else 1
 
 
+def hosts_at_once(point: Mapping[str, object]) -> int:
+    """The number of hosts that a trial at this point uses at once."""
+    wanted = point.get(HOSTS_AT_ONCE, 1)
+    return wanted if isinstance(wanted, int) else 1
+
+
+def target_count(point: Mapping[str, object]) -> int:
+    """The number of targets of a trial at this point, over all its hosts."""
+    return at_once(point) * hosts_at_once(point)
+
+
 def stream_count(point: Mapping[str, object]) -> int:
-    """The number of streams of a trial at this point."""
-    return len(streams.names_of(point)) or at_once(point)
+    """The number of streams of a trial at this point, over all its hosts."""
+    return len(streams.names_of(point)) or target_count(point)
 
 
 def point_key(point: Mapping[str, Value]) -> str:

@@ -40,6 +40,7 @@ class StreamRun(models.Model):
     command = models.JSONField()
     configuration = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="streams", null=True)
     started_at = models.DateTimeField()
+    began_at = models.DateTimeField(null=True)  # when its measured part began, by the engine's own time
     ended_at = models.DateTimeField(null=True)
     engine_version = models.CharField(max_length=40, blank=True)
     exit_code = models.IntegerField(null=True)

@@ -31,7 +31,7 @@ def skip_known_repeats(run_id: UUID, host_id: UUID) -> int:
     if not document.spread_percent:
         return 0
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
-    here = run.trials.filter(host=host_id)
+    here = run.trials.all() if run.one_at_a_time else run.trials.filter(host=host_id)
     planned, repeats = left_of(here)
     if repeats < document.repeats_min:
         return 0

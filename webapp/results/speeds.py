@@ -6,8 +6,7 @@ from uuid import UUID
 from webapp.hosts.models import Target
 from webapp.plans.expand import Expansion
 from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
-from webapp.plans.points import at_once
-from webapp.plans.streams import names_of
+from webapp.plans.points import stream_count
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
 
@@ -48,6 +47,6 @@ def _speeds(groups: Mapping[UUID, object]) -> dict[object, Speeds]:
     points = POINTS.get({key: pk for _, key, pk, _ in rows})
     found: dict[object, list[tuple[Point, float]]] = {}
     for target, key, _, rate in rows:
-        if at_once(points[key]) == 1 and len(names_of(points[key])) < 2:
+        if stream_count(points[key]) == 1:
             found.setdefault(groups[target], []).append((points[key], rate))
     return {group: Speeds.of(measured) for group, measured in found.items()}

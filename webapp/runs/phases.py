@@ -46,5 +46,6 @@ _SENTENCES: Mapping[PhaseName, Callable[[Phase], str]] = {
     PhaseName.SETTINGS: lambda _: "changing settings",
     PhaseName.PREFILL: _prefill,
     PhaseName.PREPARE: _prepare,
+    PhaseName.COMMON_START: lambda _: "waiting for the other hosts",
     PhaseName.RUN: lambda _: "measuring",
 }

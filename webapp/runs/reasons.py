@@ -1,6 +1,7 @@
 """Reasons for changes of state: a code and fields are stored, the sentence is built when it is shown.
 
-The field `message` is text reported by the worker and is shown unchanged. The fields never contain a person: the row
+The field `message` is text reported by the worker and is shown unchanged. The
+field `on_host` names the host that ended a trial on several hosts. The fields never contain a person: the row
 refers to the person, and `by` is the person's current name.
 """
 
@@ -13,6 +14,7 @@ Fields = Mapping[str, Any]  # plain JSON
 
 WINDOW_CLOSED = "window_closed"
 AT_DEADLINE = "cancelled_at_deadline"
+OTHER_HOST = "other_host"
 
 
 def sentence(code: str, fields: Fields, by: str = "") -> str:
@@ -21,6 +23,8 @@ def sentence(code: str, fields: Fields, by: str = "") -> str:
         words = str(fields["message"])
     else:
         words = _SENTENCES[code]({**fields, "by": by}) if code in _SENTENCES else ""
+    if "on_host" in fields:
+        words = f"{fields['on_host']}: {words}"
     if fields.get("not_retried"):
         words += " The trial overwrites its target, so it is not retried automatically: start a new run."
     return words
@@ -90,6 +94,7 @@ _PLAIN: Mapping[str, str] = {
     "no_trial_done": "No trial of the run was completed. Each failed trial has its own reason.",
     "host_revoked": "The host was revoked.",
     "not_on_host": "The host accepted the order and no longer has it. Was the server restored from a backup?",
+    OTHER_HOST: "Stopped, because the trial ended early on another host.",
     "revived": "The lost attempt reported again.",
 }
 _SENTENCES: Mapping[str, Callable[[Fields], str]] = {

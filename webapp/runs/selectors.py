@@ -12,7 +12,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_re
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from webapp.plans.points import at_once
+from webapp.plans.points import target_count
 from webapp.runs.forecast.pace import Pace, Work, paces, work_of
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -69,7 +69,7 @@ def count_of_trials(wanted: Q) -> Coalesce:
 
 def read_further(trials: Iterable[Trial]) -> None:
     """Fetch the further targets of these trials. One query, or none."""
-    prefetch_related_objects([trial for trial in trials if at_once(trial.point) > 1], "further")
+    prefetch_related_objects([trial for trial in trials if target_count(trial.point) > 1], "further")
 
 
 def progress(run: Run) -> RunProgress:
@@ -135,7 +135,8 @@ def _rest(run: UUID, _counts: Counts) -> tuple[Pace | None, Mapping[tuple[Any, .
 
 
 def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Attempt]) -> float | None:
-    """The remaining time of the slowest host, because hosts work in parallel; None if unknown."""
+    """The remaining time of the slowest host, because hosts work in parallel unless the trials of the run never
+    overlap; None if unknown."""
     if run.ended_at:
         return 0.0
     counts = frozenset((host, state, count) for host, states in per_host.items() for state, count in states.items())
@@ -151,4 +152,5 @@ def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Att
             return None
         under_way = spent.get(host, 0.0) if state in ACTIVE_TRIAL_STATES else 0.0
         left[host] = left.get(host, 0.0) + max(0.0, seconds - under_way)
-    return max(left.values(), default=0.0) or None  # unknown if a trial takes longer than those before it
+    seconds_left = sum(left.values()) if run.one_at_a_time else max(left.values(), default=0.0)
+    return seconds_left or None  # unknown if a trial takes longer than those before it

@@ -18,20 +18,18 @@ from webapp.hosts.models import Target
 from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.expand import Expansion, PlannedTrial, expand
+from webapp.plans.factors import HOSTS_AT_ONCE
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import steps_of
 from webapp.plans.selectors import facts_for
 from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
-from webapp.runs.dispatch.ending import end_finished_run
+from webapp.runs.dispatch.ending import UNACCEPTED_GRACE_SECONDS, end_finished_run
 from webapp.runs.dispatch.queue import lock_queue, position_for
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
-
-# How long a cancelled run waits for an order that was not accepted (s).
-UNACCEPTED_GRACE_SECONDS = 30
 
 
 class StartRefused(Refusal):
@@ -125,6 +123,7 @@ def _create_run(
         request_id=options.request_id,
         version=version,
         target_order=[str(target.pk) for target in targets],
+        one_at_a_time=any(HOSTS_AT_ONCE in planned.point for planned in expansion.trials),
         seed=seed,
         trial_count=len(expansion.trials),
         note=note,

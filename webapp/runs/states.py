@@ -14,6 +14,9 @@ Trial    planned ──► dispatched ──► accepted ──► running ─�
 Attempt  dispatched ──► accepted ──► running ──► done | failed | cancelled
               └─────────────┴───────────┴──────► lost ──► dispatched | accepted | running   (revival)
 
+A trial on several hosts has one attempt on each. It is as far as the first of them, and ends with the last one: as done
+if all are, else as the first attempt that was not done (runs.dispatch.ending).
+
 A worker may skip steps that it had no time to report: dispatched ──► running | done.
 Only `revive_trial` may make a failed trial run again, and only if an expired lease was the reason.
 """

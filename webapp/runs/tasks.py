@@ -11,7 +11,7 @@ from webapp.hosts.models import HostState
 from webapp.runs.dispatch.dispatcher import dispatch_host, idle_hosts
 from webapp.runs.dispatch.ending import end_finished_run, give_up_revoked, sweep_cancelled
 from webapp.runs.dispatch.leases import expire_leases, publish_again
-from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
+from webapp.runs.models import OPEN_RUN_STATES, Run, TrialState
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def note_tick() -> None:
 def tidy_runs() -> None:
     """Finish work that a race, a crash or a revoked host left incomplete."""
     for run in Run.objects.filter(state__in=OPEN_RUN_STATES):
-        if run.trials.filter(host__state=HostState.REVOKED).exists():
+        if run.targets.filter(host__state=HostState.REVOKED).exists():
             give_up_revoked(run)
         if run.cancel_requested_at and run.trials.filter(state=TrialState.PLANNED).exists():
             sweep_cancelled(run.pk)
@@ -49,6 +49,6 @@ def tidy_runs() -> None:
 
 def dispatch_all() -> None:
     """Check all busy hosts, perhaps hundreds, with one query."""
-    open_trials = Trial.objects.filter(host=OuterRef("pk"), run__state__in=OPEN_RUN_STATES)
-    for host_id in idle_hosts().filter(Exists(open_trials)).values_list("pk", flat=True):
+    in_use = Run.targets.through.objects.filter(target__host=OuterRef("pk"), run__state__in=OPEN_RUN_STATES)
+    for host_id in idle_hosts().filter(Exists(in_use)).values_list("pk", flat=True):
         dispatch_host(host_id)

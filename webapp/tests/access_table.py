@@ -215,6 +215,7 @@ PAGES: dict[str, Rule] = {
     "worker-token": act(Who.HOST),
     "worker-hello": act(Who.HOST),
     "worker-report": act(Who.HOST),
+    "worker-start": act(Who.HOST),
     # machines that look after this one
     "healthz": look(Who.ANYBODY),
     "healthz-live": look(Who.ANYBODY),

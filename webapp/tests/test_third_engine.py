@@ -134,7 +134,7 @@ def test_it_is_ordered_measured_and_shown(target: Target) -> None:
     for _ in range(2):
         attempt = Attempt.objects.get(run=run, state=AttemptState.DISPATCHED, trial__isnull=False)
         assert attempt.trial is not None
-        (stream,) = orders.streams_of(attempt.trial)
+        (stream,) = orders.streams_of(attempt.trial, attempt.host_id)
         assert msgspec.json.decode(msgspec.json.encode(stream))["workload"]["engine"] == "nap"
         run_to_the_end(target.host, attempt)
     Run.objects.filter(pk=run.pk).update(state=RunState.DONE)

@@ -50,6 +50,7 @@ class PhaseName(StrEnum):
     SETTINGS = "settings"
     PREFILL = "prefill"
     PREPARE = "prepare"
+    COMMON_START = "common_start"  # ready, and waiting for the other hosts of the trial
     RUN = "run"
 
 
@@ -112,6 +113,14 @@ class Observed(Message, tag="observed", frozen=True, kw_only=True):
 
     at: float
     facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
+
+
+class CommonStart(Message, tag="common_start", frozen=True, kw_only=True):
+    """The common start of a trial on several hosts, as this host knows it."""
+
+    at: float  # the start by the worker's clock
+    start_at: float  # the same moment by the server's clock
+    uncertainty_s: Number  # half the shortest round trip: the error of the server's clock on this host
 
 
 class ReadingMoment(StrEnum):
@@ -286,6 +295,7 @@ class Attachment(Message, frozen=True, kw_only=True):
 class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     stream: StreamNumber
     started_at: float
+    began_at: float | None = None  # when the measured part began, by the engine's own time
     ended_at: float
     engine_version: Label
     exit_code: int
@@ -317,6 +327,7 @@ Item = (
     | SettingRestored
     | Purged
     | Observed
+    | CommonStart
     | StreamStarted
     | Sample
     | KernelLog

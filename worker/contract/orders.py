@@ -81,6 +81,9 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     # In order, after the prefill and before caches are dropped; each step on one target after another.
     steps: Annotated[tuple[Step, ...], Meta(max_length=MAX_STEPS)] = ()
     arming: Arming | None = None
+    # Set if the trial runs on several hosts: the streams begin at the common start (contract.common_start), for which
+    # the worker waits at most this long.
+    start_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
 

@@ -127,6 +127,11 @@ class Sampler:
         return sample_of_all(self._devices, self._first, self._before)
 
     @property
+    def began_unix(self) -> float:
+        """Unix time at which the measured part began."""
+        return time.time() - (time.monotonic() - self.began)
+
+    @property
     def length_ms(self) -> int:
         """Of the measured part so far."""
         return self._offset_ms

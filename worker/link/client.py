@@ -11,6 +11,7 @@ import urllib3
 
 from worker import __version__
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, ContractError, Message, decode, encode
+from worker.contract.common_start import StartReply, StartRequest
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.reports import ReportReply
 
@@ -84,6 +85,9 @@ class Client:
     def report(self, body: bytes) -> ReportReply:
         """Send a Report that is already JSON text (the spool keeps batches encoded)."""
         return self._post("report", body, ReportReply)
+
+    def common_start(self, attempt: str) -> StartReply:
+        return self._post("start", encode(StartRequest(attempt=attempt, version=self.contract)), StartReply)
 
     def close(self) -> None:
         self._pool.clear()

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
+from worker.contract.common_start import StartReply
 from worker.contract.items import Finished, Item
 from worker.control import Control
 from worker.drives.records import Drives
@@ -30,7 +31,7 @@ class HostContext(msgspec.Struct, frozen=True):
         return Drives(self.state / "drives")
 
 
-def _no_server() -> None:
+def _no_server(*_: object) -> NoReturn:
     raise NotImplementedError
 
 
@@ -42,6 +43,7 @@ class OrderContext(msgspec.Struct, frozen=True, kw_only=True):
     control: Control
     server_now: Callable[[], float] = time.time  # Unix time on the server's clock, which decides when arming expires
     register: Callable[[], None] = _no_server  # take the inventory and send it; raises Unreachable or Refused
+    ask_start: Callable[[str], StartReply] = _no_server  # of an attempt that is ready; raises Unreachable or Refused
 
 
 # (order, context) -> the attempt's final item. A handler raises only for faults of the worker.

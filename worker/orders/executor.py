@@ -19,6 +19,7 @@ from contextlib import suppress
 
 from worker import __version__, process
 from worker.contract.base import ContractError, is_id
+from worker.contract.common_start import StartReply
 from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import AnyOrder, CloseRunOrder, TrialOrder
 from worker.contract.signing import unseal
@@ -52,6 +53,7 @@ class Executor:
         reporter: Reporter,
         registration: Registration,
         *,
+        ask_start: Callable[[str], StartReply],
         on_crash: Callable[[], None],
         idle_restore_s: float = IDLE_RESTORE_S,
     ) -> None:
@@ -59,6 +61,7 @@ class Executor:
         self._context = context
         self._reporter = reporter
         self._registration = registration
+        self._ask_start = ask_start
         self._on_crash = on_crash
         self._idle_restore_s = idle_restore_s
         self._controls: dict[str, Control] = {}
@@ -229,6 +232,7 @@ class Executor:
             control=control,
             server_now=self._registration.server_now,
             register=lambda: self._registration.register(probe=True),
+            ask_start=self._ask_start,
         )
         try:
             return HANDLERS[type(order)](order, context)

@@ -3,6 +3,8 @@
     purge ─► guard ─► layout ─► settings ─► prefill ─► steps ─► drop caches ─► observe ─► run (all at once) ─► done
       └────────┴──────────┴──────────┴────────────┴─────────┴──────────┴───────────┴──► failed(code, words) | cancelled
 
+A trial on several hosts waits before the run until all of them are ready, and starts its streams at the common start.
+
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
 order and a trial from a file. Caches are dropped after the steps, which would fill them again. After the
 steps, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
@@ -19,6 +21,7 @@ from typing import Any
 
 from worker import engines, guard, inventory, layouts, policy, process, recipes
 from worker.contract.items import (
+    CommonStart,
     Finished,
     KernelLog,
     Observed,
@@ -40,6 +43,7 @@ from worker.inventory import sysfs
 from worker.journal import JournalError
 from worker.layouts import Built
 from worker.open_target import OpenTarget
+from worker.orders.common_start import StartFailed, await_common_start
 from worker.orders.context import OrderContext
 from worker.orders.layout_stage import LayoutStage, on_layout
 from worker.orders.outcomes import error_text, failed, finished
@@ -75,6 +79,7 @@ class Trial:
         self._streams = order.streams  # on the layout after it was built
         self._built: Built | None = None
         self._applied: list[SettingRecord] = []
+        self._not_before = 0.0  # moment of the monotonic clock: the common start of a trial on several hosts
 
     def run(self) -> Finished:
         """Run until the end. Expected failures become the outcome; only faults of the worker are raised."""
@@ -143,6 +148,7 @@ class Trial:
         if self._order.drop_caches:
             caches.drop_caches()
         self._observe(open_targets, states)
+        self._await_common_start()
         self._enter(PhaseName.RUN)
         self._run_streams(open_targets)
         for changed in session.changed_meanwhile(self._applied):
@@ -238,6 +244,21 @@ class Trial:
 
     # ---- measuring
 
+    def _await_common_start(self) -> None:
+        if self._order.start_limit_s is None:
+            return
+        self._enter(PhaseName.COMMON_START)
+        start = await_common_start(
+            lambda: self._context.ask_start(self._order.attempt),
+            self._control.stopped,
+            limit_s=self._order.start_limit_s,
+        )
+        if start is None:
+            raise _Stopped
+        self._not_before = start.moment
+        at = time.time() + start.moment - time.monotonic()
+        self._emit(CommonStart(at=at, start_at=start.start_at, uncertainty_s=start.uncertainty_s))
+
     def _run_streams(self, open_targets: Mapping[int, OpenTarget]) -> None:
         """Run all streams at once: the first in this thread, which also reads the telemetry. One failure stops all."""
         first, *rest = self._streams
@@ -273,6 +294,7 @@ class Trial:
                 self._tell_kernel_log()
 
         with self._folder(stream, open_target), self._scope(str(stream.number), open_target) as scope:
+            scope.not_before = self._not_before
             return engines.engine_of(stream).run_stream(
                 stream,
                 open_target,
@@ -325,6 +347,7 @@ EXPECTED = (
     policy.PolicyError,
     JournalError,
     PurgeFailed,
+    StartFailed,
 )
 
 

@@ -9,6 +9,7 @@ import hashlib
 import logging
 import os
 import re
+import threading
 import time
 from pathlib import Path
 from typing import Self
@@ -44,6 +45,7 @@ class Scope:
         self._marker = record.marker
         self._cgroup = _cgroup_of(record)
         self._child: Child | None = None
+        self.not_before = 0.0  # moment of the monotonic clock before which its program must not measure
 
     @property
     def is_stuck(self) -> bool:
@@ -75,6 +77,15 @@ class Scope:
             prologue, argv, cwd_fd=cwd_fd, stdin_text=stdin_text or "", pass_fds=pass_fds, merge_stderr=merge_stderr
         )
         return self._child
+
+    @property
+    def starts_at(self) -> float:
+        """Unix time at which its program may start to measure: now, or later."""
+        return time.time() + max(0.0, self.not_before - time.monotonic())
+
+    def await_start(self, stopped: threading.Event) -> None:
+        """Wait until its program may start to measure, or is not wanted any more."""
+        stopped.wait(max(0.0, self.not_before - time.monotonic()))
 
     def kill(self) -> bool:
         """Kill all processes in the scope; True if none was left within a few seconds."""

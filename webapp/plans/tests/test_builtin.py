@@ -26,6 +26,7 @@ TARGETS = (
     (device(size_bytes=LARGE, purges={"discard": ""}),),
     (POOL,),
     tuple(directory(id=f"d{n}", path=f"/srv/{n}", name=f"a/{n}", size_bytes=LARGE) for n in range(4)),
+    tuple(directory(id=f"h{n}", host_id=f"h{n}", name=f"h{n}/nas", size_bytes=LARGE) for n in range(4)),
 )
 
 

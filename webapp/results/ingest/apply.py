@@ -16,10 +16,12 @@ from webapp.results.ingest.quota import check_command, check_configuration, chec
 from webapp.results.ingest.results import new_results
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
 from webapp.results.reading.facts import CONTROLLER_FACT, without_device_names
+from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
-from webapp.runs.states import transition_attempt, transition_trial
+from webapp.runs.states import TRIAL_TRANSITIONS, transition_attempt, transition_trial
 from worker.contract.items import (
     Accepted,
+    CommonStart,
     Finished,
     Item,
     KernelLog,
@@ -102,7 +104,7 @@ def _observed(changes: Changes, item: Observed) -> None:
 
 def _stream_started(changes: Changes, item: StreamStarted) -> None:
     trial = changes.attempt.trial
-    if trial is None or item.stream >= trial.stream_count:
+    if trial is None or item.stream not in trial.streams_on(changes.attempt.host_id):
         raise BadItem(f"Stream {item.stream} is not in the order of this attempt.")
     if item.stream in changes.streams:
         raise BadItem(f"Stream {item.stream} has started before.")
@@ -171,6 +173,7 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
     changes.change_stream(
         stream,
         started_at=moment(item.started_at),
+        began_at=None if item.began_at is None else moment(item.began_at),
         ended_at=moment(item.ended_at),
         engine_version=item.engine_version[:40],
         exit_code=item.exit_code,
@@ -210,15 +213,24 @@ def _finished(changes: Changes, item: Finished) -> None:
         if changes.attempt.state != AttemptState.RUNNING:
             raise BadItem("The attempt is done, but it never started to run.")
         changes.results = new_results(changes.attempt, changes.streams)
-        if len(changes.streams) == 1:  # with several streams, the results are sums; these are the values of each stream
+        if changes.attempt.trial and changes.attempt.trial.stream_count == 1:  # else they are the values of each stream
             changes.change_stream(changes.streams[0], directions=b"")
     changes.finished = item
 
 
 def _move(changes: Changes, to: AttemptState) -> None:
-    transition_attempt(changes.attempt, to)
-    if changes.attempt.trial is not None:
-        transition_trial(changes.attempt.trial, TrialState(to.value), attempt=changes.attempt)
+    """A trial on several hosts is as far as the first of them."""
+    attempt = changes.attempt
+    transition_attempt(attempt, to)
+    trial = attempt.trial
+    if trial is not None and trial.on_several_hosts:
+        trial = lock_trial(attempt)
+    if trial is not None and TrialState(to.value) in TRIAL_TRANSITIONS[TrialState(trial.state)]:
+        transition_trial(trial, TrialState(to.value), attempt=attempt)
+
+
+def _common_start(changes: Changes, item: CommonStart) -> None:
+    changes.change_attempt(common_start_at=moment(item.at), start_uncertainty_s=item.uncertainty_s)
 
 
 _HANDLERS: Mapping[type, Callable[[Changes, Any], None]] = {
@@ -228,6 +240,7 @@ _HANDLERS: Mapping[type, Callable[[Changes, Any], None]] = {
     SettingRecord: _setting,
     SettingRestored: _setting_restored,
     Observed: _observed,
+    CommonStart: _common_start,
     StreamStarted: _stream_started,
     Sample: _sample,
     KernelLog: _kernel_log,

@@ -16,7 +16,9 @@ _COLUMNS = [field.attname for field in Attempt._meta.concrete_fields if field.at
 # Every report needs this query. With Django's ORM it took longer than everything else together.
 _LOCK = f"""
 SELECT {", ".join(f"attempt.{column}" for column in _COLUMNS)},
-    coalesce(run.cancel_requested_at, trial.skip_requested_at, action.stop_requested_at) AS stop_requested_at,
+    coalesce(
+        run.cancel_requested_at, trial.skip_requested_at, trial.stop_requested_at, action.stop_requested_at
+    ) AS stop_requested_at,
     ARRAY(SELECT stream FROM results_streamrun WHERE attempt_id = attempt.id) AS started_streams
 FROM runs_attempt attempt
 LEFT JOIN runs_run run ON run.id = attempt.run_id AND attempt.kind = 'trial'
@@ -30,7 +32,9 @@ FOR NO KEY UPDATE OF attempt
 @dataclass(frozen=True)
 class LockedAttempt:
     attempt: Attempt
-    stop_requested_at: datetime | None  # a person cancelled the run, skipped the trial or stopped the purge
+    stop_requested_at: (
+        datetime | None
+    )  # a person cancelled the run, skipped the trial or stopped the purge, or another host failed
     started_streams: frozenset[int]  # those that were committed when the query started
 
 

@@ -116,8 +116,16 @@ def _take(host: Host, attempt_id: UUID, name: str, batches: Sequence[AnyBatch], 
     changes = _changes(locked, list(in_sequence(attempt.confirmed_seq, batches)))
     write(changes)
     if changes.finished and len(batches) <= _BACKLOG_BATCHES:
-        transaction.on_commit(lambda: dispatch_host(attempt.host_id))
+        _dispatch_after_commit(attempt)
     return reply_about(locked, name=name)
+
+
+def _dispatch_after_commit(attempt: Attempt) -> None:
+    """The next order of the host, and of the other hosts of its trial, which may have waited for this end."""
+    trial = attempt.trial
+    others = [host.pk for host in trial.all_hosts] if trial is not None and trial.on_several_hosts else []
+    for host_id in dict.fromkeys([attempt.host_id, *others]):
+        transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
 
 
 def _changes(locked: LockedAttempt, batches: Sequence[AnyBatch]) -> Changes:

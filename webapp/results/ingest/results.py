@@ -13,7 +13,8 @@ from webapp.plans.streams import result_point
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.sums import summed
 from webapp.results.models import NO_IO, Result, StreamRun
-from webapp.runs.models import Attempt, Trial
+from webapp.runs.dispatch.ending import lock_trial
+from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import BadPacking, pack, unpack
@@ -23,13 +24,19 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
     """Unsaved result rows of a done attempt, one for each direction: the sums over its streams (by number), or those of
     each stream if they have different workloads.
 
+    On several hosts, the last attempt that is done makes the results, of the streams of all of them.
+
     Raises BadItem if a stream of the order has no result, or if a histogram cannot be read.
     """
     trial = attempt.trial
     assert trial is not None
-    for number in range(trial.stream_count):
+    for number in trial.streams_on(attempt.host_id):
         if number not in streams or streams[number].ended_at is None:
             raise BadItem(f"The attempt is done, but there is no result of stream {number}.")
+    if trial.on_several_hosts:
+        streams = {**streams, **_streams_of_others(attempt)}
+        if len(streams) < trial.stream_count:
+            return []
     ended_at = max(stream.ended_at for stream in streams.values() if stream.ended_at is not None)
     try:
         rows = _of_each(trial, streams) if trial.stream_names else _of_sum(trial, streams, ended_at)
@@ -94,10 +101,20 @@ def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:
         rows[-1].metrics = {each["name"]: each["value"] for each in stream.metrics if each["value"] is not None}
 
 
+def _streams_of_others(attempt: Attempt) -> dict[int, StreamRun]:
+    """Streams on the other hosts of its trial whose attempts are done. The trial is locked until the commit."""
+    lock_trial(attempt)
+    others = StreamRun.objects.filter(attempt__trial=attempt.trial_id, attempt__number=attempt.number)
+    done = others.exclude(attempt=attempt.pk).filter(attempt__state=AttemptState.DONE)
+    return {stream.stream: stream for stream in done}
+
+
 def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun]) -> float | None:
     """None if a device does not count, or if streams share one: they may have run at different times."""
+    streams = list(streams)
     devices = [stream.device for stream in streams]
-    if None in devices or len({device["device"] for device in devices if device}) < len(devices):
+    names = {(stream.attempt_id, stream.device["device"]) for stream in streams if stream.device}
+    if None in devices or len(names) < len(devices):
         return None
     counted = [device.get(f"{direction}_bytes") for device in devices if device]
     return None if None in counted or not engine_bytes else sum(counted) / engine_bytes

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Model
@@ -69,15 +70,28 @@ def _steadiness(changes: Changes) -> Mapping[int, Steadiness | None]:
     """By stream: its own verdict if it has a name, else that of the least steady one; None without a verdict."""
     trial = changes.attempt.trial
     assert trial is not None
-    samples: dict[int, list[Timed]] = defaultdict(list)
-    found = Sample.objects.filter(attempt=changes.attempt).values_list("stream", "offset_ms", "length_ms", "ios")
-    for stream, *timed in found.iterator(chunk_size=10_000):
-        samples[stream].append((timed[0], timed[1], timed[2]))
-    judged = {stream: _judged(changes.streams[stream], timed) for stream, timed in samples.items()}
+    samples: dict[tuple[UUID, int], list[Timed]] = defaultdict(list)
+    found = Sample.objects.filter(attempt__in=_attempts(changes)).values_list("attempt_id", "stream", *_TIMES)
+    for attempt, stream, *timed in found.iterator(chunk_size=10_000):
+        samples[attempt, stream].append((timed[0], timed[1], timed[2]))
+    kept = StreamRun.objects.filter(attempt__in=_attempts(changes)).only("attempt_id", "stream", "stopped")
+    streams = {(stream.attempt_id, stream.stream): stream for stream in kept}
+    judged = {key[1]: _judged(streams[key], timed) for key, timed in samples.items()}
     uniform = [work.uniform for work in trial.workloads]  # whether a uniform speed is expected
     if trial.stream_names:
         return {stream: verdict for stream, verdict in judged.items() if uniform[stream]}
     return {0: least_steady(judged.values()) if uniform[0] else None}
+
+
+_TIMES = ("offset_ms", "length_ms", "ios")
+
+
+def _attempts(changes: Changes) -> list[UUID]:
+    """The attempts that the results are of: on several hosts, one on each of them."""
+    attempt = changes.attempt
+    if attempt.trial is None or not attempt.trial.on_several_hosts:
+        return [attempt.pk]
+    return list(attempt.trial.attempts.filter(number=attempt.number).values_list("pk", flat=True))
 
 
 def _judged(stream: StreamRun, samples: list[Timed]) -> Steadiness:
@@ -90,8 +104,9 @@ def _judged(stream: StreamRun, samples: list[Timed]) -> Steadiness:
 def _write_results(changes: Changes) -> None:
     """Each result gets the number of kernel log lines of its attempt, and the steadiness of its samples."""
     found = _steadiness(changes)
-    changed = SettingChange.objects.filter(attempt=changes.attempt, meanwhile=True).exists()
-    lines = KernelLine.objects.filter(attempt=changes.attempt, elsewhere=False).count()
+    attempts = _attempts(changes)
+    changed = SettingChange.objects.filter(attempt__in=attempts, meanwhile=True).exists()
+    lines = KernelLine.objects.filter(attempt__in=attempts, elsewhere=False).count()
     for result in changes.results:
         result.kernel_lines = lines
         result.settings_changed = changed

@@ -219,6 +219,7 @@ class Migration(migrations.Migration):
                 ("job_text", models.TextField()),
                 ("command", models.JSONField()),
                 ("started_at", models.DateTimeField()),
+                ("began_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("engine_version", models.CharField(blank=True, max_length=40)),
                 ("exit_code", models.IntegerField(null=True)),

@@ -17,7 +17,7 @@ from webapp.hosts.models import Target
 from webapp.hosts.names import BESIDE, group_name
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
-from webapp.plans.points import at_once
+from webapp.plans.points import target_count
 from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Origin, Result
 from webapp.results.reading.content import FACTS, POINTS, Point
@@ -159,7 +159,7 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
     points = POINTS.get({row[_POINT_KEY]: row[0] for row in found})
     runs = Run.objects.filter(pk__in={row[_RUN] for row in found if row[_RUN]})
     targets = Target.objects.filter(pk__in={row[_TARGET] for row in found if row[_TARGET]})
-    several = {key for key, point in points.items() if at_once(point) > 1}
+    several = {key for key, point in points.items() if target_count(point) > 1}
     shared = _Shared(
         points,
         FACTS.get({row[_DIGEST]: row[_DIGEST] for row in found if row[_DIGEST]}) if with_facts else {},
@@ -217,9 +217,9 @@ def further_targets(result_ids: Collection[int]) -> dict[int, list[TargetNames]]
     found: dict[int, list[TargetNames]] = {}
     if result_ids:
         further = FurtherTarget.objects.filter(trial__results__in=result_ids).order_by("stream")
-        columns = ("trial__results__id", "target__slug", "target__model", "target__serial")
-        for id_, slug, model, serial in further.values_list(*columns):
-            found.setdefault(id_, []).append((slug, model, serial))
+        columns = ("trial__host__slug", "target__host__slug", "target__slug", "target__model", "target__serial")
+        for id_, first, host, slug, model, serial in further.values_list("trial__results__id", *columns):
+            found.setdefault(id_, []).append((slug if host == first else f"{host}/{slug}", model, serial))
     return found
 
 

@@ -12,7 +12,7 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.runs.actions.open_run import locked_open_run
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
-from webapp.runs.dispatch.ending import end_finished_run
+from webapp.runs.dispatch.ending import UNACCEPTED_GRACE_SECONDS, end_finished_run
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,
@@ -22,7 +22,6 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.services import UNACCEPTED_GRACE_SECONDS
 from webapp.runs.states import cancel_these
 
 MAX_REASON_LENGTH = 500

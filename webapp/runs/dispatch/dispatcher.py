@@ -7,6 +7,8 @@ continue. The attempt and its locks are claimed in one transaction; a second tra
 then finds it busy. A host with too many consecutive failed trials of a run gets no more of them (failure_limit). The
 order is published after the commit; if the broker is unavailable, the next tick publishes it again.
 
+A trial on several hosts is claimed for all of them in one transaction (several_hosts).
+
 A host that is offline gets no orders; when it is back, it first reports the state of its attempts. A host in
 maintenance or in a maintenance window gets no trials, but restores settings that a run has changed.
 """
@@ -17,7 +19,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.maintenance_windows import open_window
@@ -27,6 +29,7 @@ from webapp.runs.dispatch.failure_limit import stop_failing
 from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import free, keys_of, take_locks
 from webapp.runs.dispatch.orders import publish
+from webapp.runs.dispatch.several_hosts import lock_others, others_wait, runs_that_can_continue, unclosed, unclosed_runs
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -34,7 +37,6 @@ from webapp.runs.models import (
     OPEN_RUN_STATES,
     Attempt,
     AttemptKind,
-    AttemptState,
     Run,
     RunState,
     Trial,
@@ -66,7 +68,7 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
 
 def dispatch_after_commit(run: Run) -> None:
     """After the commit of this transaction, give each host of the run its next order."""
-    for host_id in run.trials.order_by().values_list("host_id", flat=True).distinct():
+    for host_id in run.targets.order_by().values_list("host_id", flat=True).distinct():
         transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
 
 
@@ -130,20 +132,43 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     if stop_failing(run, host_id):
         end_finished_run(run.pk)  # without settings to restore, nothing else would end the run
         return _claim(host_id, in_window=False)
+    if run.one_at_a_time and (others_wait(run) or not lock_others(trial.all_hosts, host_id)):
+        return None
     if not free(trial):
         return None
     if run.state == RunState.QUEUED:  # the run before the trial: all code locks in this order
         transition_run(run, RunState.RUNNING)
-    number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
-    attempt = create_attempt(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
-    take_locks(attempt, keys_of(trial))
-    transition_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
-    return attempt
+    number = 1 + (trial.attempts.aggregate(last=Max("number"))["last"] or 0 if trial.tried else 0)  # type: ignore[attr-defined]
+    attempts = _attempts(run, trial, number)
+    if trial.on_several_hosts:
+        Trial.objects.filter(pk=trial.pk).update(stop_requested_at=None, common_start_at=None)
+    transition_trial(trial, TrialState.DISPATCHED, attempt=attempts[0], attempts_left=trial.attempts_left - 1)
+    for other in attempts[1:]:
+        transaction.on_commit(lambda other=other: publish_safely(other))  # type: ignore[misc]
+    return attempts[0]
+
+
+def _attempts(run: Run, trial: Trial, number: int) -> list[Attempt]:
+    """One on each host of the trial, with the locks of the targets there. A drive that two hosts see is locked once."""
+    attempts: list[Attempt] = []
+    locked: set[str] = set()
+    for host in trial.all_hosts if trial.on_several_hosts else [trial.host]:
+        attempt = create_attempt(AttemptKind.TRIAL, host.pk, run=run, trial=trial, number=number)
+        keys = keys_of(trial, host.pk) - locked
+        take_locks(attempt, keys)
+        locked |= keys
+        attempts.append(attempt)
+    return attempts
 
 
 def _next_trial(run: Run, host_id: UUID) -> Trial | None:
-    planned = _planned(host_id).filter(run=run).annotate(tried=Exists(Attempt.objects.filter(trial=OuterRef("pk"))))
-    return planned.select_related("target").order_by("index").first()
+    planned = _planned_of(run) if run.one_at_a_time else _planned(host_id).filter(run=run)
+    planned = planned.annotate(tried=Exists(Attempt.objects.filter(trial=OuterRef("pk"))))
+    return planned.select_related("target__host").order_by("index").first()
+
+
+def _planned_of(run: Run) -> QuerySet[Trial]:
+    return Trial.objects.filter(run=run, state=TrialState.PLANNED, attempts_left__gt=0)
 
 
 def _planned(host_id: UUID) -> QuerySet[Trial]:
@@ -155,9 +180,15 @@ def _planned(host_id: UUID) -> QuerySet[Trial]:
 def ready_runs(host_id: UUID) -> QuerySet[Run]:
     """Runs that can continue with a trial on this host outside its maintenance windows, in queue order."""
     goes_on = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None).exclude(state=RunState.PAUSED)
-    goes_on = goes_on.exclude(waits_for_arming()).filter(Exists(_planned(host_id).filter(run=OuterRef("pk"))))
-    goes_on = goes_on.annotate(holds=Exists(_unclosed(host_id)))
-    return goes_on.order_by("-holds", F("queue_position").asc(nulls_last=True), "number")
+    heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
+    own = Q(Exists(_planned(host_id).filter(run=OuterRef("pk"))), one_at_a_time=False)
+    goes_on = goes_on.exclude(waits_for_arming()).filter(
+        own | Q(pk__in=runs_that_can_continue(host_id, heard_since=heard_since))
+    )
+    goes_on = goes_on.annotate(
+        holds=Exists(unclosed(host_id)), goes_first=Q(one_at_a_time=True, state=RunState.RUNNING)
+    )
+    return goes_on.order_by("-holds", "-goes_first", F("queue_position").asc(nulls_last=True), "number")
 
 
 def waits_for_arming() -> Q:
@@ -169,23 +200,17 @@ def waits_for_arming() -> Q:
     return (Q(armed_serials=[]) | stale) & Q(Exists(left))
 
 
-def _unclosed(host_id: UUID) -> QuerySet[Attempt]:
-    """Subquery of a run: trials sent to the host since the run's settings were last restored there."""
-    own = Attempt.objects.filter(host=host_id)
-    closed = own.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, created_at__gt=OuterRef("created_at"))
-    sent = own.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL)
-    return sent.filter(~Exists(closed.exclude(state=AttemptState.LOST)))
-
-
 def runs_to_close(host_id: UUID, *, in_window: bool) -> QuerySet[Run]:
     """Open runs that changed settings on this host, have no trial for it now, and whose settings are not
     restored yet."""
     long_ago = timezone.now() - timedelta(seconds=settings.PAUSE_RESTORE_SECONDS)
     ready = Run.objects.none() if in_window else ready_runs(host_id).order_by()
     rests = ~Q(state=RunState.PAUSED) | Q(paused_at__lt=long_ago) | Q(Exists(ready))
-    unended = Trial.objects.filter(run=OuterRef("pk"), host=host_id).exclude(state__in=ENDED_TRIAL_STATES)
-    open_runs = Run.objects.filter(Exists(_unclosed(host_id)), state__in=OPEN_RUN_STATES)
-    return open_runs.filter(~Exists(unended) | (rests & ~Exists(ready.filter(pk=OuterRef("pk")))))
+    of_run = Q(host=host_id) | Q(run__one_at_a_time=True)
+    unended = Trial.objects.filter(of_run, run=OuterRef("pk")).exclude(state__in=ENDED_TRIAL_STATES)
+    measuring = Attempt.objects.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL, state__in=ACTIVE_ATTEMPT_STATES)
+    at_rest = unclosed_runs(host_id).exclude(Exists(measuring), one_at_a_time=True)
+    return at_rest.filter(~Exists(unended) | (rests & ~Exists(ready.filter(pk=OuterRef("pk")))))
 
 
 def create_attempt(

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from webapp.core.services import audit
@@ -14,6 +15,7 @@ from webapp.hosts.models import HostState
 from webapp.runs.dispatch.failure_limit import STOPPED
 from webapp.runs.dispatch.locks import drop_all, drop_locks
 from webapp.runs.models import (
+    ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
     Attempt,
     AttemptKind,
@@ -23,7 +25,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.reasons import Fields, sentence
+from webapp.runs.reasons import OTHER_HOST, Fields, sentence
 from webapp.runs.states import (
     ENDED_RUN_STATES,
     cancel_planned_trials,
@@ -36,10 +38,12 @@ from webapp.runs.states import (
 INTERRUPTIONS = frozenset(
     {
         "worker_died", "worker_stopped", "order_expired", "order_unreadable", "order_too_early", "order_superseded",
-        "spool_full", "state_disk_full",
+        "spool_full", "state_disk_full", "start_timeout", "start_missed",
     }
 )  # fmt: skip
 
+# How long an order of a cancelled or stopped trial may still be accepted (s).
+UNACCEPTED_GRACE_SECONDS = 30
 CLOSE_LIMIT = timedelta(hours=2)  # from the cancellation of a run: an hour for its trial, an hour for restoring
 
 
@@ -52,9 +56,15 @@ def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: F
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until the host answers
     if to is AttemptState.LOST and _is_overdue(attempt):
         to = AttemptState.FAILED
+    if attempt.trial is not None and attempt.trial.on_several_hosts:
+        trial = lock_trial(attempt)
+        if to is AttemptState.CANCELLED and trial.stop_requested_at and not _stopped_by_person(trial):
+            code, fields = OTHER_HOST, {}
     transition_attempt(attempt, to, code=code, fields=fields)
     drop_locks(attempt)
-    if attempt.trial is not None:
+    if attempt.trial is not None and attempt.trial.on_several_hosts:
+        _end_on_several_hosts(attempt.trial, attempt, to)
+    elif attempt.trial is not None:
         _end_trial(attempt.trial, attempt, to, code, fields or {})
     elif attempt.run_id is not None and to is not AttemptState.LOST:
         end_finished_run(attempt.run_id)
@@ -65,6 +75,45 @@ def _is_overdue(attempt: Attempt) -> bool:
     if attempt.kind != AttemptKind.CLOSE_RUN or attempt.run is None or attempt.run.cancel_requested_at is None:
         return False
     return timezone.now() > attempt.run.cancel_requested_at + CLOSE_LIMIT
+
+
+def lock_trial(attempt: Attempt) -> Trial:
+    """Lock the trial of a locked attempt, so that the attempts on its hosts change it one after another."""
+    assert attempt.trial_id is not None
+    attempt.trial = Trial.objects.select_for_update(no_key=True).get(pk=attempt.trial_id)
+    return attempt.trial
+
+
+def _end_on_several_hosts(trial: Trial, attempt: Attempt, to: AttemptState) -> None:
+    """The trial ends with its last attempt: as done if all are, else as the first attempt that was not done.
+
+    If an attempt ends early, the workers of the others are told to stop with their next report.
+    """
+    if to is not AttemptState.DONE and not trial.stop_requested_at:
+        trial.stop_requested_at = timezone.now()
+        trial.save(update_fields=["stop_requested_at"])
+        transaction.on_commit(lambda: _shorten_unaccepted(trial.pk))
+    tried = trial.attempts.filter(number=attempt.number).order_by("ended_at")
+    if tried.filter(state__in=ACTIVE_ATTEMPT_STATES).exists():
+        return
+    cause = tried.exclude(state=AttemptState.DONE).exclude(outcome_code=OTHER_HOST).select_related("host").first()
+    if cause is None:
+        transition_trial(trial, TrialState.DONE, attempt=attempt)
+    else:
+        state = AttemptState(cause.state)
+        where = {} if state is AttemptState.CANCELLED else {"on_host": cause.host.slug}
+        _end_trial(trial, cause, state, cause.outcome_code, {**cause.outcome_fields, **where})
+
+
+def _stopped_by_person(trial: Trial) -> bool:
+    return trial.skip_requested_at is not None or trial.run.cancel_requested_at is not None
+
+
+def _shorten_unaccepted(trial_id: UUID) -> None:
+    """An order that no host accepts any more ends soon. After the commit: a transaction locks only its own attempt."""
+    until = timezone.now() + timedelta(seconds=UNACCEPTED_GRACE_SECONDS)
+    unaccepted = Attempt.objects.filter(trial=trial_id, state=AttemptState.DISPATCHED, lease_until__gt=until)
+    unaccepted.update(lease_until=until)
 
 
 def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, fields: Fields) -> None:
@@ -173,7 +222,8 @@ def give_up_revoked(run: Run) -> None:
         host__state=HostState.REVOKED, ended_at=None
     ):
         end_attempt(attempt, AttemptState.FAILED, code="host_revoked")
-    for trial in run.trials.filter(host__state=HostState.REVOKED, state=TrialState.PLANNED):
+    of_host = Q(host__state=HostState.REVOKED) | Q(further__target__host__state=HostState.REVOKED)
+    for trial in run.trials.filter(of_host, state=TrialState.PLANNED).distinct():
         transition_trial(trial, TrialState.CANCELLED, code="host_revoked")
 
 

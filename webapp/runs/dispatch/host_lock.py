@@ -14,6 +14,16 @@ def lock_host(host_id: UUID) -> None:
     The database's constraints would also refuse a second active attempt, but with an error in its log. Two hosts may
     share a key; they then wait for each other.
     """
-    key = zlib.crc32(host_id.bytes) - 2**31
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_KEYSPACE, key])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_KEYSPACE, _key(host_id)])
+
+
+def try_lock_host(host_id: UUID) -> bool:
+    """Take the lock if no other transaction has it; never wait."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [_KEYSPACE, _key(host_id)])
+        return bool(cursor.fetchone()[0])
+
+
+def _key(host_id: UUID) -> int:
+    return zlib.crc32(host_id.bytes) - 2**31

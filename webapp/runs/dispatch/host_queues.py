@@ -105,7 +105,23 @@ def _loads() -> dict[RunOnHost, Load]:
             active=before.active + (work.trials if state in ACTIVE_TRIAL_STATES else 0),
             seconds=None if seconds is None or before.seconds is None else before.seconds + seconds,
         )
-    return found
+    return found | _of_all_hosts(found)
+
+
+def _of_all_hosts(loads: Mapping[RunOnHost, Load]) -> dict[RunOnHost, Load]:
+    """A run whose trials never overlap keeps each of its hosts for as long as all of them take."""
+    runs = Run.objects.filter(state__in=OPEN_RUN_STATES, one_at_a_time=True)
+    hosts = Run.targets.through.objects.filter(run__in=runs).values_list("run_id", "target__host_id").distinct()
+    return {(run, host): _sum([load for key, load in loads.items() if key[0] == run]) for run, host in hosts}
+
+
+def _sum(loads: Sequence[Load]) -> Load:
+    seconds = [load.seconds for load in loads if load.seconds is not None]
+    return Load(
+        left=sum(load.left for load in loads),
+        active=min(1, sum(load.active for load in loads)),
+        seconds=sum(seconds) if len(seconds) == len(loads) else None,
+    )
 
 
 def _holding() -> set[RunOnHost]:

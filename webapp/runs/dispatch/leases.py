@@ -73,12 +73,15 @@ def revive(attempt: Attempt) -> bool:
     """Make a lost attempt active again; False if it is too late.
 
     Too late: its run has ended or is being cancelled, its trial is being skipped, or the host got a newer order since.
+    Always too late for a trial on several hosts, because the others were stopped.
     Call inside a transaction that has locked the attempt.
     """
     run, trial = attempt.run, attempt.trial
     if run is not None and (
         run.state not in OPEN_RUN_STATES or (trial is not None and (run.cancel_requested_at or trial.skip_requested_at))
     ):
+        return False
+    if trial is not None and trial.on_several_hosts:
         return False
     lock_host(attempt.host_id)
     if Attempt.objects.filter(host_id=attempt.host_id, created_at__gt=attempt.created_at).exists():

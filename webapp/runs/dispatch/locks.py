@@ -16,7 +16,17 @@ from django.utils import timezone
 
 from webapp.hosts.inventory.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, HostAction, Run, TargetLock, Trial
+from webapp.runs.models import (
+    ACTIVE_ATTEMPT_STATES,
+    Attempt,
+    AttemptKind,
+    AttemptState,
+    FurtherTarget,
+    HostAction,
+    Run,
+    TargetLock,
+    Trial,
+)
 from worker.contract.inventory import Inventory
 
 # Locks of a run whose closing failed on a host.
@@ -25,9 +35,11 @@ LEFT = Q(attempt__kind=AttemptKind.CLOSE_RUN, attempt__state=AttemptState.FAILED
 OLDEST_LOOK_SECONDS = 120
 
 
-def keys_of(trial: Trial) -> set[str]:
-    """The lock keys of all drives that the trial uses, on any host. Its targets may share drives."""
-    return {key for target in trial.all_targets for key in target.lock_keys}
+def keys_of(trial: Trial, host_id: UUID | None = None) -> set[str]:
+    """The lock keys of all drives that the trial uses, on one of its hosts or on all. Its targets may share drives."""
+    return {
+        key for target in trial.all_targets for key in target.lock_keys if host_id is None or target.host_id == host_id
+    }
 
 
 def keys_for(attempt: Attempt) -> set[str]:
@@ -55,17 +67,25 @@ def take_locks(attempt: Attempt, keys: Collection[str]) -> None:
 def free(trial: Trial) -> bool:
     """Whether all its drives are free now; locking them may still fail."""
     held = TargetLock.objects.filter(lock_key__in=list(keys_of(trial)))
-    return not held.exclude(_ours(trial.run_id, trial.host_id)).exists()
+    hosts = {target.host_id for target in trial.all_targets}
+    for host_id in hosts:
+        held = held.exclude(_ours(trial.run_id, host_id))
+    return not held.exists()
 
 
 def drop_locks(attempt: Attempt) -> None:
-    """Release locks when the attempt ends. Locks under a layout are released when the run is closed on the host."""
+    """Release locks when the attempt ends; of a trial on several hosts, which is locked, when its last attempt ends.
+
+    Locks under a layout are released when the run is closed on the host."""
     if attempt.kind == AttemptKind.CLOSE_RUN and attempt.state != AttemptState.LOST:
         kept = TargetLock.objects.filter(attempt__run=attempt.run_id, attempt__host=attempt.host_id)
         if attempt.state == AttemptState.FAILED and attempt.host.state != HostState.REVOKED:
             kept.update(attempt=attempt)
         else:
             kept.delete()
+    elif attempt.trial is not None and attempt.trial.on_several_hosts:
+        if not attempt.trial.attempts.filter(state__in=ACTIVE_ATTEMPT_STATES).exists():
+            TargetLock.objects.filter(attempt__trial=attempt.trial).delete()
     elif attempt.trial is None or not attempt.trial.has_layout or attempt.host.state == HostState.REVOKED:
         attempt.locks.all().delete()
 

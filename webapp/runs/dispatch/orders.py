@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models import F
@@ -16,7 +17,7 @@ from webapp.core.services import actor_name
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE
-from webapp.plans.points import at_once, layout_of
+from webapp.plans.points import layout_of
 from webapp.plans.selectors import reference_of, stream_at
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
@@ -97,17 +98,18 @@ def order_for(attempt: Attempt) -> AnyOrder:
     trial, run = attempt.trial, attempt.run
     assert trial is not None
     assert run is not None
-    streams, before = streams_of(trial), preparation_of(trial)
+    streams, before = streams_of(trial, attempt.host_id), preparation_of(trial)
     return TrialOrder(
         run=str(run.pk),
         trial=str(trial.pk),
         streams=streams,
-        settings=tuple(_setting_requests(trial)),
+        settings=tuple(_setting_requests(trial, streams)),
         layout=_layout_request(trial),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(before.purge) if before.purge else None,
         steps=before.steps,
         arming=arming_of(run),
+        start_limit_s=start_limit_s(trial) if trial.on_several_hosts else None,
         total_limit_s=longest_limit_s(trial, largest_bytes(trial, streams, before)),
         **head,  # type: ignore[arg-type]
     )
@@ -135,20 +137,22 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
     )
 
 
-def streams_of(trial: Trial) -> tuple[Stream, ...]:
-    """Named streams with their workloads, or one stream per target, all with the same workload."""
-    layout, targets, count = layout_of(trial.point), trial.stream_targets, trial.stream_count
+def streams_of(trial: Trial, host_id: UUID) -> tuple[Stream, ...]:
+    """The host's streams, numbered over all hosts of the trial: named ones with their workloads, or one for each target
+    with the same workload."""
+    layout, count = layout_of(trial.point), trial.stream_count
     names = trial.stream_names or ("",) * count
     works = trial.workloads if trial.stream_names else trial.workloads * count
-    each = zip(targets, works, names, strict=True)
-    return tuple(stream_at(target, work, layout, number, name) for number, (target, work, name) in enumerate(each))
+    targets = trial.stream_targets
+    return tuple(stream_at(targets[n], works[n], layout, n, names[n]) for n in trial.streams_on(host_id))
 
 
-def _setting_requests(trial: Trial) -> Iterator[SettingRequest]:
+def _setting_requests(trial: Trial, streams: Sequence[Stream]) -> Iterator[SettingRequest]:
     """Settings of the host once, settings of a target's devices for the first stream on each target."""
+    first = {stream.target: stream for stream in reversed(streams)}
     for name, value in trial.settings.items():
-        for stream in range(1 if name in HOST_WIDE else at_once(trial.point)):
-            yield SettingRequest(name=name, value=value, stream=stream)
+        for stream in streams[:1] if name in HOST_WIDE else reversed(first.values()):
+            yield SettingRequest(name=name, value=value, stream=stream.number)
 
 
 def _layout_request(trial: Trial) -> LayoutRequest | None:
@@ -177,12 +181,20 @@ def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> 
     return min(_MAX_ORDER_S, int(measured + prefill + steps) + _SLACK_S)
 
 
+def start_limit_s(trial: Trial) -> int:
+    """How long a host waits for the others of its trial: as long as they may prefill, or be silent before they are
+    lost."""
+    work = msgspec.convert(trial.workload, AnyWorkload)
+    return min(_MAX_ORDER_S, total_limit_s(work, trial.stream_count) + settings.LEASE_SECONDS)
+
+
 def to_publish_again() -> list[Attempt]:
     """Orders that were not accepted in time. Orders of cancelled runs and skipped trials expire."""
     overdue = timezone.now() - timedelta(seconds=settings.REPUBLISH_SECONDS)
     waiting = Attempt.objects.filter(state=AttemptState.DISPATCHED, lease_until__gt=timezone.now())
     waiting = waiting.exclude(kind=AttemptKind.TRIAL, run__cancel_requested_at__isnull=False)
     waiting = waiting.exclude(trial__skip_requested_at__isnull=False)
+    waiting = waiting.exclude(trial__stop_requested_at__isnull=False)
     waiting = waiting.exclude(published_at__gt=overdue)
     return list(
         waiting.order_by(F("published_at").asc(nulls_first=True)).select_related(

@@ -33,6 +33,11 @@ class Attempt(models.Model):
     accepted_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)  # the engine started
     ended_at = models.DateTimeField(null=True)
+    # Of a trial on several hosts: when it was ready, the common start by the worker's clock, and the largest error (s)
+    # of the server's clock on the host.
+    ready_at = models.DateTimeField(null=True)
+    common_start_at = models.DateTimeField(null=True)
+    start_uncertainty_s = models.FloatField(null=True)
     phase = models.JSONField(default=dict)  # contract.items.Phase last reported; {} before. See runs.phases
     configuration_digest = models.CharField(
         max_length=64, blank=True
@@ -51,7 +56,8 @@ class Attempt(models.Model):
             models.UniqueConstraint(
                 fields=["host"], name="attempt_one_active_per_host", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)
             ),
-            models.UniqueConstraint(fields=["trial", "number"], name="attempt_number_once_per_trial"),
+            # A trial on several hosts has an attempt with the same number on each of them.
+            models.UniqueConstraint(fields=["trial", "host", "number"], name="attempt_number_once_per_host"),
             models.CheckConstraint(condition=Q(state__in=AttemptState.values), name="attempt_state_known"),
             models.CheckConstraint(
                 condition=Q(kind="trial", trial__isnull=False, run__isnull=False)

@@ -28,6 +28,9 @@ class Run(models.Model):
         default=list
     )  # ids of its targets in the chosen order, which determines groups of targets at once
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)
+    # Some trials use several hosts at once: all trials then run one after another, so that hosts do not disturb each
+    # other (runs.dispatch.several_hosts).
+    one_at_a_time = models.BooleanField(default=False)
     seed = models.BigIntegerField()  # seed of the order of trials
     trial_count = models.PositiveIntegerField()
     cancel_requested_at = models.DateTimeField(null=True)

@@ -11,7 +11,7 @@ from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import group_name
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import Point, at_once, layout_of, on_kind, stream_count
+from webapp.plans.points import Point, hosts_at_once, layout_of, on_kind, stream_count, target_count
 from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import index_of, number_of
 from webapp.runs.models.choices import (
@@ -53,6 +53,9 @@ class Trial(models.Model):
     state = models.CharField(max_length=10, choices=TrialState.choices, default=TrialState.PLANNED)
     reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost: see runs.reasons
     reason_fields = models.JSONField(default=dict)
+    # Of a trial on several hosts: an attempt ended before it was done, so the others are stopped.
+    stop_requested_at = models.DateTimeField(null=True)
+    common_start_at = models.DateTimeField(null=True)  # of its attempts; set once all of them are ready
     attempts_left = models.PositiveSmallIntegerField(default=1)  # orders that may still be sent for it
     ended_at = models.DateTimeField(null=True)
     invalid_reason = models.CharField(max_length=500, blank=True)  # set if a person marked it as invalid
@@ -125,9 +128,22 @@ class Trial(models.Model):
         return msgspec.convert([self.workload, *self.further_workloads], tuple[AnyWorkload, ...])
 
     @property
+    def on_several_hosts(self) -> bool:
+        return hosts_at_once(self.point) > 1
+
+    @property
+    def all_hosts(self) -> list[Host]:
+        """Its hosts in the order of its streams."""
+        return list({target.host_id: target.host for target in self.all_targets}.values())
+
+    def streams_on(self, host_id: uuid.UUID) -> list[int]:
+        """The numbers of its streams on a host."""
+        return [number for number, target in enumerate(self.stream_targets) if target.host_id == host_id]
+
+    @property
     def all_targets(self) -> list[Target]:
         """Its targets in the order of its streams, each once; no query for a trial with one target."""
-        further = self.further.all() if at_once(self.point) > 1 else ()
+        further = self.further.all() if target_count(self.point) > 1 else ()
         return [self.target, *(each.target for each in further)]
 
     @property
@@ -138,9 +154,9 @@ class Trial(models.Model):
 
     @property
     def target_names(self) -> str:
-        """Names on its host: nvme0n1, or nvme0n1 + nvme1n1."""
+        """Names on its first host: nvme0n1, nvme0n1 + nvme1n1, or nvme0n1 + storage2/nvme0n1."""
         first, *further = self.all_targets
-        return group_name(first.slug, [each.slug for each in further])
+        return group_name(first.slug, [each.slug if each.host_id == first.host_id else str(each) for each in further])
 
     @property
     def shown_point(self) -> Point:

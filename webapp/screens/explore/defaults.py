@@ -17,6 +17,7 @@ from webapp.plans.factors import (
     AT_ONCE,
     CHANGE,
     FACTORS,
+    HOSTS_AT_ONCE,
     OTHERS,
     STREAM,
     STREAMS,
@@ -68,8 +69,8 @@ def _choose_labels(measured: Sequence[TargetPoint]) -> Chosen:
     for each in measured:
         by_label.setdefault(each.label, []).append(each.point)
     everything = [each.point for each in measured]
-    if AT_ONCE in points.varying(everything):
-        return replace(_scaling(everything, several_hosts=True), series=LABEL)
+    if together := _together(everything):
+        return replace(_scaling(everything, together, several_hosts=True), series=LABEL)
     most = max((by_label[label] for label in sorted(by_label)), key=len)
     chosen = choose(most)
     held = _fixed([chosen.series], chosen.panel, most) if chosen.series else {}
@@ -79,8 +80,9 @@ def _choose_labels(measured: Sequence[TargetPoint]) -> Chosen:
 def choose_targets(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
     """The default for the points of each target (`host/target`, or several at once)."""
     everything = [point for found in by_target.values() for point in found]
-    if AT_ONCE in points.varying(everything):
-        return _scaling(everything, several_hosts=len({parted(name)[0] for name in by_target}) > 1)
+    if together := _together(everything):
+        hosts = {parted(name)[0] for name in by_target}
+        return _scaling(everything, together, several_hosts=len(hosts) > 1 and together == AT_ONCE)
     target = max(sorted(by_target), key=lambda name: len(by_target[name]))
     chosen = choose(by_target[target])
     if len(by_target) == 1:
@@ -106,12 +108,17 @@ def _constant(all_points: Sequence[Point]) -> str:
     return "block_size" if "block_size" in same or not same else same[0]
 
 
-def _scaling(all_points: Sequence[Point], *, several_hosts: bool) -> Chosen:
-    chosen = choose([{name: level for name, level in point.items() if name != AT_ONCE} for point in all_points])
+def _together(all_points: Sequence[Point]) -> str:
+    """The factor of targets or hosts at once that varies, or ""."""
+    return next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in points.varying(all_points)), "")
+
+
+def _scaling(all_points: Sequence[Point], together: str, *, several_hosts: bool) -> Chosen:
+    chosen = choose([{name: level for name, level in point.items() if name != together} for point in all_points])
     lines = [name for name in (chosen.x, chosen.series) if name in points.varying(all_points)]
     series = HOST if several_hosts else (lines or [""])[0]
     held = _fixed([name for name in lines if name != series], chosen.panel, all_points)
-    return replace(chosen, x=AT_ONCE, series=series, fixed=chosen.fixed | held)
+    return replace(chosen, x=together, series=series, fixed=chosen.fixed | held)
 
 
 def _of_layouts(all_points: Sequence[Point]) -> Chosen | None:

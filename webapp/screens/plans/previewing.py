@@ -94,7 +94,10 @@ def shown_preview(
 
 
 def _place(trial: PlannedTrial, targets: Mapping[str, Target]) -> str:
-    return group_name(str(targets[trial.target_id]), [targets[further].slug for further in trial.further_ids])
+    first, *further = (targets[id_] for id_ in trial.target_ids)
+    return group_name(
+        str(first), [target.slug if target.host_id == first.host_id else str(target) for target in further]
+    )
 
 
 def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:

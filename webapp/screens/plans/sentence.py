@@ -33,7 +33,12 @@ _BOTH = {
 }
 # Factors of all engines in the sentence, before and after those of the engine.
 _BEFORE: Mapping[str, str] = {"layout": "on {}"}
-_AFTER: Mapping[str, str] = {"at_once": "{} targets at once", "streams": "streams {}", "streams_on": "{}"}
+_AFTER: Mapping[str, str] = {
+    "at_once": "{} targets at once",
+    "hosts_at_once": "{} hosts at once",
+    "streams": "streams {}",
+    "streams_on": "{}",
+}
 _MAX_LISTED = 4
 
 

@@ -2,6 +2,7 @@
 
 from msgspec import structs
 
+from worker.contract.common_start import StartReply, StartRequest
 from worker.contract.file_copy import CopyMethod
 from worker.contract.fio_options import FioOptions
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
@@ -15,6 +16,7 @@ from worker.contract.inventory import (
 from worker.contract.items import (
     Accepted,
     Attachment,
+    CommonStart,
     DeviceSample,
     Direction,
     DirectionResult,
@@ -253,6 +255,7 @@ ITEMS = (
         kernel_written_bytes=81_920_000_000,
         told=HEALTH,
     ),
+    CommonStart(at=AT + 0.25, start_at=AT, uncertainty_s=0.001),
     Observed(at=AT, facts={"kernel.release": "6.1.0-28-amd64", "device.scheduler": "none"}),
     StreamStarted(
         at=AT,
@@ -278,6 +281,8 @@ ITEMS = (
     STREAM_RESULT,
     Finished(at=AT + 61, outcome=Outcome.DONE),
 )
+START_REQUEST = StartRequest(attempt=ATTEMPT)
+START_REPLY = StartReply(received_at=AT, sent_at=AT + 0.002, start_at=AT + 4)
 REPORT = Report(batches=(Batch(attempt=ATTEMPT, seq=1, items=ITEMS),), active=(ATTEMPT,))
 REPORT_REPLY = ReportReply(
     attempts=(

@@ -33,6 +33,8 @@ MESSAGES: list[Message] = [
     ex.PURGE_ORDER,
     ex.SETTING_ORDER,
     *ex.ITEMS,
+    ex.START_REQUEST,
+    ex.START_REPLY,
     ex.REPORT_REPLY,
     ex.WORKER_LOG,
     ex.TOKEN_REQUEST,

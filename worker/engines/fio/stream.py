@@ -12,6 +12,7 @@ from worker.contract.workload import Stream, TargetKind
 from worker.engines.capacity import check_capacity
 from worker.engines.device import is_gone
 from worker.engines.errors import StreamFailed, errno_words
+from worker.engines.fio.gate import gate_of
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.messages import EOPNOTSUPP, code_of
 from worker.engines.fio.output import Dump
@@ -48,12 +49,18 @@ def run_stream(
     """
     check_capacity(stream, open_target)
     check_features(workload_of(stream), open_target.device)
-    recipe = recipe_at(stream, open_target, render)
-    started_at = time.time()
-    child = scope.spawn(
-        recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
-    )
-    on_started(stream_started(started_at, stream, recipe, telemetry))
+    started_at = scope.starts_at
+    with gate_of(scope) as gate:
+        recipe = gate.held(recipe_at(stream, open_target, render))
+        child = scope.spawn(
+            recipe.command,
+            cwd_fd=open_target.cwd_fd,
+            stdin_text=recipe.job_text,
+            pass_fds=(*open_target.pass_fds, *gate.fds),
+        )
+        on_started(stream_started(started_at, stream, recipe, telemetry))
+        scope.await_start(cancelled)
+        gate.open()
     work = workload_of(stream)
     stop = StopWatch(work.stop, work.least_runtime_s, on_sample)
     sampler = Sampler(stream.number, open_target.devices, stop.take, telemetry)
@@ -76,6 +83,7 @@ def run_stream(
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
+        began_at=sampler.began_unix,
         ended_at=ended_at,
         engine_version=final.version,
         exit_code=ended.exit_code,

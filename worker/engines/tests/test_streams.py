@@ -46,11 +46,13 @@ class Bench:
         self.samples: list[Sample] = []
         self.started: list[StreamStarted] = []
         self.cancelled = threading.Event()
+        self.not_before = 0.0
 
     def run(
         self, stream: Stream, open_target: OpenTarget | None = None, *, silence_s: float = 10, total_s: float = 20
     ) -> StreamResult:
         with open_scope(self.state, "stream") as scope:
+            scope.not_before = self.not_before
             return run_stream(
                 stream,
                 open_target or self.open_target,
@@ -149,6 +151,22 @@ def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
     )
     result = bench.run(work)
     assert (result.directions[0].bytes, result.directions[0].ios) == (16 * MIB, 16)
+    assert_samples_add_up(bench, result)
+
+
+def test_its_jobs_wait_before_their_first_io(bench: Bench) -> None:
+    """For a common start. fio gets ready meanwhile, and leaves no file of its own behind."""
+    work = stream(ioengine=IoEngine.PSYNC, iodepth=1, numjobs=3, runtime_s=1)
+    bench.prefill(work)
+    files = set(bench.data.iterdir())
+    bench.not_before = time.monotonic() + 2.5
+    moment = time.time() + 2.5
+    result = bench.run(work)
+    assert result.began_at is not None
+    assert result.began_at >= moment - 0.02  # dumps are timed to some ms
+    assert result.started_at == pytest.approx(moment, abs=0.01)
+    assert "exec_prerun" in bench.started[0].job_text
+    assert set(bench.data.iterdir()) == files
     assert_samples_add_up(bench, result)
 
 

@@ -44,7 +44,7 @@ def context(tmp_path: Path, journal: Journal) -> HostContext:
 @pytest.fixture
 def orders(context: HostContext, monkeypatch: pytest.MonkeyPatch) -> Executor:
     monkeypatch.setattr(executor, "RETRY_S", 0.0)
-    return Executor("h", context, None, None, on_crash=lambda: None)  # type: ignore[arg-type]
+    return Executor("h", context, None, None, ask_start=None, on_crash=lambda: None)  # type: ignore[arg-type]
 
 
 def test_a_setting_is_restored_when_its_drive_appears_late(orders: Executor, journal: Journal, file: Path) -> None:
