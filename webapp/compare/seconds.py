@@ -71,13 +71,13 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     return {id_: line for id_, line in known.items() if len(line)}
 
 
-def _on_other_hosts(row_of: Mapping[int, int]) -> dict[tuple[UUID, str], int]:
+def _on_other_hosts(row_of: Mapping[int, int]) -> "dict[Measured, int]":
     """All attempts of results of trials on several hosts. One query, or none."""
     if not row_of:
         return {}
     results = Result.objects.filter(id__in=row_of, trial__attempts__number=F("stream_run__attempt__number")).order_by()
     found = results.values_list("trial__attempts__id", "direction", "id")
-    return {(attempt, direction): row_of[id_] for attempt, direction, id_ in found}
+    return {(attempt, None, direction): row_of[id_] for attempt, direction, id_ in found}
 
 
 def _trimmed(line: Seconds) -> Seconds:

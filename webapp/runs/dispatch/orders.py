@@ -184,8 +184,7 @@ def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> 
 def start_limit_s(trial: Trial) -> int:
     """How long a host waits for the others of its trial: as long as they may prefill, or be silent before they are
     lost."""
-    work = msgspec.convert(trial.workload, AnyWorkload)
-    return min(_MAX_ORDER_S, total_limit_s(work, trial.stream_count) + settings.LEASE_SECONDS)
+    return min(_MAX_ORDER_S, longest_limit_s(trial) + settings.LEASE_SECONDS)
 
 
 def to_publish_again() -> list[Attempt]:
