@@ -72,7 +72,9 @@ def _workloads(document: PlanDocument, part: Part) -> list[AnyWorkload]:
 
 
 def _divided(factors: Texts, divisor: int, works: Sequence[AnyWorkload]) -> dict[str, str]:
-    return {name: _text(name, text, divisor, works) if name in (*SIZES, *STEPS) else text for name, text in factors.items()}
+    return {
+        name: _text(name, text, divisor, works) if name in (*SIZES, *STEPS) else text for name, text in factors.items()
+    }
 
 
 def _text(name: str, text: str, divisor: int, works: Sequence[AnyWorkload]) -> str:

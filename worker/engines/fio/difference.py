@@ -101,8 +101,11 @@ def runtime_ms(dump: Dump) -> int:
     return max(flow.runtime for job in dump.jobs for flow in (job.read, job.write, job.trim))
 
 
+IO = (Direction.READ, Direction.WRITE, Direction.TRIM)  # those of fio
+
+
 def totals_of(dump: Dump, kind: LatencyKind) -> dict[Direction, Totals]:
-    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in Direction}
+    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in IO}
 
 
 def _totals(flows: list[Flow], kind: LatencyKind) -> Totals:
