@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from webapp.plans.engines import engine_of, name_of
-from webapp.plans.estimate import written_before, written_by
+from webapp.plans.estimate import written_by
 from webapp.plans.expand import Expansion
+from webapp.plans.streams import own_point
 from webapp.plans.values import Value
 
 Point = Mapping[str, Value]
@@ -54,25 +55,31 @@ class Expected:
     by_model: bool
 
 
-def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> dict[str, Expected]:
-    """Expected bytes by target id, if the bound is not exact and all timed trials have earlier results."""
+def written_expected(
+    expansion: Expansion, written_before: Mapping[str, int], earlier: Mapping[str, Earlier]
+) -> dict[str, Expected]:
+    """Expected bytes by target id, with those before measurements, if the bound is not exact and all timed trials have
+    earlier results."""
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
-    exact = dict(written_before(expansion))
-    writing = [each for each in expansion.trials if each.workload.writes]
-    for trial, target in ((each, target) for each in writing for target in each.target_ids):
-        known, work = earlier.get(target, Earlier()), trial.workload
-        if work.moved_bytes is not None:
-            exact[target] = exact.get(target, 0) + written_by(work)
+    exact = dict(written_before)
+    for trial, count, stream in ((each, n, stream) for each, n in expansion.distinct for stream in each.streams):
+        target, work = stream.target_id, stream.workload
+        if not work.writes:
             continue
-        own, of_model = known.own.at(trial.point), known.model.at(trial.point)
+        known = earlier.get(target, Earlier())
+        if work.moved_bytes is not None:
+            exact[target] = exact.get(target, 0) + count * written_by(work)
+            continue
+        point = own_point(trial.point, stream.name) if stream.name else trial.point
+        own, of_model = known.own.at(point), known.model.at(point)
         rate = of_model if own is None else own
         if rate is None:
             unknown.add(target)
             continue
         written = min(written_by(work), round(work.time_s * rate))
         before = found.get(target, Expected(0, by_model=False))
-        found[target] = Expected(before.bytes + written, before.by_model or own is None)
+        found[target] = Expected(before.bytes + count * written, before.by_model or own is None)
     return {
         target: Expected(told.bytes + exact.get(target, 0), told.by_model)
         for target, told in found.items()

@@ -12,15 +12,16 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import BEFORE
-from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
+from webapp.plans.grid_problem import GridProblem
+from webapp.plans.grids import PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on, rules and
-    before of a part: parts.<n>.name."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>,
+    parts.<n>.streams.<stream>.<factor>, or name, on, rules, before and streams of a part: parts.<n>.name."""
 
     place: str
     message: str
@@ -45,10 +46,11 @@ def refuse_unsound(document: PlanDocument) -> None:
         raise PlanRefused(problems)
 
 
-def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
+def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None = None) -> tuple[FieldProblem, ...]:
     """Problems in the order of the document; a problem of a common factor appears once."""
     _, common = parsed_levels(document.common)
-    return (*_titles(document), *_common(common), *_unused(document), *_parts(document, common))
+    parts = _parts(document, common, grids_of(document) if grids is None else grids)
+    return (*_titles(document), *_common(common), *_unused(document), *parts)
 
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
@@ -61,7 +63,11 @@ def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
 
 def _unused(document: PlanDocument) -> list[FieldProblem]:
     """Common factors that belong to an engine that no part uses."""
-    used = {engine_name(document.common | part.factors) for part in document.parts}
+    used = {
+        engine_name(document.common | part.factors | stream)
+        for part in document.parts
+        for stream in ([each.factors for each in part.streams] or [{}])
+    }
     by_engine = {name: {factor.name for factor in engine.FACTORS} for name, engine in ENGINES.items()}
     silent = set[str]().union(*by_engine.values()).difference(*(by_engine[name] for name in used))
     labels = " or ".join(ENGINES[name].LABEL for name in sorted(used))
@@ -72,11 +78,12 @@ def _unused(document: PlanDocument) -> list[FieldProblem]:
     ]
 
 
-def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldProblem]:
+def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequence[PartGrid]) -> list[FieldProblem]:
     said = {(one.field, one.message) for one in common}
     names = Counter(part.name for part in document.parts)
     found = []
-    for number, part in enumerate(document.parts):
+    for number, grid in enumerate(grids):
+        part = grid.part
         if not part.name.strip():
             found.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
         elif names[part.name] > 1:
@@ -85,16 +92,18 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldP
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
             FieldProblem(_place(number, one.field, part), sentence(one.message), part.name)
-            for one in part_grid(document, part).found
+            for one in grid.found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found
 
 
 def _place(number: int, field: str, part: Part) -> str:
-    """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field in ("on", "rules") or (field == BEFORE and part.before):
+    """The place of the factor if the part or a stream names it; else the part, which causes the conflict."""
+    if field in ("on", "rules", "streams") or (field == BEFORE and part.before):
         return f"parts.{number}.{field}"
+    if field in {f"{stream.name}.{name}" for stream in part.streams for name in stream.factors}:
+        return f"parts.{number}.streams.{field}"
     return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 

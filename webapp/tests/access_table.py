@@ -68,6 +68,7 @@ PAGES: dict[str, Rule] = {
     # bench
     "bench": look(Who.VIEWER),
     "bench_plan": act(Who.VIEWER),
+    "set_price": act(Who.OPERATOR),
     "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
@@ -190,7 +191,7 @@ PAGES: dict[str, Rule] = {
     "shared_chart": look(Who.ANYBODY),  # likewise
     "shared_frame": look(Who.ANYBODY),  # likewise
     # trends
-    "trend": look(Who.VIEWER),
+    "trends": look(Who.VIEWER),
     "baseline": look(Who.VIEWER),
     "set_baseline": act(Who.OPERATOR),
     "remove_baseline": act(Who.OPERATOR),

@@ -16,7 +16,7 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
 from webapp.plans.engines import fio
 from webapp.plans.factors import CHANGE, FACTORS
-from webapp.plans.grids import engine_name, factor_texts, part_grid
+from webapp.plans.grids import engine_name, factor_texts, grids_of
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
 from webapp.plans.points import Point, with_defaults
@@ -37,12 +37,15 @@ Options = list[tuple[str, str]]
 
 def write_job_file(document: PlanDocument) -> str:
     """Raises PlanRefused, or Refusal too_many_points."""
-    if others := parts_of_other_engines(document):
+    if others := parts_unfit_for_job_files(document):
+        streams = any(part.streams for part in document.parts)
+        several = " without streams" if streams else ""
         raise Refusal(
-            "not_fio", f"A fio job file can contain only parts of fio, not of {', '.join(others)}. Export YAML instead."
+            "not_fio",
+            f"A fio job file can contain only parts of fio{several}, not of {', '.join(others)}. Export YAML instead.",
         )
     refuse_unsound(document)
-    grids = [part_grid(document, part) for part in document.parts]
+    grids = grids_of(document)
     if sum(grid.count for grid in grids) > MAX_POINTS:
         raise Refusal(
             "too_many_points",
@@ -57,10 +60,10 @@ def write_job_file(document: PlanDocument) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parts_of_other_engines(document: PlanDocument) -> list[str]:
-    """The names of the parts that a fio job file cannot contain."""
+def parts_unfit_for_job_files(document: PlanDocument) -> list[str]:
+    """The names of the parts that a fio job file cannot contain: those of other engines, and those with streams."""
     own = fio.WORKLOAD.engine_name()
-    return [part.name for part in document.parts if engine_name(factor_texts(document, part)) != own]
+    return [part.name for part in document.parts if part.streams or engine_name(factor_texts(document, part)) != own]
 
 
 def _head(document: PlanDocument) -> list[str]:

@@ -1,17 +1,30 @@
 """The default query of a comparison: the metric of the engine, a factor for x, one for series, one chart per level of
 the engine's `CHART_BY`, and one fixed level for every other factor that varies inside a chart. Targets that ran the
 same points are compared with each other; otherwise one target is shown. If different numbers of targets were used at
-once, this number is x. If only names vary, such as copy methods, they are the series."""
+once, this number is x. A sweep of layouts has its number of drives or chunk size as x. If only names vary, such as
+copy methods, they are the series."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.dimensions import LABEL
+from webapp.compare.layout_parts import NUMBERS, others_of, varying_parts
 from webapp.hosts.names import parted
 from webapp.plans.engines import engine_of
 from webapp.plans.engines.base import PlanEngine
-from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, FactorKind, Value
+from webapp.plans.factors import (
+    AT_ONCE,
+    CHANGE,
+    FACTORS,
+    OTHERS,
+    STREAM,
+    STREAMS,
+    STREAMS_ON,
+    FactorKind,
+    Value,
+    stream_and_factor,
+)
 from webapp.plans.varying import follow_from
 from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import NOT_SET, Level
@@ -71,7 +84,7 @@ def choose_targets(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
     target = max(sorted(by_target), key=lambda name: len(by_target[name]))
     chosen = choose(by_target[target])
     if len(by_target) == 1:
-        return _as_series(chosen, by_target[target])
+        return _of_layouts(by_target[target]) or _as_series(chosen, by_target[target])
     alike = {name for name in by_target if _set_of(by_target[name]) == _set_of(by_target[target])}
     if len(alike) < len(by_target):
         return replace(_as_series(chosen, by_target[target]), target=target)
@@ -101,6 +114,20 @@ def _scaling(all_points: Sequence[Point], *, several_hosts: bool) -> Chosen:
     return replace(chosen, x=AT_ONCE, series=series, fixed=chosen.fixed | held)
 
 
+def _of_layouts(all_points: Sequence[Point]) -> Chosen | None:
+    """If layouts differ only in a number and perhaps in a name, such as the RAID level, these are x and series."""
+    lines = {str(point.get("layout") or "") for point in all_points}
+    parts = varying_parts(lines)
+    numbers, names = [name for name in parts if name in NUMBERS], [name for name in parts if name not in NUMBERS]
+    if len(numbers) != 1 or len(names) > 1 or len(set(map(others_of, lines))) > 1:
+        return None
+    chosen = choose([{name: level for name, level in point.items() if name != "layout"} for point in all_points])
+    others = [name for name in (chosen.x, chosen.series) if name in points.varying(all_points)]
+    series = (names or others or [""])[0]
+    held = _fixed([name for name in others if name != series], chosen.panel, all_points)
+    return replace(chosen, x=numbers[0], series=series, fixed=chosen.fixed | held)
+
+
 def _set_of(all_points: Sequence[Point]) -> set[str]:
     return {repr(sorted(point.items())) for point in all_points}
 
@@ -109,6 +136,8 @@ def choose(all_points: Sequence[Point]) -> Chosen:
     names = [name for name in points.varying(all_points) if name in FACTORS]
     engine = engine_of(all_points[0] if all_points else {})
     chart_by = engine.CHART_BY
+    if STREAMS in names:
+        return _streams(names, all_points)
     if CHANGE in names:
         return _changes([name for name in names if name != CHANGE], chart_by, all_points)
     x = _best_x([name for name in names if _varies_inside(name, chart_by, all_points)] or names, all_points)
@@ -116,6 +145,15 @@ def choose(all_points: Sequence[Point]) -> Chosen:
     rest = [name for name in names if name not in (x, series)]
     panel = chart_by if chart_by in rest else ""
     return Chosen(x, series, panel, _fixed([name for name in rest if name != panel], panel, all_points))
+
+
+def _streams(names: Sequence[str], all_points: Sequence[Point]) -> Chosen:
+    """A chart for each stream; alone and beside others are the series. The level of another stream is a numeric x."""
+    numeric = [name for name in names if FACTORS[name].numeric]
+    named = [name for name in numeric if stream_and_factor(name)[0]]
+    x = _best_x(named or numeric, all_points) if numeric else _constant(all_points)
+    series = STREAMS_ON if STREAMS_ON in names else OTHERS if OTHERS in names else STREAMS
+    return Chosen(x, series, STREAM if STREAM in names else "", {})
 
 
 def _changes(names: Sequence[str], chart_by: str, all_points: Sequence[Point]) -> Chosen:

@@ -1,6 +1,6 @@
 """A plan in the editor. Every field is the text in the form, so invalid input is not lost.
 
-    PlanDocument ── draft_of ──► Draft ── document_from ──► PlanDocument, or problems with their fields
+    PlanDocument ── draft_of ──► Draft ── checked ──► PlanDocument, or problems with their fields
     POST of the form ── draft_from ──►
 
 Opening and saving a plan gives the same document. Rows are in the plan's `sequence`, then by cost. The order of rows
@@ -9,13 +9,16 @@ becomes the new `sequence` only if a person has moved a row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PlanDocument
+from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.problems import FieldProblem, document_problems
+from webapp.plans.stream_lines import StreamRefused, lines_of, streams_of
 
 COMMON = "common"
 MAX_ROWS = 200
@@ -34,6 +37,7 @@ class DraftPart:
     rows: tuple[FactorRow, ...]
     rules: str = ""  # one per line
     before: str = ""  # steps, one per line
+    streams: str = ""  # one per line, see `plans.stream_lines`
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ def draft_of(document: PlanDocument) -> Draft:
                 _rows(part.factors, document.sequence),
                 "\n".join(part.rules),
                 "\n".join(part.before),
+                lines_of(part.streams),
             )
             for part in document.parts
         ),
@@ -108,6 +113,7 @@ def draft_from(data: QueryDict) -> Draft:
                 _typed_rows(data, key),
                 data.get(f"{key}.rules", "").replace("\r\n", "\n"),
                 data.get(f"{key}.before", "").replace("\r\n", "\n"),
+                data.get(f"{key}.streams", "").replace("\r\n", "\n"),
             )
             for key in data.getlist("part")[:MAX_ROWS]
         ),
@@ -121,8 +127,27 @@ def _typed_rows(data: QueryDict, key: str) -> tuple[FactorRow, ...]:
     return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MAX_ROWS]
 
 
-def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem, ...]]:
-    """The document, or all problems of the input."""
+class Checked(NamedTuple):
+    """A draft as a document with its grids, and all problems of the input. `converted` is None if a field has the wrong
+    form."""
+
+    converted: PlanDocument | None
+    problems: tuple[FieldProblem, ...]
+    grids: tuple[PartGrid, ...] = ()
+
+    @property
+    def document(self) -> PlanDocument | None:
+        """To be saved."""
+        return None if self.problems else self.converted
+
+    @property
+    def previewed(self) -> PlanDocument | None:
+        """A preview needs no title."""
+        return None if any(one.place != "title" for one in self.problems) else self.converted
+
+
+def checked(draft: Draft) -> Checked:
+    """The document, and all problems of the input."""
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
         *_number(draft.spread_percent, "spread_percent", 0, MAX_SPREAD),
@@ -130,15 +155,16 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
+        *_stream_problems(draft),
     ]
     plain = _plain(draft)
     try:
         document = msgspec.convert(plain, PlanDocument, strict=False)
     except msgspec.ValidationError as error:
-        return None, tuple(problems) or (_unfit(error),)
-    known = {problem.place for problem in problems}
-    problems += [problem for problem in document_problems(document) if problem.place not in known]
-    return (None if problems else document), tuple(problems)
+        return Checked(None, tuple(problems) or (_unfit(error),))
+    known, grids = {problem.place for problem in problems}, grids_of(document)
+    problems += [problem for problem in document_problems(document, grids) if problem.place not in known]
+    return Checked(document, tuple(problems), grids)
 
 
 def _unfit(error: msgspec.ValidationError) -> FieldProblem:
@@ -161,6 +187,21 @@ def _row_problems(draft: Draft) -> list[FieldProblem]:
                   for name in dict.fromkeys(names) if names.count(name) > 1]  # fmt: skip
         found += [_unsaid(place, row) for row in rows if bool(row.factor) != bool(row.levels.strip())]
     return found
+
+
+def _stream_problems(draft: Draft) -> list[FieldProblem]:
+    return [problem for number, part in enumerate(draft.parts) for problem in _streams(number, part)[1]]
+
+
+def _streams(number: int, part: DraftPart) -> tuple[list[dict[str, object]], list[FieldProblem]]:
+    """The streams of a part; none if their text is invalid."""
+    place = f"parts.{number}.streams"
+    try:
+        read = streams_of(part.streams)
+        msgspec.convert(read, tuple[PartStream, ...])
+    except (StreamRefused, msgspec.ValidationError) as error:
+        return [], [FieldProblem(place, str(error))]
+    return read, []
 
 
 def _unsaid(place: str, row: FactorRow) -> FieldProblem:
@@ -189,8 +230,9 @@ def _plain(draft: Draft) -> dict[str, object]:
                 "factors": _factors(part.rows),
                 "rules": _lines(part.rules),
                 "before": _lines(part.before),
+                "streams": _streams(number, part)[0],
             }
-            for part in draft.parts
+            for number, part in enumerate(draft.parts)
         ],
         "sequence": list(_sequence(draft)),
         "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,

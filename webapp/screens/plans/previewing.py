@@ -11,6 +11,7 @@ from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import PlannedTrial
 from webapp.plans.expected import Expected
+from webapp.plans.grids import PartGrid
 from webapp.plans.points import on_kind
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of, preview
 from webapp.results.speeds import expected_writes
@@ -69,16 +70,18 @@ class ShownPreview:
         return msgspec.to_builtins(self.jobs)
 
 
-def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Asked) -> ShownPreview:
+def shown_preview(
+    document: PlanDocument, targets: Sequence[Target], wanted: Asked, grids: Sequence[PartGrid] | None = None
+) -> ShownPreview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
-    made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets))
+    made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets), grids=grids)
     trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
     chosen = wanted.trial if 0 < wanted.trial <= len(trials) else 1
     pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or (chosen - 1) // TRIALS_PER_PAGE + 1)
     on_page = list(pages.object_list)
     if on_page and not on_page[0].number <= chosen <= on_page[-1].number:
         chosen = on_page[0].number
-    names = points.varying({trial.point_key: trial.point for trial in trials}.values())
+    names = points.varying([trial.point for trial, _ in made.expansion.distinct])
     return ShownPreview(
         preview=made,
         factors=[points.label(name) for name in names],
@@ -86,7 +89,7 @@ def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Ask
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
-        expected=expected_writes(made.expansion, targets),
+        expected=expected_writes(made.expansion, made.estimate.written_before, targets),
     )
 
 
@@ -100,7 +103,7 @@ def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
         trial=trial.number,
         title=f"#{trial.number} {points.in_words(trial.point)}",
         target=_place(trial, targets) + (", all at once" if trial.further_ids else ""),
-        command=" ".join(streams[0].recipe.command),
+        command=" + ".join(dict.fromkeys(" ".join(stream.recipe.command) for stream in streams)),
         job_text=_together(streams, [stream.recipe.job_text for stream in streams]),
         prefill_text=_together(streams, [stream.prefill.job_text if stream.prefill else "" for stream in streams]),
         steps_text=_steps(trial, streams),
@@ -122,6 +125,7 @@ def _together(streams: Sequence[StreamJob], texts: Sequence[str]) -> str:
     if len(streams) == 1 or not any(texts):
         return "".join(texts)
     heads = (
-        f"; stream {number} of {len(streams)}, on {stream.target}" for number, stream in enumerate(streams, start=1)
+        f"; stream {stream.name or f'{number} of {len(streams)}'}, on {stream.target}"
+        for number, stream in enumerate(streams, start=1)
     )
     return "\n".join(f"{head}\n{text}" for head, text in zip(heads, texts, strict=True))

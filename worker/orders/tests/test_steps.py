@@ -67,9 +67,19 @@ def image(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def drive(tmp_path: Path, image: Path) -> Iterator[Host]:
+def device(image: Path) -> Iterator[str]:
     with rig.loop(image) as device:
-        yield Host(tmp_path, rig.load(tmp_path, rig.block(device, image, destroy=True)))
+        yield device
+
+
+@pytest.fixture
+def drive(tmp_path: Path, image: Path, device: str) -> Host:
+    return Host(tmp_path, rig.load(tmp_path, rig.block(device, image, destroy=True)))
+
+
+def flushes(device: str) -> int:
+    """Linux, Documentation/block/stat: the 16th field."""
+    return int((Path("/sys/block") / Path(device).name / "stat").read_text().split()[15])
 
 
 def test_a_raw_device_is_filled_flushed_and_rested_before_it_is_read(drive: Host, image: Path) -> None:
@@ -132,6 +142,15 @@ def test_a_step_is_cancelled_promptly_and_no_write_goes_on(drive: Host, image: P
     before = image.stat().st_mtime_ns
     os.sync()
     assert image.stat().st_mtime_ns == before
+
+
+def test_a_flush_reaches_the_drive(drive: Host, device: str) -> None:
+    assert drive.trial().outcome is Outcome.DONE
+    before = flushes(device)
+    assert drive.trial().outcome is Outcome.DONE
+    assert flushes(device) == before, "nothing else flushes a drive that is only read"
+    assert drive.trial(FlushStep()).outcome is Outcome.DONE
+    assert flushes(device) == before + 1
 
 
 def test_files_are_written_again_by_a_step_after_the_prefill(tmp_path: Path) -> None:
