@@ -17,12 +17,12 @@ from typing import Literal
 from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.factors import FACTORS, Value, closest
-from webapp.results.models import BOTH
+from webapp.results.models import BOTH, NO_IO
 from worker.contract.items import Direction
 from worker.contract.steadiness import Verdict
 
 FACTOR_PREFIX = "factor."
-DIRECTIONS = (*Direction, BOTH)
+DIRECTIONS = (*Direction, BOTH, NO_IO)
 MAX_NUMBERS = 1000
 _NUMBERS = re.compile(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{6,64}", re.ASCII)
