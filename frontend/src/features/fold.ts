@@ -1,7 +1,6 @@
-/** Folds the sections of a long page on narrow screens, except the first ones. A link to a section opens it. */
+/** Folds the sections of a long page on narrow screens, except those with `data-fold="open"`. A link to a section opens it. */
 
 const NARROW = "(max-width: 767.98px)";
-const OPEN_SECTIONS = 2;
 
 /** The section that contains the element with this id, such as its heading. */
 function sectionOf(address: string): HTMLDetailsElement | null {
@@ -21,9 +20,7 @@ export function initFold(): void {
   if (sections.length === 0) return;
   const narrow = matchMedia(NARROW);
   const fold = (): void => {
-    sections.forEach((section, index) => {
-      section.open = !narrow.matches || index < OPEN_SECTIONS;
-    });
+    for (const section of sections) section.open = !narrow.matches || section.dataset.fold === "open";
     open(location.hash);
   };
   fold();
