@@ -31,7 +31,7 @@ def kinds(runs: int) -> list[Kind]:
         Kind("explore: latency and time line", lambda chance: _comparison(chance, runs, detail=True), _whole),
         Kind("bench: two to four products", _bench, _whole),
         Kind("trend: one plan at one target", lambda chance: _trend(chance, runs), _whole),
-        Kind("trend: a nightly plan", lambda _: "/trend/?plan=grid-0&target=storage0/nvme0", _whole),
+        Kind("trend: a nightly plan", lambda _: "/trends/?plan=grid-0&target=storage0/nvme0", _whole),
         Kind("run: 504 trials", lambda chance: f"/runs/{chance.randint(1, runs)}/", _whole),
         Kind("runs, plans, hosts, overview, queue", lambda chance: chance.choice(LISTS), _whole),
         Kind("results as CSV: first rows", lambda chance: f"/results.csv?{_filters(chance, runs)}", _first_rows),
@@ -103,4 +103,4 @@ def _trend(chance: random.Random, runs: int) -> str:
     """Of the plan and target of any run."""
     run = Run.objects.select_related("version__plan").get(number=chance.randint(1, runs))
     given = {"plan": run.version.plan.slug, "target": str(run.targets.get())}
-    return f"/trend/?{urlencode(given | {'metric': chance.choice(('iops', 'latency_p99', 'bytes_per_s'))})}"
+    return f"/trends/?{urlencode(given | {'metric': chance.choice(('iops', 'latency_p99', 'bytes_per_s'))})}"

@@ -1,6 +1,7 @@
 """Scales a plan down, so that it takes seconds on small drives. Pure.
 
 - Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does. Multiples of the memory become such sizes.
+  Amounts are cut to 16 MiB.
 - Times are cut to a maximum; rounds and holds of stop rules to their minimum. Pauses are divided by 100.
 - Pauses of steps before trials take a second.
 - One repeat, without rules about rounds, and at most `points` points of each part, which have as many different levels
@@ -29,6 +30,7 @@ from worker.recipes.stop_rules import parse
 MIB = 1024**2
 TIMES = ("runtime", "ramp", "runtime_min")
 PAUSES, PAUSES_BY = ("thinktime", "thinktime_iotime"), 100
+AMOUNT = 16 * MIB  # 32,768 I/Os of 512 B
 STOP_RULE_S = 12  # maximum time of a trial with a stop rule, whose minimum is 5 s
 ROUND, HOLD = "snia 1s", "settled 10s"
 
@@ -90,11 +92,12 @@ def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]
 def _cut(name: str, text: str, seconds: int) -> str:
     if name == "stop":
         return ", ".join(dict.fromkeys(map(_stop_rule, text.split(","))))
-    if name not in (*TIMES, *PAUSES):
+    if name not in (*TIMES, *PAUSES, "amount"):
         return text
     values = FACTORS[name].values
     parsed = [int(value or 0) for value in levels.parse(FACTORS[name], text)]
-    cut = [value // PAUSES_BY for value in parsed] if name in PAUSES else [min(value, seconds) for value in parsed]
+    most = AMOUNT if name == "amount" else seconds
+    cut = [value // PAUSES_BY if name in PAUSES else min(value, most) for value in parsed]
     return ", ".join(dict.fromkeys(map(values.write, cut)))
 
 

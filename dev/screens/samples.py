@@ -82,7 +82,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
                 tolerances = {metric.key: 10.0 for metric in judged_metrics(run, target)[:2]}
                 baseline = set_baseline(run=run, target=target, tolerances=tolerances, by=admin)
             first = baseline or Baseline.objects.first()
-            samples |= {"trend/pk": first.pk} if first else {}
+            samples |= {"trends/pk": first.pk} if first else {}
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
             instead["explore"] = f"{reverse('explore')}?{query}"
         samples |= imported_pages()

@@ -220,7 +220,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
         "endurance": made.endurance,
         "expected": [
             {"target": str(one), "bytes": told.bytes, "by_model": told.by_model}
-            for one, told in expected_writes(made.expansion, targets)
+            for one, told in expected_writes(made.expansion, made.estimate.written_before, targets)
         ],
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [

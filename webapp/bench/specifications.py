@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
 from webapp.compare.fact_labels import LABELS, label_of_fact
-from webapp.compare.facts import VOLATILE
+from webapp.compare.facts import VOLATILE, setting_of
 from webapp.core.formatting import bytes_binary, bytes_decimal
+from webapp.plans.factors import FACTORS
 from webapp.results.reading.rows import ResultRow
 
 UNKNOWN_STATE = ("drive_state", "unknown")  # as unknown as a drive state that nobody reads
@@ -30,6 +31,12 @@ _OF_LABELS = {
     "firmware": FIRMWARE, "kernel": KERNEL, "link": "device.transport", "interface": "device.transport",
     "cache policy": "device.write_cache", "write cache": "device.write_cache", "file system": "file_system",
     "mount options": "file_system.options", "operating system": "distribution", "processor": "cpu.model",
+}  # fmt: skip
+
+# Linux, Documentation/ABI/stable/sysfs-block: in bytes, except the one in KiB.
+_SIZES_OF_IO = {
+    "device.logical_block_size": 1, "device.physical_block_size": 1, "device.minimum_io_size": 1,
+    "device.optimal_io_size": 1, "device.max_hw_sectors_kb": 1024,
 }  # fmt: skip
 
 Values = tuple[str, ...]  # sorted; empty if unknown
@@ -90,7 +97,14 @@ def _named(row: ResultRow) -> Iterator[tuple[str, str]]:
 
 
 def _text(name: str, text: str) -> str:
-    if not name.endswith("bytes") or not text.isdecimal():
+    """A fact with its unit: that of the setting which it observes, or bytes."""
+    if setting := FACTORS.get(setting_of(name)):
+        return setting.format(text)
+    if not text.isdecimal():
+        return text
+    if name in _SIZES_OF_IO:
+        return bytes_binary(int(text) * _SIZES_OF_IO[name])
+    if not name.endswith("bytes"):
         return text
     return bytes_binary(int(text)) if name.startswith("memory") else bytes_decimal(int(text))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from operator import attrgetter
 
+from webapp.compare import layout_parts
 from webapp.compare.comparison import Difference, DifferenceKind
 from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, LABEL, UNKNOWN, Dimension, FactorDimension, label_of
 from webapp.compare.fact_labels import label_of_fact
@@ -19,7 +20,7 @@ from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
-from webapp.plans.engines import engine_of
+from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS
 from webapp.plans.varying import DERIVED_FROM, differing, follow_from
 from webapp.results.reading.rows import ResultRow
@@ -87,6 +88,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     found = [_of_cause(one, query) for one in _of_changes(found, query, holdings)]
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
+    known |= {"layout"} if _compares_layout_parts(query) else set()
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
     compared = {*query.dimensions, *(one.name for one in found if one.kind is DifferenceKind.FOLLOWS)}
@@ -98,8 +100,12 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
 def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate]:
     """Attributes and factors that the comparison does not name and that can differ."""
     factors = differing([row.point for row in holdings.by(_of_point).rows.values()])
+    by_parts = _compares_layout_parts(query)
+    yield from _layout_parts(query, holdings) if by_parts else ()
     for name, dimension in DIMENSIONS.items():
         if name in _COVERED or name in query.dimensions or (name in FACTORS and name not in factors):
+            continue
+        if name in layout_parts.PARTS or (name == "layout" and by_parts):
             continue
         text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
         of = (
@@ -108,6 +114,19 @@ def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate
             else attrgetter("target_name" if name == "target" else name)
         )
         yield _Candidate(name, dimension.label, text, of, several_are_repeats=name == "run")
+
+
+def _compares_layout_parts(query: CompareQuery) -> bool:
+    return "layout" not in query.dimensions and not layout_parts.PARTS.keys().isdisjoint(query.dimensions)
+
+
+def _layout_parts(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate]:
+    """The parts of the layouts that are not compared, instead of the whole line, which contains the compared ones."""
+    of = attrgetter("layout")
+    for name in layout_parts.varying_parts(map(str, holdings.by(of).rows)):
+        if name not in query.dimensions:
+            yield _Candidate(name, label_of(name), _level_text(DIMENSIONS[name]), of)
+    yield _Candidate("layout", "Layout without these parts", lambda row: layout_parts.others_of(row.layout), of)
 
 
 def _is_covered(one: Difference, query: CompareQuery) -> bool:
@@ -148,12 +167,12 @@ def _of_cause(one: Difference, query: CompareQuery) -> Difference:
 
 def _of_directions(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
     """If the factor that decides the directions is compared, they are no second cause, as long as each of its levels
-    has the same directions in every cell."""
+    has the same directions in every cell. Of several engines, the engine decides."""
     if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED:
         return one
     rows = [row for in_cell in grouped.cells.values() for row in in_cell]
     cause = {engine_of(row.point).DIRECTIONS_BY for row in rows}
-    name = cause.pop() if len(cause) == 1 else ""
+    name = cause.pop() if len(cause) == 1 else ENGINE
     if name not in query.series:
         return one
     directions: dict[object, set[frozenset[str]]] = {}

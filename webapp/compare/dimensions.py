@@ -1,10 +1,11 @@
-"""Dimensions by which results are compared: every factor, attributes of results such as host, run and direction,
-the observed configuration, and each fact of it (`fact.device.firmware`)."""
+"""Dimensions by which results are compared: every factor, the parts of a layout, attributes of results such as host,
+run and direction, the observed configuration, and each fact of it (`fact.device.firmware`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from webapp.compare import layout_parts
 from webapp.compare.comparison import Level
 from webapp.compare.fact_labels import label_of_fact
 from webapp.hosts.names import NO_LABEL
@@ -70,6 +71,12 @@ class LayoutDimension(Dimension):
 
     def level(self, row: ResultRow) -> Level:
         return Level(row.layout, row.layout, None) if row.layout else _ABSENT_LEVEL
+
+
+@dataclass(frozen=True)
+class LayoutPartDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        return layout_parts.part_of(self.name, row.layout)
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,10 @@ DIMENSIONS: Mapping[str, Dimension] = (
     {known.name: known for known in _ATTRIBUTES}
     | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
     | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
+    | {
+        name: LayoutPartDimension(name, part.label, name in layout_parts.NUMBERS)
+        for name, part in layout_parts.PARTS.items()
+    }
 )
 
 

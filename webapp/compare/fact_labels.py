@@ -12,6 +12,10 @@ LABELS = {
     "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",
     "device.write_cache": "Cache policy", "file_system": "File system", "file_system.options": "Mount options",
     "drive_state": "Drive state", "worker.version": "Worker", "target.kind": "Kind of target", "device.kind": "Kind",
+    "device.logical_block_size": "Logical block size", "device.physical_block_size": "Physical block size",
+    "device.minimum_io_size": "Smallest efficient I/O", "device.optimal_io_size": "Optimal I/O",
+    "device.max_hw_sectors_kb": "Largest request of the hardware",
+    "device.fua": "Force unit access", "device.zoned": "Zoned",
 }  # fmt: skip
 
 

@@ -53,4 +53,4 @@ def _made_by(cause: str, fact: str) -> bool:
     """
     if cause == AT_ONCE:
         return fact in IDENTITY
-    return cause == "layout" and fact.startswith(("device", "file_system"))
+    return cause.partition(".")[0] == "layout" and fact.startswith(("device", "file_system"))

@@ -15,7 +15,7 @@ from webapp.hosts.inventory.bounds import bounds_of
 from webapp.hosts.inventory.endurance import Endurance, endurance_of
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
-from webapp.plans.estimate import written_most
+from webapp.plans.estimate import Estimate, written_most
 from webapp.plans.expand import Expansion
 
 
@@ -49,17 +49,18 @@ class EnduranceUse:
         return left is not None and self.bytes_most > left
 
 
-def endurance_uses(expansion: Expansion, targets: Sequence[Target]) -> tuple[EnduranceUse, ...]:
+def endurance_uses(expansion: Expansion, cost: Estimate, targets: Sequence[Target]) -> tuple[EnduranceUse, ...]:
     """Planned writes for all written drives that have a rating, a limit in the policy, or a reported wear.
 
     The hosts of `targets` must have been fetched with them.
     """
-    most = written_most(expansion)
+    most = cost.written_most
     written = [target for target in targets if most.get(str(target.pk))]
     drives = {target.pk: drives_of(target) or [target] for target in written}
     known = endurance_of([drive for each in drives.values() for drive in each])
     rated = [target for target in written if any(_is_held(drive, known) for drive in drives[target.pk])]
-    most = {**most, **written_most(expansion, _limits(rated))} if rated else most
+    if rated:
+        most = written_most(expansion, before=cost.written_before, limits=_limits(rated))
     return tuple(
         EnduranceUse(drive, most[str(target.pk)], known[drive.pk])
         for target in written

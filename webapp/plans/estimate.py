@@ -18,6 +18,7 @@ Bytes written: exact for an amount or a file size. For a trial with a run time, 
 drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -79,11 +80,16 @@ class Estimate:
     stop_trials: int  # trials with a stop rule
     stop_seconds: tuple[int, int]  # minimum and maximum time of such a trial
     unknown_stops: int  # those that count with their maximum time
-    bytes_written_max: int
+    written_most: Mapping[str, int]  # bytes by target id
+    written_before: Mapping[str, int]  # thereof before measurements, exactly: prefilled files and steps
     space_bytes: int  # in directories, while the run lasts
     layouts_built: int  # number of layout builds
     unknown_builds: int  # builds of layouts that are new on their host; their time is not in `seconds`
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
+
+    @property
+    def bytes_written_max(self) -> int:
+        return sum(self.written_most.values())
 
 
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
@@ -91,16 +97,17 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     targets = {target.id: target for target in expansion.targets}
     builds = _builds(expansion.trials)
     files = _file_sets(expansion.trials, builds)
+    written_before = _written_before(expansion, files)
     clock = _Clock(targets, experience or {})
-    for trial in expansion.trials:
-        clock.add_trial(trial)
+    for trial, count in expansion.distinct:
+        clock.add_trial(trial, count)
     for one in files:
         clock.add_files(one)
     first = {build: trial for trial, build in zip(expansion.trials[::-1], builds[::-1], strict=True) if build}
     for trial in first.values():
         clock.add_build(trial)
     low, typical, high = clock.longest()
-    stops = [trial.workload for trial in expansion.trials if trial.workload.may_end_early]
+    stops = [(trial.workload, count) for trial, count in expansion.distinct if trial.workload.may_end_early]
     return Estimate(
         trials=len(expansion.trials),
         seconds=typical,
@@ -108,10 +115,11 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         seconds_high=high,
         learned_runs=clock.learned_runs(),
         unknown_trials=clock.unknown_trials,
-        stop_trials=len(stops),
-        stop_seconds=(min((w.least_time_s for w in stops), default=0), max((w.time_s for w in stops), default=0)),
+        stop_trials=sum(count for _, count in stops),
+        stop_seconds=(min((w.least_time_s for w, _ in stops), default=0), max((w.time_s for w, _ in stops), default=0)),
         unknown_stops=clock.unknown_stops,
-        bytes_written_max=sum(written_most(expansion).values()),
+        written_most=written_most(expansion, before=written_before),
+        written_before=written_before,
         space_bytes=sum(one.space_bytes for one in files if not one.build),
         layouts_built=len(first),
         unknown_builds=clock.unknown_builds,
@@ -133,6 +141,10 @@ class _FileSet:
     files: int
     filled: bool
     space_bytes: int  # with what the workload adds, such as copies
+
+    @property
+    def filled_bytes(self) -> int:
+        return self.size_bytes * self.files if self.filled else 0
 
 
 def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
@@ -170,11 +182,6 @@ def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_F
     return list(sets.values())
 
 
-def _total(files: Sequence[_FileSet], *, filled: bool = False) -> int:
-    """Bytes of all files; with `filled`, only of prefilled files."""
-    return sum(one.size_bytes * one.files for one in files if one.filled or not filled)
-
-
 class _Clock:
     """Sums the time of each host: smallest, median, largest."""
 
@@ -187,15 +194,18 @@ class _Clock:
         self.unknown_stops = 0
         self.unknown_builds = 0
 
-    def add_trial(self, trial: PlannedTrial) -> None:
+    def add_trial(self, trial: PlannedTrial, count: int) -> None:
         known, work = self._known[self._hosts[trial.target_id]], trial.workload
         turnover = known.turnover_s
-        times = _plus(self._own(trial, known), (turnover.low, turnover.typical, turnover.high))
+        times = _plus(self._own(trial, known, count), (turnover.low, turnover.typical, turnover.high))
         if work.moved_bytes is not None:
             rate = known.amounts.get((trial.target_ids, work.rated()))
-            self.unknown_trials += rate is None
+            self.unknown_trials += count if rate is None else 0
             times = _plus(times, _moved(work.moved_bytes, rate))
-        self._add(trial.target_id, _plus(times, self._steps(trial, known)))
+        if work.load_bytes:
+            times = _plus(times, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
+        times = _plus(times, self._steps(trial, known))
+        self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
     def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
         """Steps write to one target after another, at the speed of the prefill."""
@@ -203,14 +213,14 @@ class _Clock:
         written = sum(written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).values())
         return _plus((paused, paused, paused), _moved(written, known.prefill_bytes_per_s or _SLOW_PREFILL))
 
-    def _own(self, trial: PlannedTrial, known: Experience) -> Times:
+    def _own(self, trial: PlannedTrial, known: Experience, count: int) -> Times:
         """The run time of a trial."""
         work = trial.workload
         most = float(work.time_s)
         if not work.may_end_early:
             return most, most, most
         stopped = known.stops_s.get((trial.target_ids, msgspec.structs.replace(work, seed=1)))
-        self.unknown_stops += stopped is None
+        self.unknown_stops += count if stopped is None else 0
         return (float(work.least_time_s), most, most) if stopped is None else (stopped.low, stopped.typical, most)
 
     def add_files(self, files: _FileSet) -> None:
@@ -249,46 +259,41 @@ def _plus(one: Times, other: Times) -> Times:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None) -> Mapping[str, int]:
-    """Maximum bytes by target id. `limits`: the targets' known upper bounds in bytes/s."""
-    total: dict[str, int] = {}
-    for trial in expansion.trials:
+def written_most(
+    expansion: Expansion, *, before: Mapping[str, int], limits: Mapping[str, float] | None = None
+) -> Mapping[str, int]:
+    """Maximum bytes by target id, with those `before` the measurements. `limits`: the targets' known upper bounds in
+    bytes/s."""
+    total = Counter(before)
+    for trial, count in expansion.distinct:
         for target_id in trial.target_ids:
-            most = written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
-            total[target_id] = total.get(target_id, 0) + most
-    for target, size_bytes in written_before(expansion).items():
-        total[target] = total.get(target, 0) + size_bytes
+            total[target_id] += count * written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
     return total
 
 
-def written_before(expansion: Expansion) -> Mapping[str, int]:
-    """Bytes of prefill and of steps by target id; exact."""
-    total = dict(prefilled(expansion.trials, expansion.targets))
-    for target, size_bytes in written_by_steps(expansion.trials, expansion.targets).items():
-        total[target] = total.get(target, 0) + size_bytes
-    return total
+def _written_before(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
+    return Counter(_prefilled(expansion, sets)) + Counter(written_by_steps(expansion.trials, expansion.targets))
 
 
-def prefilled(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts] = ()) -> Mapping[str, int]:
+def _prefilled(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
     """Maximum bytes of prefilled files by target id.
 
     If the files of all sizes do not fit into a directory together, the worker removes some of them, and writes them
     again when a later trial needs them.
     """
-    total: dict[str, int] = {}
-    sets = _file_sets(trials, _builds(trials))
+    total = Counter[str]()
     for one in sets:
-        total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
-    for target in targets:
+        total[one.target_id] += one.filled_bytes
+    for target in expansion.targets:
         own = [one for one in sets if one.target_id == target.id and not one.build]
         if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
-            total[target.id] = _filled_in_order(trials, target.id, own)
+            total[target.id] = _filled_in_order(expansion.trials, target.id, own)
     return total
 
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
     """Bytes if only files of one size are kept at a time."""
-    by_size = {one.size_bytes: _total([one], filled=True) for one in sets}
+    by_size = {one.size_bytes: one.filled_bytes for one in sets}
     sizes = [trial.workload.size_bytes or 0 for trial in trials if target_id in trial.target_ids]
     return sum(by_size[size] for size, _ in groupby(sizes))
 
@@ -300,7 +305,7 @@ def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
     if workload.moved_bytes is not None:
         return round(workload.moved_bytes * workload.write_share)
     rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
-    return round(workload.time_s * rate * workload.write_share)
+    return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

@@ -34,13 +34,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import Fitness, TargetFacts
-from webapp.plans.grids import PartGrid, part_grid
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
 from webapp.plans.points import Point, at_once, layout_of, point_key, settings_of, steps_of, workload_of
@@ -93,6 +94,14 @@ class Expansion:
     problems: tuple[str, ...]
     targets: tuple[TargetFacts, ...] = ()
 
+    @cached_property
+    def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
+        """One trial of each point on its targets with the same steps before it, and the number of such trials."""
+        keys = [(trial.point_key, trial.target_ids, trial.before) for trial in self.trials]
+        counts = Counter(keys)
+        found = dict(zip(keys, self.trials, strict=True))
+        return tuple((trial, counts[key]) for key, trial in found.items())
+
 
 @dataclass(frozen=True)
 class _Found:
@@ -119,9 +128,11 @@ class _Cell:
         return tuple(target.id for target in self.targets)
 
 
-def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int) -> Expansion:
+def expand(
+    document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int, grids: Sequence[PartGrid] | None = None
+) -> Expansion:
     """All trials of a plan on `targets`. Errors in the plan do not raise; they are in `problems`."""
-    grids = [part_grid(document, part) for part in document.parts]
+    grids = grids_of(document) if grids is None else grids
     places = [Places(grid, targets) for grid in grids]
     skipped = tuple(text for place in places for text in place.left_out)
     problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
@@ -285,7 +296,7 @@ def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedT
         point_key=found.key,
         workload=workload,
         settings=found.settings,
-        drop_caches=bool(found.point["drop_caches"]),
+        drop_caches=bool(found.point.get("drop_caches")),
         before=before,
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from webapp.plans.engines import engine_of, name_of
-from webapp.plans.estimate import written_before, written_by
+from webapp.plans.estimate import written_by
 from webapp.plans.expand import Expansion
 from webapp.plans.values import Value
 
@@ -54,16 +54,19 @@ class Expected:
     by_model: bool
 
 
-def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> dict[str, Expected]:
-    """Expected bytes by target id, if the bound is not exact and all timed trials have earlier results."""
+def written_expected(
+    expansion: Expansion, written_before: Mapping[str, int], earlier: Mapping[str, Earlier]
+) -> dict[str, Expected]:
+    """Expected bytes by target id, with those before measurements, if the bound is not exact and all timed trials have
+    earlier results."""
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
-    exact = dict(written_before(expansion))
-    writing = [each for each in expansion.trials if each.workload.writes]
-    for trial, target in ((each, target) for each in writing for target in each.target_ids):
+    exact = dict(written_before)
+    writing = [(each, count) for each, count in expansion.distinct if each.workload.writes]
+    for trial, count, target in ((each, count, target) for each, count in writing for target in each.target_ids):
         known, work = earlier.get(target, Earlier()), trial.workload
         if work.moved_bytes is not None:
-            exact[target] = exact.get(target, 0) + written_by(work)
+            exact[target] = exact.get(target, 0) + count * written_by(work)
             continue
         own, of_model = known.own.at(trial.point), known.model.at(trial.point)
         rate = of_model if own is None else own
@@ -72,7 +75,7 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
             continue
         written = min(written_by(work), round(work.time_s * rate))
         before = found.get(target, Expected(0, by_model=False))
-        found[target] = Expected(before.bytes + written, before.by_model or own is None)
+        found[target] = Expected(before.bytes + count * written, before.by_model or own is None)
     return {
         target: Expected(told.bytes + exact.get(target, 0), told.by_model)
         for target, told in found.items()

@@ -11,11 +11,11 @@ from functools import cached_property
 import msgspec
 
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.factors import BEFORE, FACTORS, PURGE, FactorKind
+from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.grids import factor_texts, part_grid
+from webapp.plans.grids import PartGrid, factor_texts, grids_of
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import DIRECTORIES_ONLY, combinations, workload_of
+from webapp.plans.points import DIRECTORIES_ONLY, Point, workload_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.steps import steps_before
@@ -30,8 +30,9 @@ Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its d
 
 @dataclass(frozen=True)
 class Case:
-    """One part: the levels of its factors, including defaults, and its targets."""
+    """One part: its points, the levels of its factors, including defaults, and its targets."""
 
+    points: Sequence[Point]
     levels: Mapping[str, tuple[Value, ...]]
     kinds: frozenset[TargetKind]  # as the workload uses them: a layout turns a pool into a device or a directory
     targets: Sequence[TargetFacts] = ()  # the chosen ones
@@ -42,10 +43,14 @@ class Case:
 
     @cached_property
     def workloads(self) -> list[Workload]:
-        """The workloads of all points, without settings; [] if the contract does not allow one of them."""
-        own = {name: levels for name, levels in self.levels.items() if FACTORS[name].kind in _OF_WORKLOAD}
+        """The workloads of all points, one of those that differ only in numbers; [] if the contract does not allow one
+        of them. No rule depends on a number, except on the share of reads."""
+        names = [name for name, levels in self.levels.items() if len(levels) > 1 and _tells_apart(FACTORS[name])]
         try:
-            return [workload_of(point, seed=1) for point in combinations(own)]
+            return [
+                workload_of(point, seed=1)
+                for point in {tuple(map(point.get, names)): point for point in self.points}.values()
+            ]
         except msgspec.ValidationError:
             return []
 
@@ -83,6 +88,10 @@ class Case:
         return TargetKind.DIRECTORY in self.kinds
 
 
+def _tells_apart(factor: Factor) -> bool:
+    return factor.kind in _OF_WORKLOAD and (not factor.numeric or factor.name == "read_percent")
+
+
 @dataclass(frozen=True)
 class Rule:
     """`holds` and `why` get the case and the factor. `why` is a clause."""
@@ -107,7 +116,10 @@ class _PartWarnings:
 
 
 def factor_warnings(
-    document: PlanDocument, targets: Sequence[TargetFacts] = (), schedulers: Schedulers | None = None
+    document: PlanDocument,
+    targets: Sequence[TargetFacts] = (),
+    schedulers: Schedulers | None = None,
+    grids: Sequence[PartGrid] | None = None,
 ) -> tuple[FieldProblem, ...]:
     """Warnings with their places in the document. Parts with problems are left out.
 
@@ -115,7 +127,8 @@ def factor_warnings(
     it applies to all parts that use the factor. Otherwise it is shown at the parts concerned, and only if the factor
     varies: their trials are then repeated without a reason.
     """
-    parts = [_in_part(document, part, targets, schedulers or {}) for part in document.parts]
+    grids = grids_of(document) if grids is None else grids
+    parts = [_in_part(document, grid, targets, schedulers or {}) for grid in grids]
     common = {factor: words for factor in document.common if (words := _in_all(factor, parts))}
     found = [FieldProblem(f"common.{factor}", words) for factor, words in common.items()]
     for number, one in enumerate(parts):
@@ -134,12 +147,12 @@ def _in_all(factor: str, parts: Sequence[_PartWarnings]) -> str:
 
 
 def _in_part(
-    document: PlanDocument, part: Part, targets: Sequence[TargetFacts], schedulers: Schedulers
+    document: PlanDocument, grid: PartGrid, targets: Sequence[TargetFacts], schedulers: Schedulers
 ) -> _PartWarnings:
-    texts, grid = factor_texts(document, part), part_grid(document, part)
+    part, texts = grid.part, factor_texts(document, grid.part)
     chosen = [target for target in targets if target.kind in grid.kinds]
     kinds = {target.kind for target in chosen} or {TargetKind(kind) for kind in grid.kinds if kind in {*TargetKind}}
-    case = Case(grid.levels, frozenset(_made_kinds(kinds, grid.levels)), chosen, schedulers)
+    case = Case(grid.points, grid.levels, frozenset(_made_kinds(kinds, grid.levels)), chosen, schedulers)
     warnings = {
         factor: rule.words(case, factor)
         for factor in texts

@@ -102,6 +102,11 @@ def _of_other_engines(name: str) -> set[str]:
     return {factor.name for engine in ENGINES.values() for factor in engine.FACTORS} - own
 
 
+def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
+    """The grids of all parts. A large plan takes long here: compute them once and pass them on."""
+    return tuple(part_grid(document, part) for part in document.parts)
+
+
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)

@@ -8,7 +8,7 @@ from statistics import fmean
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import OVERHEAD_S
 from webapp.plans.factors import AT_ONCE
-from webapp.plans.grids import PartGrid, part_grid
+from webapp.plans.grids import PartGrid, grids_of
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def outline(document: PlanDocument) -> Outline:
     trials: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     bound = True
-    for grid in (part_grid(document, part) for part in document.parts):
+    for grid in grids_of(document):
         count, each = _count(grid) * document.repeats, grid.engine.time_s(grid.levels)
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)

@@ -7,8 +7,7 @@ do not mix, and of two alternatives the one that is not given, such as `runtime`
 """
 
 import hashlib
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -48,22 +47,22 @@ def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()
     return {name: full[name] for name in dict.fromkeys([*listed, *by_cost(full)])}
 
 
-def combinations(grid: Grid) -> Iterator[Point]:
-    """All points of a full factorial grid, each once; the first factor changes slowest."""
-    seen = set()
-    for levels in itertools.product(*grid.values()):
-        point = applicable(dict(zip(grid, levels, strict=True)))
-        if (key := point_key(point)) not in seen:
-            seen.add(key)
-            yield point
-
-
 def applicable(point: Point) -> Point:
-    """The point without factors that have no effect: unused factors of its engine, and tunables of other schedulers."""
-    scheduler = point.get("scheduler")
-    silent = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
-    silent |= {*engine_of(point).silent(point)}
+    """The point without factors that have no effect."""
+    silent = without_effect(point)
     return {name: value for name, value in point.items() if name not in silent}
+
+
+def without_effect(point: Point) -> frozenset[str]:
+    """Unused factors of its engine, and tunables of other schedulers: they depend on the levels of `decides_effect`."""
+    scheduler = point.get("scheduler")
+    others = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
+    return frozenset(others).union(engine_of(point).silent(point))
+
+
+def decides_effect(point: Point) -> tuple[str, str]:
+    """The factors whose levels decide which other factors of the point have no effect."""
+    return engine_of(point).SILENT_BY, "scheduler"
 
 
 def on_kind(point: Mapping[str, Value], kind: TargetKind) -> Point:

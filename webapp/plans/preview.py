@@ -14,6 +14,7 @@ from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import room_of
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.host_support import missing_parts, without_controller
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
@@ -62,23 +63,26 @@ def preview(
     *,
     seed: int = PREVIEW_SEED,
     experience: Mapping[str, Experience] | None = None,
+    grids: Sequence[PartGrid] | None = None,
 ) -> Preview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them; `experience` is by host id."""
     facts = facts_for(document, targets)
-    expansion = expand(document, facts, seed=seed)
+    grids = grids_of(document) if grids is None else grids
+    expansion = expand(document, facts, seed=seed, grids=grids)
+    cost = estimate(expansion, experience)
     inventories = newest_inventories({target.host_id for target in targets})
     return Preview(
         expansion=expansion,
-        estimate=estimate(expansion, experience),
+        estimate=cost,
         destructive=tuple(destroyed(expansion.trials, targets)),
         layouts=tuple(_layouts(expansion)),
         spread_percent=document.spread_percent,
         repeats_min=document.repeats_min,
         stop_after=document.stop_after,
-        endurance=endurance_uses(expansion, targets),
-        fitting_bytes=fitting_bytes(document, facts) if expansion.problems else 0,
+        endurance=endurance_uses(expansion, cost, targets),
+        fitting_bytes=fitting_bytes(grids, facts) if expansion.problems else 0,
         shared=tuple(_shared(expansion, targets)),
-        factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories)),
+        factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories), grids),
         target_warnings=(
             *(f"{target}: {words}" for target in targets for words in target.warnings),
             *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),

@@ -12,7 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import BEFORE
-from webapp.plans.grids import GridProblem, engine_name, parsed_levels, part_grid
+from webapp.plans.grids import GridProblem, PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
 
@@ -45,10 +45,11 @@ def refuse_unsound(document: PlanDocument) -> None:
         raise PlanRefused(problems)
 
 
-def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
+def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None = None) -> tuple[FieldProblem, ...]:
     """Problems in the order of the document; a problem of a common factor appears once."""
     _, common = parsed_levels(document.common)
-    return (*_titles(document), *_common(common), *_unused(document), *_parts(document, common))
+    parts = _parts(document, common, grids_of(document) if grids is None else grids)
+    return (*_titles(document), *_common(common), *_unused(document), *parts)
 
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
@@ -72,11 +73,12 @@ def _unused(document: PlanDocument) -> list[FieldProblem]:
     ]
 
 
-def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldProblem]:
+def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequence[PartGrid]) -> list[FieldProblem]:
     said = {(one.field, one.message) for one in common}
     names = Counter(part.name for part in document.parts)
     found = []
-    for number, part in enumerate(document.parts):
+    for number, grid in enumerate(grids):
+        part = grid.part
         if not part.name.strip():
             found.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
         elif names[part.name] > 1:
@@ -85,7 +87,7 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem]) -> list[FieldP
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
             FieldProblem(_place(number, one.field, part), sentence(one.message), part.name)
-            for one in part_grid(document, part).found
+            for one in grid.found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
     return found

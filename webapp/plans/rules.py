@@ -13,9 +13,12 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+
+import msgspec
 
 from webapp.plans.factors import BASE, CHANGE, FACTORS
-from webapp.plans.points import Grid, Point, applicable, point_key
+from webapp.plans.points import Grid, Point, decides_effect, without_effect
 from webapp.plans.values import Value
 
 TRACK = "rounds until steady"
@@ -53,10 +56,13 @@ class Rules:
     def tracks(self, point: Point) -> bool:
         return any(_meets(point, each) for each in self.tracked)
 
+    @property
+    def factors(self) -> frozenset[str]:
+        """Factors that they name."""
+        return frozenset(itertools.chain(*self.excluded, *self.only, *self.zipped, self.one_at_a_time))
+
     def allow(self, point: Point) -> bool:
-        if any(_meets(point, each) for each in self.excluded):
-            return False
-        return not self.only or any(_meets(point, each) for each in self.only)
+        return not _meets_any(point, self.excluded) and (not self.only or _meets_any(point, self.only))
 
 
 NO_RULES = Rules()
@@ -83,23 +89,39 @@ def parse(lines: Iterable[str]) -> RuleTexts:
 
 
 def selected(levels: Grid, rules: Rules) -> list[Point]:
-    """The points of a grid that the rules allow, each once; the first factor changes slowest."""
-    found: dict[str, Point] = {}
-    for point in _all(levels, rules):
-        if rules.allow(point):
-            found.setdefault(point_key({name: value for name, value in point.items() if name != CHANGE}), point)
+    """The points of a grid that the rules allow, each once; the first factor changes slowest.
+
+    Only factors that several levels or the rules distinguish are crossed: rules can select few of 100,000 combinations.
+    """
+    base: Point = {name: values[0] for name, values in levels.items()}
+    crossed = {name: values for name, values in levels.items() if len(values) > 1 or name in rules.factors}
+    deciding = decides_effect(base)
+
+    @cache
+    def silent(*decided: Value) -> frozenset[str]:
+        given: Point = {name: level for name, level in zip(deciding, decided, strict=True) if level is not None}
+        return without_effect(base | given)
+
+    found: dict[bytes, Point] = {}
+    for levels_of, change in _all(crossed, rules):
+        without = silent(*map(levels_of.get, deciding))
+        point = {name: level for name, level in levels_of.items() if name not in without} if without else levels_of
+        if rules.allow(point) and (key := msgspec.json.encode(point)) not in found:
+            found[key] = {name: level for name, level in (base | point).items() if name not in without} | change
     return list(found.values())
 
 
-def _all(levels: Grid, rules: Rules) -> Iterator[Point]:
+def _all(levels: Grid, rules: Rules) -> Iterator[tuple[Point, Point]]:
+    """All combinations, each with the factor `change` if a rule is `one at a time`."""
     axes = _axes(levels, rules.zipped)
     changing = [axis for axis in axes if not set(axis[0]).isdisjoint(rules.one_at_a_time)]
     crossed = [axis for axis in axes if axis not in changing]
     for fixed in itertools.product(*crossed):
         for name, changed in _changes(changing):
-            merged = {key: value for part in (*fixed, *changed) for key, value in part.items()}
-            point = applicable({key: merged[key] for key in levels})
-            yield point | ({CHANGE: name} if changing else {})
+            point: Point = {}
+            for levels_of in (*fixed, *changed):
+                point |= levels_of
+            yield point, {CHANGE: name} if changing else {}
 
 
 def _axes(levels: Grid, zipped: Sequence[Sequence[str]]) -> list[list[Point]]:
@@ -123,6 +145,10 @@ def _changes(axes: Sequence[list[Point]]) -> Iterator[tuple[str, list[Point]]]:
 
 def _words(levels: Point) -> str:
     return ", ".join(f"{FACTORS[name].label} {FACTORS[name].format(value)}" for name, value in levels.items())
+
+
+def _meets_any(point: Point, conditions: Iterable[Condition]) -> bool:
+    return any(_meets(point, condition) for condition in conditions)
 
 
 def _meets(point: Point, condition: Condition) -> bool:

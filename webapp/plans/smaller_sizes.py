@@ -7,10 +7,11 @@ import msgspec
 
 from webapp.core.formatting import bytes_binary
 from webapp.plans import levels
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import PlanDocument
+from webapp.plans.expand import MAX_TRIALS
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.grids import part_grid
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.points import workload_of
 from worker.contract.workload import AnyWorkload, TargetKind
 
@@ -25,7 +26,7 @@ def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
 
     The sizes keep their ratios. They are rounded down to whole blocks of all jobs, but not below one block of each job.
     """
-    works = [_workloads(document, part) for part in document.parts]
+    works = [_workloads(grid) for grid in grids_of(document)]
     every = [work for some in works for work in some]
     divisor = _divisor(every, most_bytes)
     if divisor == 1:
@@ -39,13 +40,13 @@ def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
     return msgspec.structs.replace(document, note=note, common=_divided(document.common, divisor, every), parts=parts)
 
 
-def fitting_bytes(document: PlanDocument, targets: Iterable[TargetFacts]) -> int:
+def fitting_bytes(grids: Iterable[PartGrid], targets: Iterable[TargetFacts]) -> int:
     """The largest size that fits all targets, if a size of the plan does not; else 0.
 
     Of directories and pools, half: file systems need space too, and pools may mirror the smallest drive.
     """
     rooms = [room for target in targets if (room := _room(target))]
-    works = [work for part in document.parts for work in _workloads(document, part)]
+    works = [work for grid in grids for work in _workloads(grid)]
     return min(rooms) if rooms and _divisor(works, min(rooms)) > 1 else 0
 
 
@@ -60,9 +61,10 @@ def _divisor(works: Iterable[AnyWorkload], most_bytes: int) -> int:
     return 1 << (-(-needed // most_bytes) - 1).bit_length() if needed > most_bytes else 1
 
 
-def _workloads(document: PlanDocument, part: Part) -> list[AnyWorkload]:
+def _workloads(grid: PartGrid) -> list[AnyWorkload]:
+    """[] if a run cannot have so many points, whatever their sizes: there may be billions."""
     found = []
-    for point in part_grid(document, part).points:
+    for point in grid.points if grid.count <= MAX_TRIALS else ():
         try:
             found.append(workload_of(point, seed=1))
         except msgspec.ValidationError:  # such points are left out

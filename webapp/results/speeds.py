@@ -13,12 +13,14 @@ from webapp.results.reading.content import POINTS, Point
 LATEST = 2_000  # newest results that are read, of the targets and of similar targets
 
 
-def expected_writes(expansion: Expansion, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
+def expected_writes(
+    expansion: Expansion, written_before: Mapping[str, int], targets: Sequence[Target]
+) -> list[tuple[Target, Expected]]:
     """For the targets with an estimate, by name. Queries the database only if a time limit ends trials that write."""
-    writing = (trial for trial in expansion.trials if trial.workload.writes)
+    writing = (trial for trial, _ in expansion.distinct if trial.workload.writes)
     open_ended = {each for trial in writing if trial.workload.moved_bytes is None for each in trial.target_ids}
     wanted = [target for target in targets if str(target.pk) in open_ended]
-    found = written_expected(expansion, _earlier_writes(wanted)) if wanted else {}
+    found = written_expected(expansion, written_before, _earlier_writes(wanted)) if wanted else {}
     told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)
     return sorted(told, key=lambda row: str(row[0]))
 

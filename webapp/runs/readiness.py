@@ -11,6 +11,7 @@ from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.destruction import destroyed
 from webapp.plans.endurance import EnduranceUse, endurance_uses
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.host_support import capabilities, missing_parts
 from webapp.runs.arming import refuse_untyped
@@ -69,7 +70,7 @@ def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
     """Raises Refusal if more could be written to a drive than its host's policy or its remaining rated endurance
     allows."""
-    for use in endurance_uses(expansion, targets):
+    for use in endurance_uses(expansion, estimate(expansion), targets):
         if use.over_limit:
             raise Refusal("write_limit_exceeded", _over_limit(use))
         if use.too_much:

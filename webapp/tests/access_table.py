@@ -190,7 +190,7 @@ PAGES: dict[str, Rule] = {
     "shared_chart": look(Who.ANYBODY),  # likewise
     "shared_frame": look(Who.ANYBODY),  # likewise
     # trends
-    "trend": look(Who.VIEWER),
+    "trends": look(Who.VIEWER),
     "baseline": look(Who.VIEWER),
     "set_baseline": act(Who.OPERATOR),
     "remove_baseline": act(Who.OPERATOR),

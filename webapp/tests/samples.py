@@ -73,7 +73,7 @@ def make_samples() -> dict[str, object]:
     baseline = set_baseline(run=done, target=target, tolerances={"iops": 5.0}, by=people[OPERATOR])
     return {
         "baselines/pk": baseline.pk,
-        "trend/pk": baseline.pk,
+        "trends/pk": baseline.pk,
         "people/pk": people[VIEWER].pk,
         "people/token": token.pk,
         "account/token": token.pk,

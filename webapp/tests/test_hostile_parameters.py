@@ -36,7 +36,7 @@ RAW = (*map(quote, HOSTILE), "%00", "%ff%fe", "%ed%a0%80")  # with NUL, with byt
 IN_PATHS = (HOSTILE[0], "%00", "%F0%9F%92%A5")
 # A page that reads further parameters only with these.
 QUERIES = {
-    "trend": "plan={plan}&target={target}",
+    "trends": "plan={plan}&target={target}",
     "explore": "run=1&x=iodepth&series=pattern&panel=block_size",
     "plan": "target={target_id}",
 }

@@ -17,6 +17,7 @@ class Direction(StrEnum):
     READ = "read"
     WRITE = "write"
     TRIM = "trim"
+    TRANSACTION = "transaction"  # of a database: its `ios` are transactions, and it has no bytes
 
 
 class Outcome(StrEnum):

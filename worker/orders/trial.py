@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from worker import engines, guard, inventory, layouts, policy, process, recipes
@@ -47,9 +47,11 @@ from worker.orders.prefill import Prefill
 from worker.orders.steps import Steps, admissible
 from worker.orders.streams import by_target, strictest
 from worker.orders.unwritten import refuse_unwritten
+from worker.recipes.names import temporary_folder as folder_name
 from worker.settings import SETTING_NAMES, caches, session
 from worker.settings.observed import settings_facts
 from worker.telemetry import KernelWatch, Telemetry, every_source, kernel_names
+from worker.temporary import temporary_folder
 
 log = logging.getLogger(__name__)
 
@@ -265,7 +267,7 @@ class Trial:
             if telemetry:
                 self._tell_kernel_log()
 
-        with self._scope(str(stream.number), open_target) as scope:
+        with self._folder(stream, open_target), self._scope(str(stream.number), open_target) as scope:
             return engines.engine_of(stream).run_stream(
                 stream,
                 open_target,
@@ -277,6 +279,12 @@ class Trial:
                 on_sample=on_sample,
                 telemetry=telemetry,
             )
+
+    def _folder(self, stream: Stream, open_target: OpenTarget) -> AbstractContextManager[None]:
+        """Its processes have ended when it is removed."""
+        if not stream.workload.needs_folder or open_target.cwd_fd is None:
+            return nullcontext()
+        return temporary_folder(folder_name(stream), open_target.cwd_fd, self._host.journal)
 
     def _tell_kernel_log(self) -> None:
         if lines := self._kernel.lines():

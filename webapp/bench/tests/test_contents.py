@@ -11,7 +11,7 @@ from webapp.bench.reading import read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.tests.test_matching import MODELS, shown
 from webapp.plans.grids import part_grid
-from webapp.plans.points import combinations, point_key
+from webapp.plans.points import point_key
 from webapp.results.reading import content
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab
@@ -91,6 +91,17 @@ def test_specifications_show_only_what_differs(samsung: Lab, intel: Lab) -> None
     assert differing == {"Host": (("storage1",), ("storage2",)), "Size": (("1.92 TB",), ("3.84 TB",))}
 
 
+def test_specifications_have_units(samsung: Lab, intel: Lab) -> None:
+    seen = {"device.read_ahead_kb": "128", "device.logical_block_size": "512", "device.max_hw_sectors_kb": "1024"}
+    samsung.measure(100.0, iodepth=1, facts=FACTS | seen)
+    other = {"device.read_ahead_kb": "4096", "device.logical_block_size": "4096", "device.max_hw_sectors_kb": "128"}
+    intel.measure(50.0, iodepth=1, facts=FACTS | other)
+    differing = {one.label: one.values for one in shown().differing}
+    assert differing["Read-ahead"] == (("128 KiB",), ("4096 KiB",))
+    assert differing["Logical block size"] == (("512 B",), ("4 KiB",))
+    assert differing["Largest request of the hardware"] == (("1 MiB",), ("128 KiB",))
+
+
 def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: Lab) -> None:
     for depth in (1, 8):
         for block in (4096, 8192):
@@ -100,7 +111,7 @@ def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: 
     lacking = missing(page.matched, MODELS[1])
     document = plan_for(lacking, "What Intel lacks")
     grids = [part_grid(document, part) for part in document.parts]
-    points = {point_key(point) for grid in grids for point in combinations(grid.levels)}
+    points = {point_key(point) for grid in grids for point in grid.points}
     assert points == {point_key(one.point) for one in lacking}
     assert len(points) == 3
 

@@ -86,6 +86,28 @@ def test_facts_that_follow_from_a_compared_layout_are_no_confounders(lab: Lab) -
     assert found.single_factor
 
 
+def test_parts_of_layouts_are_dimensions_and_the_line_does_not_confound_them(lab: Lab) -> None:
+    for line, value in (("raid0 x1 chunk 64k", 10.0), ("raid0 x2 chunk 64k", 20.0), ("raid1 x2", 30.0)):
+        lab.measure(value, value + 1, layout=line, facts=FACTS | {"layout": line})
+    found = compare(CompareQuery("layout.drives", ("layout.level",)))
+    assert [(level.text, level.number) for level in found.levels] == [("1", 1), ("2", 2)]
+    assert [series.name for series in found.panels[0].series] == ["raid0", "raid1"]
+    assert found.differs == ()
+    assert found.single_factor
+
+
+def test_other_parts_of_layouts_confound(lab: Lab) -> None:
+    lab.measure(10.0, layout="raid0 x2 chunk 64k / xfs")
+    lab.measure(20.0, layout="raid5 x3 chunk 128k / xfs noatime")
+    found = compare(CompareQuery("iodepth", ("layout.level",)))
+    assert [(one.kind, one.name) for one in found.differs] == [
+        (DifferenceKind.CONFOUNDED, "layout.drives"),
+        (DifferenceKind.CONFOUNDED, "layout.chunk"),
+        (DifferenceKind.CONFOUNDED, "layout"),
+    ]
+    assert "(raid0: default options; raid5: noatime)" in found.differs[-1].text
+
+
 def test_firmware_that_changed_between_runs_confounds(lab: Lab) -> None:
     second = Lab(lab.target, number=2)
     lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})

@@ -16,7 +16,7 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
 from webapp.plans.engines import fio
 from webapp.plans.factors import CHANGE, FACTORS
-from webapp.plans.grids import engine_name, factor_texts, part_grid
+from webapp.plans.grids import engine_name, factor_texts, grids_of
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
 from webapp.plans.points import Point, with_defaults
@@ -42,7 +42,7 @@ def write_job_file(document: PlanDocument) -> str:
             "not_fio", f"A fio job file can contain only parts of fio, not of {', '.join(others)}. Export YAML instead."
         )
     refuse_unsound(document)
-    grids = [part_grid(document, part) for part in document.parts]
+    grids = grids_of(document)
     if sum(grid.count for grid in grids) > MAX_POINTS:
         raise Refusal(
             "too_many_points",

@@ -9,7 +9,7 @@ from msgspec.structs import replace as replace_part
 
 from webapp.plans.destruction import destroys
 from webapp.plans.document import Order
-from webapp.plans.estimate import Experience, Span, estimate, written_most
+from webapp.plans.estimate import Experience, Span, estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.problems import document_problems
@@ -154,7 +154,7 @@ def test_a_group_is_a_place_of_its_own_in_the_order() -> None:
 def test_time_counts_once_and_bytes_for_every_stream() -> None:
     made = expanded("2", drives(2), {"pattern": "randwrite", "amount": "64M"})
     assert destroys(made.trials[0].workload, made.trials[0].kind)
-    assert written_most(made) == {"a0": 64 * MIB, "a1": 64 * MIB}
+    assert estimate(made).written_most == {"a0": 64 * MIB, "a1": 64 * MIB}
     timed = estimate(expanded("2", drives(2)))
     assert timed.trials == 1
     assert timed.seconds == pytest.approx(3.4)

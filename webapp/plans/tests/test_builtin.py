@@ -8,6 +8,7 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
+from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.layouts import DriveFacts
 from webapp.plans.problems import document_problems
 from webapp.plans.services import BUILTIN
@@ -42,6 +43,10 @@ def expansions(document: PlanDocument) -> list[Expansion]:
 def test_it_is_sound_and_runs_without_problems_on_some_targets(document: PlanDocument) -> None:
     assert document_problems(document) == ()
     assert [one for one in expansions(document) if not one.problems]
+
+
+def test_all_its_factors_have_an_effect(document: PlanDocument) -> None:
+    assert factor_warnings(document) == ()
 
 
 def test_it_takes_less_than_a_day(document: PlanDocument) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
 from webapp.plans.tests.helpers import device, directory, document, part
@@ -20,7 +21,9 @@ def seen(pattern: str, block_size: int, rate: float, **more: Any) -> tuple[dict[
 
 
 def told(expansion: Expansion, *own: Any, model: tuple[Any, ...] = ()) -> dict[str, Expected]:
-    return written_expected(expansion, {"loop": Earlier(Speeds.of(own), Speeds.of(model))})
+    return written_expected(
+        expansion, estimate(expansion).written_before, {"loop": Earlier(Speeds.of(own), Speeds.of(model))}
+    )
 
 
 FAST = seen("randwrite", 4096, 90 * MB), seen("randwrite", 4096, 100 * MB), seen("randwrite", 65536, 700 * MB)
@@ -54,14 +57,15 @@ def test_it_goes_by_the_fastest_earlier_result_of_its_kind(
 
 
 def test_files_that_are_written_first_are_added() -> None:
-    found = written_expected(made(directory(), pattern="randwrite"), {"dir": Earlier(Speeds.of(FAST))})
+    expansion = made(directory(), pattern="randwrite")
+    found = written_expected(expansion, estimate(expansion).written_before, {"dir": Earlier(Speeds.of(FAST))})
     assert found["dir"].bytes == 300 * MB + 64 * 2**20
 
 
 def test_targets_that_are_written_at_once_count_each() -> None:
     both = made(device(), device(id="b", name="a/loop2"), pattern="randwrite", at_once="2")
     known = {"loop": Earlier(Speeds.of(FAST)), "b": Earlier(model=Speeds.of(LIKE_IT))}
-    assert written_expected(both, known) == {"loop": Expected(300 * MB, False), "b": Expected(150 * MB, True)}
+    assert written_expected(both, {}, known) == {"loop": Expected(300 * MB, False), "b": Expected(150 * MB, True)}
 
 
 def test_amounts_are_added_as_they_are() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from webapp.plans.expand import expand
+from webapp.plans.grids import grids_of
 from webapp.plans.services import BUILTIN
 from webapp.plans.smaller_sizes import fitting_bytes, with_smaller_sizes
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
@@ -34,7 +35,7 @@ def test_sequential_jobs_keep_whole_blocks() -> None:
 def test_a_plan_that_fits_stays_as_it_is() -> None:
     fits = document(part(size="64M, whole"))
     assert with_smaller_sizes(fits, 64 * MIB) is fits
-    assert fitting_bytes(fits, [device(size_bytes=64 * MIB)]) == 0
+    assert fitting_bytes(grids_of(fits), [device(size_bytes=64 * MIB)]) == 0
 
 
 @pytest.mark.parametrize("path", sorted(BUILTIN.glob("*.yaml")), ids=lambda path: path.stem)
@@ -42,12 +43,17 @@ def test_a_built_in_plan_that_does_not_fit_is_scaled_to_fit(path: Path) -> None:
     plan = import_plan(path.read_text(encoding="utf-8"))
     targets = [directory(size_bytes=256 * MIB), device(size_bytes=128 * MIB, purges={"discard": ""})]
     for target in targets:
-        room = fitting_bytes(plan, [target])
+        room = fitting_bytes(grids_of(plan), [target])
         problems = expand(with_smaller_sizes(plan, room) if room else plan, [target], seed=1).problems
         assert not any("are needed" in text for text in problems), problems
 
 
 def test_the_smallest_target_counts() -> None:
     plan = import_plan(builtin("bm-flash-grid").read_text(encoding="utf-8"))
-    assert fitting_bytes(plan, [device(size_bytes=8 * GIB), device(size_bytes=GIB)]) == GIB
-    assert fitting_bytes(plan, [directory(size_bytes=GIB)]) == GIB // 2
+    assert fitting_bytes(grids_of(plan), [device(size_bytes=8 * GIB), device(size_bytes=GIB)]) == GIB
+    assert fitting_bytes(grids_of(plan), [directory(size_bytes=GIB)]) == GIB // 2
+
+
+def test_the_points_of_a_plan_that_is_too_long_are_not_counted() -> None:
+    counts = dict.fromkeys(("numjobs", "iodepth", "runtime"), "1..1000 +1")
+    assert fitting_bytes(grids_of(document(part(grid=counts))), [device(size_bytes=MIB)]) == 0

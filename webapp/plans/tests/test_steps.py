@@ -7,7 +7,7 @@ import pytest
 
 from webapp.plans.destruction import destroys
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.estimate import PREFILL_BYTES_PER_S, estimate, written_most
+from webapp.plans.estimate import PREFILL_BYTES_PER_S, estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.jobfile import read_job_file, write_job_file
@@ -69,12 +69,12 @@ def test_steps_are_levels_of_a_factor_too() -> None:
 
 def test_bytes_and_time_of_steps_count_for_a_trial_that_only_reads() -> None:
     found = made(plan(*CHAIN, size="4G"))
-    assert written_most(found) == {"loop": 3 * 4 * GIB + 64 * MIB}
+    assert estimate(found).written_most == {"loop": 3 * 4 * GIB + 64 * MIB}
     assert estimate(found).bytes_written_max == 3 * 4 * GIB + 64 * MIB
     assert estimate(found).seconds == pytest.approx(3 + 60 + (12 * GIB + 64 * MIB) / PREFILL_BYTES_PER_S, abs=1)
-    assert written_most(made(plan(*CHAIN))) == {"loop": 3 * 10 * GIB + 64 * MIB}, "the whole device"
+    assert estimate(made(plan(*CHAIN))).written_most == {"loop": 3 * 10 * GIB + 64 * MIB}, "the whole device"
     files = made(plan("write 1x random 4k", size="1G", files="2"), directory())
-    assert written_most(files) == {"dir": 2 * 2 * GIB}, "prefill and step"
+    assert estimate(files).written_most == {"dir": 2 * 2 * GIB}, "prefill and step"
 
 
 def test_a_reading_trial_with_a_writing_step_overwrites_a_device_but_not_a_directory() -> None:
@@ -96,7 +96,7 @@ def test_steps_with_once_prepare_each_target_for_all_repeats_of_a_part() -> None
     first = {(trial.part, trial.target_id): trial.before for trial in reversed(found.trials)}
     assert set(first.values()) == {whole}
     assert [trial.before for trial in found.trials].count(whole) == 4
-    assert written_most(found) == {"loop": 4 * 10 * GIB, "other": 4 * 10 * GIB}
+    assert estimate(found).written_most == {"loop": 4 * 10 * GIB, "other": 4 * 10 * GIB}
     assert steps_of(found.trials[-1].point).once.purge == "discard", "also later trials say how they were prepared"
 
 

@@ -164,7 +164,7 @@ def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> 
     Each step that writes has the same limit; `step_bytes`: the most that one of them writes.
     """
     slowest = _SLOWEST_BYTES_PER_S / streams
-    measured = workload.time_s + (workload.moved_bytes or 0) / slowest
+    measured = workload.time_s + (workload.load_bytes + (workload.moved_bytes or 0)) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
     steps = step_bytes / _SLOWEST_BYTES_PER_S
     return min(_MAX_ORDER_S, int(measured + prefill + steps) + _SLACK_S)

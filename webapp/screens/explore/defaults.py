@@ -1,13 +1,15 @@
 """The default query of a comparison: the metric of the engine, a factor for x, one for series, one chart per level of
 the engine's `CHART_BY`, and one fixed level for every other factor that varies inside a chart. Targets that ran the
 same points are compared with each other; otherwise one target is shown. If different numbers of targets were used at
-once, this number is x. If only names vary, such as copy methods, they are the series."""
+once, this number is x. A sweep of layouts has its number of drives or chunk size as x. If only names vary, such as
+copy methods, they are the series."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.dimensions import LABEL
+from webapp.compare.layout_parts import NUMBERS, others_of, varying_parts
 from webapp.hosts.names import parted
 from webapp.plans.engines import engine_of
 from webapp.plans.engines.base import PlanEngine
@@ -33,7 +35,9 @@ class Chosen:
 
 
 def choose_for(measured: Sequence[TargetPoint]) -> Chosen:
-    """The default for these results: the metric of their engine, and axes."""
+    """The default for these results: the metric of their engine, power if some have no I/O, and axes."""
+    if not all(engine_of(each.point).WORKLOAD.does_io for each in measured):
+        return replace(_choose_axes(measured), metric="power")
     metric = default_metric(each.point for each in measured)
     return replace(_choose_axes(measured), metric="" if metric is IOPS else metric.key)
 
@@ -69,7 +73,7 @@ def choose_targets(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
     target = max(sorted(by_target), key=lambda name: len(by_target[name]))
     chosen = choose(by_target[target])
     if len(by_target) == 1:
-        return _as_series(chosen, by_target[target])
+        return _of_layouts(by_target[target]) or _as_series(chosen, by_target[target])
     alike = {name for name in by_target if _set_of(by_target[name]) == _set_of(by_target[target])}
     if len(alike) < len(by_target):
         return replace(_as_series(chosen, by_target[target]), target=target)
@@ -97,6 +101,20 @@ def _scaling(all_points: Sequence[Point], *, several_hosts: bool) -> Chosen:
     series = HOST if several_hosts else (lines or [""])[0]
     held = _fixed([name for name in lines if name != series], chosen.panel, all_points)
     return replace(chosen, x=AT_ONCE, series=series, fixed=chosen.fixed | held)
+
+
+def _of_layouts(all_points: Sequence[Point]) -> Chosen | None:
+    """If layouts differ only in a number and perhaps in a name, such as the RAID level, these are x and series."""
+    lines = {str(point.get("layout") or "") for point in all_points}
+    parts = varying_parts(lines)
+    numbers, names = [name for name in parts if name in NUMBERS], [name for name in parts if name not in NUMBERS]
+    if len(numbers) != 1 or len(names) > 1 or len(set(map(others_of, lines))) > 1:
+        return None
+    chosen = choose([{name: level for name, level in point.items() if name != "layout"} for point in all_points])
+    others = [name for name in (chosen.x, chosen.series) if name in points.varying(all_points)]
+    series = (names or others or [""])[0]
+    held = _fixed([name for name in others if name != series], chosen.panel, all_points)
+    return replace(chosen, x=numbers[0], series=series, fixed=chosen.fixed | held)
 
 
 def _set_of(all_points: Sequence[Point]) -> set[str]:

@@ -1,10 +1,11 @@
 """The form above a comparison: results, axes, display options. It is also shown for an address that was refused, so
 that people can correct it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
+from webapp.compare.layout_parts import varying_parts
 from webapp.compare.observed import COMPARED
 from webapp.compare.options import (
     AGAINST,
@@ -21,6 +22,7 @@ from webapp.compare.options import (
     ViewOptions,
 )
 from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
+from webapp.results.metrics import entered_metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
@@ -64,8 +66,9 @@ def form_of(
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
     varied, before = points.varying(all_points), before_of(pairs)
     more = _more(pairs, options)
+    lines = {str(point.get("layout") or "") for point in all_points} | {row.layout for row in rows}
     return CompareForm(
-        axes=_axes(pairs, varied, rows, baselines or {}),
+        axes=_axes(pairs, varied, rows, lines, baselines or {}),
         display=_display(options, chart_points or {}),
         more=more,
         more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
@@ -85,12 +88,18 @@ def _given(pairs: Pairs, key: str) -> list[str]:
 
 
 def _axes(
-    pairs: Pairs, varied: Sequence[str], rows: Sequence[ResultRow], baselines: Mapping[str, str]
+    pairs: Pairs,
+    varied: Sequence[str],
+    rows: Sequence[ResultRow],
+    lines: Collection[str],
+    baselines: Mapping[str, str],
 ) -> tuple[Choice, ...]:
-    groups = _dimensions(varied, rows)
-    metric = (_given(pairs, "metric") or ["iops"])[-1]
+    groups = _dimensions(varied, rows, lines)
+    metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
     labels = {key: known.label for key, known in COMPARED.items()}
+    entered = entered_metric(metric)
+    labels |= {metric: entered.label} if entered else {}
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),
@@ -127,11 +136,13 @@ def _option(name: str, chosen: str) -> Option:
     return Option(name, known.label if known else name, name == chosen)
 
 
-def _dimensions(varied: Sequence[str], rows: Sequence[ResultRow]) -> list[Group]:
-    """Factors that vary, attributes, and facts that differ between the observed configurations."""
+def _dimensions(varied: Sequence[str], rows: Sequence[ResultRow], lines: Collection[str]) -> list[Group]:
+    """Factors that vary, parts of layouts that differ, attributes, and facts that differ between the observed
+    configurations."""
     factors = [name for name in varied if name in DIMENSIONS]
     facts = [f"{FACT_PREFIX}{name}" for name in _differing_facts(rows)]
-    named = (("Factors that vary", factors), ("Attributes", ATTRIBUTES), ("Observed", facts))
+    parts = varying_parts(lines)
+    named = (("Factors that vary", factors), ("Layout", parts), ("Attributes", ATTRIBUTES), ("Observed", facts))
     return [Group(label, tuple(_option(name, "") for name in names)) for label, names in named if names]
 
 

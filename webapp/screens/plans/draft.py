@@ -1,6 +1,6 @@
 """A plan in the editor. Every field is the text in the form, so invalid input is not lost.
 
-    PlanDocument ── draft_of ──► Draft ── document_from ──► PlanDocument, or problems with their fields
+    PlanDocument ── draft_of ──► Draft ── checked ──► PlanDocument, or problems with their fields
     POST of the form ── draft_from ──►
 
 Opening and saving a plan gives the same document. Rows are in the plan's `sequence`, then by cost. The order of rows
@@ -9,12 +9,14 @@ becomes the new `sequence` only if a person has moved a row.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from django.http import QueryDict
 
 from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PlanDocument
 from webapp.plans.factors import by_cost
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.problems import FieldProblem, document_problems
 
 COMMON = "common"
@@ -121,8 +123,27 @@ def _typed_rows(data: QueryDict, key: str) -> tuple[FactorRow, ...]:
     return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MAX_ROWS]
 
 
-def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem, ...]]:
-    """The document, or all problems of the input."""
+class Checked(NamedTuple):
+    """A draft as a document with its grids, and all problems of the input. `converted` is None if a field has the wrong
+    form."""
+
+    converted: PlanDocument | None
+    problems: tuple[FieldProblem, ...]
+    grids: tuple[PartGrid, ...] = ()
+
+    @property
+    def document(self) -> PlanDocument | None:
+        """To be saved."""
+        return None if self.problems else self.converted
+
+    @property
+    def previewed(self) -> PlanDocument | None:
+        """A preview needs no title."""
+        return None if any(one.place != "title" for one in self.problems) else self.converted
+
+
+def checked(draft: Draft) -> Checked:
+    """The document, and all problems of the input."""
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
         *_number(draft.spread_percent, "spread_percent", 0, MAX_SPREAD),
@@ -135,10 +156,10 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
     try:
         document = msgspec.convert(plain, PlanDocument, strict=False)
     except msgspec.ValidationError as error:
-        return None, tuple(problems) or (_unfit(error),)
-    known = {problem.place for problem in problems}
-    problems += [problem for problem in document_problems(document) if problem.place not in known]
-    return (None if problems else document), tuple(problems)
+        return Checked(None, tuple(problems) or (_unfit(error),))
+    known, grids = {problem.place for problem in problems}, grids_of(document)
+    problems += [problem for problem in document_problems(document, grids) if problem.place not in known]
+    return Checked(document, tuple(problems), grids)
 
 
 def _unfit(error: msgspec.ValidationError) -> FieldProblem:

@@ -1,7 +1,6 @@
 """The editor of plans, with a live preview."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -23,7 +22,7 @@ from webapp.plans.problems import FieldProblem, PlanRefused
 from webapp.plans.services import create_plan, save_version
 from webapp.runs.models import Run
 from webapp.screens.access import operator_action, own_action, page, person
-from webapp.screens.plans.draft import Draft, document_from, draft_from, draft_of
+from webapp.screens.plans.draft import Checked, Draft, checked, draft_from, draft_of
 from webapp.screens.plans.editor_form import editor_form, picker
 from webapp.screens.plans.finding import found_version
 from webapp.screens.plans.forms import TargetsForm, usable_targets
@@ -76,9 +75,10 @@ def save_new_plan(request: HttpRequest) -> HttpResponse:
     draft = draft_from(request.POST)
     if "do" in request.POST:
         return _step(request, draft, None)
-    document, problems = document_from(draft)
+    read_draft = checked(draft)
+    document = read_draft.document
     if document is None:
-        return _refused(request, draft, None, problems)
+        return _refused(request, draft, None, read_draft.problems)
     try:
         plan = create_plan(document=document, by=person(request))
     except Refusal as refusal:
@@ -95,9 +95,10 @@ def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
     version, draft = found_version(slug), draft_from(request.POST)
     if "do" in request.POST:
         return _step(request, draft, version)
-    document, problems = document_from(draft)
+    read_draft = checked(draft)
+    document = read_draft.document
     if document is None:
-        return _refused(request, draft, version, problems)
+        return _refused(request, draft, version, read_draft.problems)
     base = request.POST.get("base", "")
     try:
         saved = save_version(
@@ -165,13 +166,13 @@ def _editor(
     base: int | None = None,
 ) -> HttpResponse:
     """The page; with `check`, it shows problems before the first save."""
-    targets = _targets(data, version)
-    made = _preview(draft, targets, data)
+    targets, read_draft = _targets(data, version), checked(draft)
+    made = _preview(read_draft, targets, data)
     context = {
         "plan": version.plan if version else None,
         "version": version,
         "base": base or data.get("base") or (version.number if version else ""),
-        "form": editor_form(draft, problems or (document_from(draft)[1] if check else ()), made.warnings),
+        "form": editor_form(draft, problems or (read_draft.problems if check else ()), made.warnings),
         "picker": picker(),
         "targets": usable_targets(),
         "chosen": {target.id for target in targets},
@@ -200,30 +201,28 @@ class _Preview(NamedTuple):
     warnings: tuple[FieldProblem, ...]
 
 
-def _preview(draft: Draft, targets: Sequence[Target], data: QueryDict) -> _Preview:
-    """A preview needs no title."""
-    document, _ = document_from(draft if draft.title.strip() else replace(draft, title="Plan"))
+def _preview(draft: Checked, targets: Sequence[Target], data: QueryDict) -> _Preview:
+    document = draft.previewed
     if document is None:
         return _Preview(understood=False, shown=None, warnings=())
     if not targets:
-        return _Preview(understood=True, shown=None, warnings=factor_warnings(document))
-    shown = shown_preview(document, targets, asked(data))
+        return _Preview(understood=True, shown=None, warnings=factor_warnings(document, grids=draft.grids))
+    shown = shown_preview(document, targets, asked(data), draft.grids)
     return _Preview(understood=True, shown=shown, warnings=shown.preview.factor_warnings)
 
 
 @own_action
 def preview_plan(request: HttpRequest) -> HttpResponse:
     """JSON: the problems by field, and the preview as HTML. Changes nothing."""
-    draft = draft_from(request.POST)
-    _, problems = document_from(draft)
+    draft = checked(draft_from(request.POST))
     made = _preview(draft, _targets(request.POST, None), request.POST)
     # msgspec takes plain text only, and a SafeString plus a plain one is plain
     html = render_to_string("screens/parts/plan_preview.html", made._asdict(), request) + "" if made.understood else ""
     answer = PlanAnswer(
-        problems=_payload(problems),
+        problems=_payload(draft.problems),
         warnings=_payload(made.warnings),
         html=html,
-        said=_in_short(made.shown, len(problems)),
+        said=_in_short(made.shown, len(draft.problems)),
     )
     return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
 

@@ -11,6 +11,7 @@ from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import PlannedTrial
 from webapp.plans.expected import Expected
+from webapp.plans.grids import PartGrid
 from webapp.plans.points import on_kind
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of, preview
 from webapp.results.speeds import expected_writes
@@ -69,16 +70,18 @@ class ShownPreview:
         return msgspec.to_builtins(self.jobs)
 
 
-def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Asked) -> ShownPreview:
+def shown_preview(
+    document: PlanDocument, targets: Sequence[Target], wanted: Asked, grids: Sequence[PartGrid] | None = None
+) -> ShownPreview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
-    made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets))
+    made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets), grids=grids)
     trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
     chosen = wanted.trial if 0 < wanted.trial <= len(trials) else 1
     pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or (chosen - 1) // TRIALS_PER_PAGE + 1)
     on_page = list(pages.object_list)
     if on_page and not on_page[0].number <= chosen <= on_page[-1].number:
         chosen = on_page[0].number
-    names = points.varying({trial.point_key: trial.point for trial in trials}.values())
+    names = points.varying([trial.point for trial, _ in made.expansion.distinct])
     return ShownPreview(
         preview=made,
         factors=[points.label(name) for name in names],
@@ -86,7 +89,7 @@ def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Ask
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
-        expected=expected_writes(made.expansion, targets),
+        expected=expected_writes(made.expansion, made.estimate.written_before, targets),
     )
 
 

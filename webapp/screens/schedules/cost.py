@@ -41,9 +41,10 @@ def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: Group
     previews = [preview(document, each, experience=experience) for each in runs]
     seconds = [each.estimate.seconds for each in previews]
     longest = seconds.index(max(seconds))
+    chosen = previews[longest]
     return RunCost(
-        preview=previews[longest],
-        expected=expected_writes(previews[longest].expansion, runs[longest]),
+        preview=chosen,
+        expected=expected_writes(chosen.expansion, chosen.estimate.written_before, runs[longest]),
         host=str(runs[longest][0].host) if group_order else "",
         hosts=len(runs),
         seconds=sum(seconds) if group_order == GroupOrder.ONE_BY_ONE else max(seconds),

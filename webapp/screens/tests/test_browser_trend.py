@@ -9,7 +9,7 @@ from webapp.tests.factories.results import FACTS
 from webapp.trends.tests.measuring import Nights
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-ADDRESS = "/trend/?plan=nightly&target=a/scratch"
+ADDRESS = "/trends/?plan=nightly&target=a/scratch"
 
 
 def test_a_baseline_run_is_set_and_the_step_is_drawn(page: Page, problems: list[str]) -> None:

@@ -116,3 +116,15 @@ def test_changes_from_a_base_are_the_series_and_what_they_change_is_not_fixed() 
     ]
     chosen = choose(measured)
     assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "change", "pattern", {})
+
+
+def test_the_number_that_a_sweep_of_layouts_varies_is_x() -> None:
+    lines = ("raid0 x1 chunk 64k", "raid0 x2 chunk 64k", "raid1 x2", "raid10 x4 chunk 64k")
+    drives: list[dict[str, Value]] = [{**point, "layout": line} for point in GRID for line in lines]
+    chosen = choose_targets({"a/pool": drives})
+    assert (chosen.x, chosen.series, chosen.panel) == ("layout.drives", "layout.level", "pattern")
+    assert set(chosen.fixed) == {"ioengine", "iodepth"}
+    sizes = [f"raid5 x4 chunk {size}" for size in ("8k", "1M")]
+    chunks: list[dict[str, Value]] = [{**point, "layout": line} for point in GRID for line in sizes]
+    chosen = choose_targets({"a/pool": chunks})
+    assert (chosen.x, chosen.series) == ("layout.chunk", "iodepth")

@@ -13,7 +13,7 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.problems import document_problems
 from webapp.plans.services import BUILTIN
 from webapp.plans.yaml_io import export_plan, import_plan
-from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, document_from, draft_from, draft_of
+from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, checked, draft_from, draft_of
 from webapp.screens.plans.form_data import data_of
 from webapp.screens.plans.steps import stepped
 
@@ -30,14 +30,16 @@ def posted(draft: Draft) -> Draft:
 
 
 def saved(draft: Draft) -> PlanDocument:
-    document, problems = document_from(posted(draft))
+    made = checked(posted(draft))
+    document, problems = made.document, made.problems
     assert problems == ()
     assert document is not None
     return document
 
 
 def problems_of(**changes: object) -> list[tuple[str, str]]:
-    document, problems = document_from(posted(replace(draft_of(PLAN), **changes)))  # type: ignore[arg-type]
+    made = checked(posted(replace(draft_of(PLAN), **changes)))  # type: ignore[arg-type]
+    document, problems = made.document, made.problems
     assert (document is None) is bool(problems)
     return [(problem.place, problem.message) for problem in problems]
 
@@ -78,7 +80,8 @@ def test_the_form_can_say_every_document(plan: PlanDocument) -> None:
     """What is unsound too: it is shown as it is, with what is wrong, and nothing of it is lost."""
     draft = draft_of(plan)
     assert posted(draft) == draft
-    document, problems = document_from(posted(draft))
+    made = checked(posted(draft))
+    document, problems = made.document, made.problems
     assert {problem.place for problem in problems} == {problem.place for problem in document_problems(plan)}
     assert document in (None, plan)
     assert (document is None) is bool(problems)

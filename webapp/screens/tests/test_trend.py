@@ -18,7 +18,7 @@ from webapp.trends.models import Baseline
 from webapp.trends.tests.measuring import Nights
 
 pytestmark = pytest.mark.django_db
-ADDRESS = "/trend/?plan=nightly&target=a/scratch"
+ADDRESS = "/trends/?plan=nightly&target=a/scratch"
 NEW_KERNEL = FACTS | {"kernel.release": "6.12.0"}
 
 
@@ -51,7 +51,7 @@ def page_of(client: Client, address: str, status: int = 200) -> str:
 def set_baseline(client: Client, **given: str) -> int:
     """The status of the answer."""
     form = {"plan": "nightly", "target": "a/scratch", "run": "1", "tolerance.iops": "5", **given}
-    return client.post("/trend/baselines/", form).status_code
+    return client.post("/trends/baselines/", form).status_code
 
 
 def test_it_shows_steps_with_their_date_size_and_what_changed(operator: Client, slower: Run) -> None:
@@ -96,19 +96,19 @@ def test_without_results_it_says_so(operator: Client, nights: Nights) -> None:
 
 
 def test_without_a_target_it_lists_them_and_opens_a_single_one(operator: Client, nights: Nights) -> None:
-    assert "No run has ended yet." in page_of(operator, "/trend/")
+    assert "No run has ended yet." in page_of(operator, "/trends/")
     nights.run(1000)
-    assert 'href="/trend/?plan=nightly&amp;target=a%2Fscratch"' in page_of(operator, "/trend/")
+    assert 'href="/trends/?plan=nightly&amp;target=a%2Fscratch"' in page_of(operator, "/trends/")
     for asked in ("plan=nightly", "target=a/scratch"):
-        assert operator.get(f"/trend/?{asked}").headers["Location"] == "/trend/?plan=nightly&target=a%2Fscratch"
-    assert "nightly" in page_of(operator, "/trend/?plan=unknown&target=a/unknown")
+        assert operator.get(f"/trends/?{asked}").headers["Location"] == "/trends/?plan=nightly&target=a%2Fscratch"
+    assert "nightly" in page_of(operator, "/trends/?plan=unknown&target=a/unknown")
 
 
 def test_it_is_linked_from_plan_target_and_run(operator: Client, nights: Nights) -> None:
     nights.run(1000)
-    assert "/trend/?plan=nightly" in page_of(operator, "/plans/nightly/")
-    assert "/trend/?target=a/scratch" in page_of(operator, "/hosts/a/targets/scratch/")
-    assert "/trend/?plan=nightly&amp;target=a/scratch&amp;baseline=1#baseline" in page_of(operator, "/runs/1/")
+    assert "/trends/?plan=nightly" in page_of(operator, "/plans/nightly/")
+    assert "/trends/?target=a/scratch" in page_of(operator, "/hosts/a/targets/scratch/")
+    assert "/trends/?plan=nightly&amp;target=a/scratch&amp;baseline=1#baseline" in page_of(operator, "/runs/1/")
 
 
 def test_a_baseline_run_judges_later_runs_on_all_pages(operator: Client, slower: Run) -> None:
@@ -127,7 +127,7 @@ def test_a_baseline_run_judges_later_runs_on_all_pages(operator: Client, slower:
 def test_the_form_keeps_its_values_when_it_is_refused(operator: Client, nights: Nights) -> None:
     nights.run(1000)
     form = {"plan": "nightly", "target": "a/scratch", "run": "1", "tolerance.iops": "five"}
-    response = operator.post("/trend/baselines/", form)
+    response = operator.post("/trends/baselines/", form)
     assert response.status_code == 400
     shown = response.content.decode()
     assert "Not set: The tolerance of IOPS is &#x27;five&#x27;. Enter a number in percent." in shown
@@ -142,10 +142,10 @@ def test_it_is_removed_and_only_operators_may(operator: Client, viewer: Client, 
     assert set_baseline(viewer) == 403
     assert set_baseline(operator) == 302
     baseline = Baseline.objects.get()
-    assert operator.get(f"/trend/baselines/{baseline.pk}/").headers["Location"].startswith("/trend/?plan=nightly")
+    assert operator.get(f"/trends/baselines/{baseline.pk}/").headers["Location"].startswith("/trends/?plan=nightly")
     assert "Setting a baseline run requires the operator role." in page_of(viewer, ADDRESS)
-    assert viewer.post(f"/trend/baselines/{baseline.pk}/remove/").status_code == 403
-    operator.post(f"/trend/baselines/{baseline.pk}/remove/")
+    assert viewer.post(f"/trends/baselines/{baseline.pk}/remove/").status_code == 403
+    operator.post(f"/trends/baselines/{baseline.pk}/remove/")
     assert not Baseline.objects.exists()
 
 

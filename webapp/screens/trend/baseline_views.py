@@ -69,4 +69,4 @@ def remove_baseline_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _address(plan: Plan, target: Target) -> str:
-    return f"{reverse('trend')}?{urlencode({'plan': plan.slug, 'target': str(target)})}"
+    return f"{reverse('trends')}?{urlencode({'plan': plan.slug, 'target': str(target)})}"

@@ -182,7 +182,7 @@ def _list(request: HttpRequest) -> HttpResponse:
     rows = [_listed(row, columns | at) for row in found.order_by("-last")[:MAX_LISTED]]
     asked = plan or target
     if asked and len(rows) == 1:
-        return redirect(f"{reverse('trend')}?{rows[0]['address']}")
+        return redirect(f"{reverse('trends')}?{rows[0]['address']}")
     return render(request, "screens/trends.html", {"rows": rows, "plan": plan, "target": target})
 
 

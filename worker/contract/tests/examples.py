@@ -61,7 +61,17 @@ from worker.contract.signing import Endorsement
 from worker.contract.steps import FlushStep, PauseStep, WriteStep
 from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
-from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
+from worker.contract.workload import (
+    BlockShare,
+    CopyWorkload,
+    FioWorkload,
+    IdleWorkload,
+    Pattern,
+    PgbenchWorkload,
+    Stream,
+    TargetKind,
+    TargetRef,
+)
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
 ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
@@ -78,6 +88,8 @@ DRIVE = TargetRef(
 )
 STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
+IDLE = IdleWorkload(runtime_s=300)
+PGBENCH = PgbenchWorkload(scale=100, clients=16, threads=4, runtime_s=60)
 COPY = CopyWorkload(size_bytes=1024**3, files=4, method=CopyMethod.DIRECT)
 SPLIT = FioWorkload(
     pattern=Pattern.RANDRW,

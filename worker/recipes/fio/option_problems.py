@@ -35,8 +35,9 @@ _NEEDS = {
 
 def _needed(work: FioWorkload) -> Iterator[str]:
     given = {*work.options.wanted(), *(name for name in ("block_split", "write_block_split") if getattr(work, name))}
-    for name, needed in _NEEDS.items():
-        if name in given and given.isdisjoint(needed.split(" or ")):
+    for name in sorted(given & _NEEDS.keys()):
+        needed = _NEEDS[name]
+        if given.isdisjoint(needed.split(" or ")):
             yield f"{name} needs {needed}"
 
 
