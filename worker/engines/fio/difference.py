@@ -101,8 +101,11 @@ def runtime_ms(dump: Dump) -> int:
     return max(flow.runtime for job in dump.jobs for flow in (job.read, job.write, job.trim))
 
 
+OF_FIO = (Direction.READ, Direction.WRITE, Direction.TRIM)
+
+
 def totals_of(dump: Dump, kind: LatencyKind) -> dict[Direction, Totals]:
-    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in Direction}
+    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in OF_FIO}
 
 
 def _totals(flows: list[Flow], kind: LatencyKind) -> Totals:
