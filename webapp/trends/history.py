@@ -71,7 +71,8 @@ def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
     """The keys of the points of each run, by its number."""
     found: dict[int, set[str]] = {run.number: set() for run in runs}
     trials = Trial.objects.filter(run__in=runs, target=target).order_by().values_list("point_key")
-    for key, numbers in trials.annotate(runs=ArrayAgg("run__number", distinct=True)):
+    # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
+    for key, numbers in trials.annotate(runs=ArrayAgg("run__number")):
         for number in numbers:
             found[number].add(key)
     return found
