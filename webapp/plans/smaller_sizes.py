@@ -74,7 +74,9 @@ def _workloads(grid: PartGrid) -> list[AnyWorkload]:
 
 
 def _divided(factors: Texts, divisor: int, works: Sequence[AnyWorkload]) -> dict[str, str]:
-    return {name: _text(name, text, divisor, works) if name in (*SIZES, *STEPS) else text for name, text in factors.items()}
+    return {
+        name: _text(name, text, divisor, works) if name in (*SIZES, *STEPS) else text for name, text in factors.items()
+    }
 
 
 def _text(name: str, text: str, divisor: int, works: Sequence[AnyWorkload]) -> str:
