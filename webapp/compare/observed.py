@@ -13,6 +13,7 @@ from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
 from webapp.hosts.inventory.bounds import bounds_of
+from webapp.plans.streams import names_of
 from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
@@ -112,7 +113,8 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
     """The rows with this metric, if it is one of this module. At most five queries."""
     if metric.key not in _READERS:
         return rows
-    values = _READERS[metric.key]([row for row in rows if row.trial_id])
+    # what the whole trial used cannot be divided among streams with different workloads
+    values = _READERS[metric.key]([row for row in rows if row.trial_id and len(names_of(row.point)) < 2])
     last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
     return [
         replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})

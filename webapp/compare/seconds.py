@@ -16,6 +16,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
+from webapp.plans.factors import STREAM
 from webapp.results.models import Origin, Result, Sample
 from webapp.results.reading.imported_series import series_of
 from worker.contract.histogram import Histogram, merge, supported_percentile
@@ -52,10 +53,14 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     Two queries for results of runs, plus one for each trial with several streams if the quantity is a percentile; two
     for imported results.
     """
-    columns = ("stream_run__attempt_id", "origin_id", "direction", "id")
+    columns = ("stream_run__attempt_id", "stream_run__stream", f"point__{STREAM}", "origin_id", "direction", "id")
     found = list(Result.objects.filter(id__in=row_of).order_by().values_list(*columns))
-    own = {(attempt, direction): row_of[id_] for attempt, _, direction, id_ in found if attempt}
-    logs = {(origin, direction): row_of[id_] for _, origin, direction, id_ in found if origin}
+    own = {
+        (attempt, number if name else None, direction): row_of[id_]
+        for attempt, number, name, _, direction, id_ in found
+        if attempt
+    }
+    logs = {(origin, direction): row_of[id_] for *_, origin, direction, id_ in found if origin}
     measured = {
         **(_measured(own, quantity, span) if own and quantity.column else {}),
         **(_logged(logs, quantity, span) if logs and quantity.logged else {}),
@@ -73,20 +78,24 @@ def _trimmed(line: Seconds) -> Seconds:
 # ---- samples
 
 
-def _measured(results: Mapping[tuple[UUID, str], int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
+Measured = tuple[UUID, int | None, str]  # attempt, number of a stream with results of its own (else None), direction
+
+
+def _measured(results: Mapping[Measured, int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
     lines: dict[int, list[Seconds]] = defaultdict(list)
     several: set[UUID] = set()
-    for attempt, stream, direction, *series in _series({attempt for attempt, _ in results}, quantity, span):
+    for attempt, stream, direction, *series in _series({attempt for attempt, _, _ in results}, quantity, span):
         several |= {attempt} if stream else set()
-        id_ = results.get((attempt, direction))
-        if id_ is not None and (quantity.is_rate or stream == 0):
+        own = results.get((attempt, stream, direction))
+        id_ = results.get((attempt, None, direction)) if own is None else own
+        if id_ is not None and (quantity.is_rate or stream == 0 or own is not None):
             offsets, lengths, values = (np.array(each, dtype=np.float64) for each in series)
             line = rates(offsets, lengths, values, span) if quantity.is_rate else _worst(offsets, values, span)
             lines[id_].append(line)
     made = {id_: added(each) for id_, each in lines.items()}
     if not quantity.is_rate:
-        over_streams = ((key, id_) for key, id_ in results.items() if key[0] in several)
-        made |= {id_: _percentiles(*key, quantity, span) for key, id_ in over_streams}
+        over_streams = ((key, id_) for key, id_ in results.items() if key[0] in several and key[1] is None)
+        made |= {id_: _percentiles(key[0], key[2], quantity, span) for key, id_ in over_streams}
     return made
 
 

@@ -34,13 +34,13 @@ class Places:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Groups for every level of `at_once`, single targets first."""
+        """Groups for every number of targets at once, single targets first."""
         return tuple(group for size in self._sizes for group in self._groups(size))
 
     @property
     def cells(self) -> int:
-        """The number of points on all groups. Without rules, all levels of `at_once` have the same number of points."""
-        if self.grid.part.rules:
+        """The number of points on all groups. Without rules and streams, all levels of `at_once` have equally many."""
+        if self.grid.part.rules or self.grid.part.streams:
             groups = Counter(map(len, self.groups))
             return sum(groups[at_once(point)] for point in self.grid.points)
         return self.grid.count // len(self._sizes) * len(self.groups)
@@ -66,8 +66,10 @@ class Places:
             if len(alike) < size
         ]
 
-    @property
+    @cached_property
     def _sizes(self) -> list[int]:
+        if self.grid.part.streams:
+            return sorted({at_once(point) for point in self.grid.points}) or [1]
         return sorted(level for level in self.grid.levels.get(AT_ONCE, (1,)) if isinstance(level, int)) or [1]
 
     @cached_property

@@ -16,6 +16,7 @@ from django.db.models.functions import Cast
 from webapp.hosts.models import Target
 from webapp.hosts.names import BESIDE, group_name
 from webapp.plans.engines import name_of
+from webapp.plans.factors import STREAM
 from webapp.plans.points import at_once
 from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Origin, Result
@@ -83,6 +84,16 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     @property
     def ids(self) -> tuple[int, ...]:
         return (self.id, *self.summed_ids)
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream that it is of, "" for a result of all streams of its trial."""
+        return str(self.point.get(STREAM, ""))
+
+    @property
+    def stream_direction(self) -> str:
+        """The stream and the direction: `writer: write`, or `write`."""
+        return f"{self.stream}: {self.direction}" if self.stream else self.direction
 
     @property
     def source(self) -> int:

@@ -19,6 +19,7 @@ class StreamFigures:
     """One direction of one stream. Times are seconds after the first stream's start, by the worker's clock."""
 
     stream: int  # from 0
+    name: str  # of a stream with its own workload
     target: str  # host/target
     device: str  # kernel name, "" if unknown
     direction: str
@@ -51,7 +52,10 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
         return None
     streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).order_by("stream")
     measured_streams = list(streams)
-    sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
+    sums: dict[str, float] = {}
+    for result in results:
+        sums[result.direction] = sums.get(result.direction, 0.0) + (result.iops or 0.0)
+    targets, names = trial.stream_targets, trial.stream_names or ("",) * trial.stream_count
     first_start = min(stream.started_at for stream in measured_streams)
     times = {
         stream.stream: tuple(
@@ -60,7 +64,7 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
         for stream in measured_streams
     }
     figures = [
-        _figures(stream, str(targets[stream.stream]), measured, sums, times[stream.stream])
+        _figures(stream, names[stream.stream], str(targets[stream.stream]), measured, sums, times[stream.stream])
         for stream in measured_streams
         for measured in directions_of(stream)
     ]
@@ -70,15 +74,17 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
 
 def _figures(
     stream: StreamRun,
+    name: str,
     target: str,
     measured: DirectionResult,
-    sums: Mapping[str, float | None],
+    sums: Mapping[str, float],
     times: tuple[float, ...],
 ) -> StreamFigures:
     total = sums.get(measured.direction.value)
     is_io = measured.direction is not Direction.TRANSACTION
     return StreamFigures(
         stream=stream.stream,
+        name=name,
         target=target,
         device=(stream.device or {}).get("device", ""),
         direction=measured.direction.value,

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
-import msgspec
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
@@ -17,7 +16,7 @@ from webapp.core.services import actor_name
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE
-from webapp.plans.points import layout_of
+from webapp.plans.points import at_once, layout_of
 from webapp.plans.selectors import reference_of, stream_at
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
@@ -39,7 +38,7 @@ from worker.contract.orders import (
 )
 from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
-from worker.contract.workload import AnyWorkload, Stream, Workload
+from worker.contract.workload import Stream, Workload
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +108,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         purge=PurgeMethod(before.purge) if before.purge else None,
         steps=before.steps,
         arming=arming_of(run),
-        total_limit_s=total_limit_s(streams[0].workload, len(streams), largest_bytes(trial, streams, before)),
+        total_limit_s=longest_limit_s(trial, largest_bytes(trial, streams, before)),
         **head,  # type: ignore[arg-type]
     )
 
@@ -137,15 +136,18 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 
 def streams_of(trial: Trial) -> tuple[Stream, ...]:
-    """One stream per target, all with the same workload."""
-    work, layout = msgspec.convert(trial.workload, AnyWorkload), layout_of(trial.point)
-    return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
+    """Named streams with their workloads, or one stream per target, all with the same workload."""
+    layout, targets, count = layout_of(trial.point), trial.stream_targets, trial.stream_count
+    names = trial.stream_names or ("",) * count
+    works = trial.workloads if trial.stream_names else trial.workloads * count
+    each = zip(targets, works, names, strict=True)
+    return tuple(stream_at(target, work, layout, number, name) for number, (target, work, name) in enumerate(each))
 
 
 def _setting_requests(trial: Trial) -> Iterator[SettingRequest]:
-    """Settings of the host once, settings of a target's devices for each stream."""
+    """Settings of the host once, settings of a target's devices for the first stream on each target."""
     for name, value in trial.settings.items():
-        for stream in range(1 if name in HOST_WIDE else trial.stream_count):
+        for stream in range(1 if name in HOST_WIDE else at_once(trial.point)):
             yield SettingRequest(name=name, value=value, stream=stream)
 
 
@@ -156,6 +158,11 @@ def _layout_request(trial: Trial) -> LayoutRequest | None:
         return None
     drives = drives_of(trial.target)[: layout.drives]
     return LayoutRequest(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
+
+
+def longest_limit_s(trial: Trial, step_bytes: int = 0) -> int:
+    """The time limit of the streams of a trial."""
+    return max(total_limit_s(work, trial.stream_count, step_bytes) for work in trial.workloads)
 
 
 def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> int:
