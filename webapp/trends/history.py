@@ -75,7 +75,8 @@ def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {run.number: set() for run in runs}
     trials = Trial.objects.filter(run__in=runs, target=target).order_by()
     columns = ("point_key", Case(When(point__has_key=STREAMS, then="point")))
-    for key, point, numbers in trials.values_list(*columns).annotate(runs=ArrayAgg("run__number", distinct=True)):
+    # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
+    for key, point, numbers in trials.values_list(*columns).annotate(runs=ArrayAgg("run__number")):
         keys = _of_streams(point) if point else {key}
         for number in numbers:
             found[number] |= keys
