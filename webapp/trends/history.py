@@ -74,8 +74,8 @@ def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
     """The keys of the points of the results that each run should have, by its number."""
     found: dict[int, set[str]] = {run.number: set() for run in runs}
     trials = Trial.objects.filter(run__in=runs, target=target).order_by()
-    # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
     columns = ("point_key", Case(When(point__has_key=STREAMS, then="point")))
+    # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
     for key, point, numbers in trials.values_list(*columns).annotate(runs=ArrayAgg("run__number")):
         keys = _of_streams(point) if point else {key}
         for number in numbers:
