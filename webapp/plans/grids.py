@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
@@ -11,11 +12,14 @@ from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
 from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, closest, factor_of
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import NO_RULES, Conditions, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
+from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import Value
+from worker.contract.stopping import least_s
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
+from worker.recipes.stop_rules import write
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
@@ -108,6 +112,7 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         + _contradictions(texts)
         + _pooled(texts)
         + _stopped_at_once(texts)
+        + _stopped_too_late(parsed)
         + _missing(parsed, texts)
         + _unknown_kinds(part)
     )
@@ -123,38 +128,51 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
 
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
     """The part's rules with stored levels, and their problems; `most` is the maximum of combinations."""
-    try:
-        texts = parse_rules(part.rules)
-    except RuleRefused as refused:
-        return NO_RULES, [GridProblem("rules", str(refused))]
-    problems = _rule_problems(texts, levels, most)
-    conditions = []
-    for text in (*texts.excluded, *texts.only):
-        parsed, wrong = parsed_levels(text, engine)
-        problems += [GridProblem("rules", one.message) for one in wrong]
-        conditions.append({name: frozenset(values) for name, values in parsed.items()})
-    if problems:
+    said = [
+        f"Rule {number}: {text}"
+        for number, line in enumerate(part.rules, start=1)
+        for text in _line_problems(line, levels, engine)
+    ]
+    if said:
+        return NO_RULES, [GridProblem("rules", text) for text in said]
+    texts = parse_rules(part.rules)
+    if problems := _rule_problems(texts, levels, most):
         return NO_RULES, problems
-    until = len(texts.excluded)
-    found = Rules(tuple(conditions[:until]), tuple(conditions[until:]), texts.zipped, texts.one_at_a_time)
-    return found, []
+    excluded, only = (tuple(_condition(text, engine) for text in each) for each in (texts.excluded, texts.only))
+    return Rules(excluded, only, texts.zipped, texts.one_at_a_time), []
+
+
+def _condition(text: Conditions, engine: str) -> dict[str, frozenset[Value]]:
+    return {name: frozenset(values) for name, values in parsed_levels(text, engine)[0].items()}
+
+
+def _line_problems(line: str, levels: Levels, engine: str) -> list[str]:
+    """Problems of one rule."""
+    try:
+        texts = parse_rules([line])
+    except RuleRefused as refused:
+        return [str(refused)]
+    conditions = (*texts.excluded, *texts.only)
+    named = [*chain(*conditions, *texts.zipped, texts.one_at_a_time)]
+    said = [
+        f"names `{name}`, which is not a factor of this part." for name in dict.fromkeys(named) if name not in levels
+    ]
+    return said + [one.message for text in conditions for one in parsed_levels(text, engine)[1] if one.field in levels]
 
 
 def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
-    conditions = [name for text in (*texts.excluded, *texts.only) for name in text]
+    """Problems of the rules together, whose factors are known."""
     zipped = [name for group in texts.zipped for name in group]
-    unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
-    said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
-    said += [
+    said = [
         f"`{name}` is in two `zip` rules. Remove it from one of them."
         for name in dict.fromkeys(zipped)
         if zipped.count(name) > 1
     ]
-    for group in () if unknown else texts.zipped:
+    for group in texts.zipped:
         counts = {len(levels[name]) for name in group}
         if len(counts) > 1 or len(group) < 2:
             said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
-    if texts.one_at_a_time and not unknown and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
+    if texts.one_at_a_time and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
         said.append("`one at a time` needs a factor with several levels.")
     if texts != RuleTexts() and math.prod(len(values) for values in levels.values()) > most:
         said.append(f"rules can select from at most {most:,} combinations in this part. Remove levels.")
@@ -221,6 +239,18 @@ def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
         return []
     words = "a stop rule would end each target at a different time; remove `stop` or `at_once`."
     return [GridProblem("stop", words)]
+
+
+def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
+    """Every stop rule needs more time than the longest run time."""
+    rules = [rule for level in parsed.get("stop", ()) if (rule := StopRuleText().rule(level))]
+    if not rules or "amount" in parsed:
+        return []
+    least = min(int(level or 0) for level in parsed.get("runtime_min", (5,)))
+    needed, name = min((least_s(rule, least), write(rule)) for rule in rules)
+    longest = max(int(level or 0) for level in parsed.get("runtime", (FACTORS["runtime"].default,)))
+    words = f"stop rule {name} needs at least {needed} s: use a longer runtime."
+    return [GridProblem("stop", words)] if needed > longest else []
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

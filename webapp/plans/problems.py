@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
 from webapp.plans.grids import GridProblem, PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
+_OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "at_once"})
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,24 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequenc
         if not part.on:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
-            FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
+            _problem(_place(number, one.field, part, document), one, part)
             for one in grid.found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
-    return found
+    return list(dict.fromkeys(found))
 
 
-def _place(number: int, field: str, *, in_part: bool) -> str:
+def _problem(place: str, one: GridProblem, part: Part) -> FieldProblem:
+    return FieldProblem(place, sentence(one.message), "" if place.startswith("common.") else part.name)
+
+
+def _place(number: int, field: str, part: Part, document: PlanDocument) -> str:
     """The place of the factor if the part names it; else the part, which causes the conflict."""
     if field in ("on", "rules"):
         return f"parts.{number}.{field}"
-    return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"
+    if field == "stop" and part.factors.keys().isdisjoint(_OF_STOPS) and field in document.common:
+        return "common.stop"
+    return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 
 def sentence(message: str) -> str:
