@@ -4,6 +4,7 @@
                   └──────────────────────▲        (an unreadable order: finished, its text is kept)
     baseline:  (pending ──► confirmed)* ──► dropped after the value was restored or changed by someone else
     layout:    saved before its first command ──► dropped when its drives are verified to be blank
+    folder:    saved before it is created ──► dropped when it is removed
     password:  saved before a drive gets it ──► dropped when the drive is verified to have none
 
 A person can drop an entry by its name without undoing anything: `sweetspot-worker forget NAME`.
@@ -36,7 +37,7 @@ _DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 _LAYOUTS = """
 create table layouts (
@@ -51,6 +52,11 @@ create table passwords (
     serial text not null,
     device text not null,              -- kernel name when it was set
     password text not null
+);
+"""
+_FOLDERS = """
+create table folders (
+    path text primary key              -- of a temporary folder in a target
 );
 """
 _SCHEMA = (
@@ -80,6 +86,7 @@ create table baselines (
 """
     + _LAYOUTS
     + _PASSWORDS
+    + _FOLDERS
 )
 
 
@@ -90,6 +97,7 @@ _UPGRADES = {
     "alter table baselines rename column wished to requested;",
     3: _PASSWORDS,
     4: "alter table attempts add column issued_at real not null default 0;",
+    5: _FOLDERS,
 }
 
 
@@ -343,6 +351,21 @@ class Journal:
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
+
+    # ---- temporary folders to remove
+
+    def save_folder(self, path: str) -> None:
+        """Call before the folder is created."""
+        self._change(lambda db: db.execute("insert or ignore into folders (path) values (?)", (path,)))
+
+    def drop_folder(self, path: str) -> None:
+        """Call when the folder is removed."""
+        self._change(lambda db: db.execute("delete from folders where path = ?", (path,)))
+
+    def folders(self) -> tuple[str, ...]:
+        with self._lock:
+            rows = self._db.execute("select path from folders order by path").fetchall()
+        return tuple(_text(path) for (path,) in rows)
 
     # ---- passwords to remove
 

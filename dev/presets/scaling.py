@@ -1,12 +1,15 @@
 """Scales a plan down, so that it takes seconds on small drives. Pure.
 
 - Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does. Multiples of the memory become such sizes.
+  Amounts are cut to 16 MiB.
 - Times are cut to a maximum; rounds and holds of stop rules to their minimum. Pauses are divided by 100.
-- One repeat, and at most `points` points of each part, which have as many different levels as possible; the first, last
-  and middle levels of each factor come first. Rules of the part select these points.
+- Pauses of steps before trials take a second.
+- One repeat, without rules about rounds, and at most `points` points of each part, which have as many different levels
+  as possible; the first, last and middle levels of each factor come first. Rules of the part select these points.
 - Layouts with more drives than the pool has are left out.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +21,7 @@ from webapp.plans.factors import CHANGE, FACTORS
 from webapp.plans.grids import part_grid
 from webapp.plans.points import Point, layout_of
 from webapp.plans.relative_sizes import MEMORY
+from webapp.plans.rules import TRACK
 from webapp.plans.smaller_sizes import with_smaller_sizes
 from webapp.plans.values import Value
 from worker.contract.stopping import Confidence, SteadyRounds
@@ -26,6 +30,7 @@ from worker.recipes.stop_rules import parse
 MIB = 1024**2
 TIMES = ("runtime", "ramp", "runtime_min")
 PAUSES, PAUSES_BY = ("thinktime", "thinktime_iotime"), 100
+AMOUNT = 16 * MIB  # 32,768 I/Os of 512 B
 STOP_RULE_S = 12  # maximum time of a trial with a stop rule, whose minimum is 5 s
 ROUND, HOLD = "snia 1s", "settled 10s"
 
@@ -67,11 +72,13 @@ def _not_of_memory(factors: Mapping[str, str], most_bytes: int) -> dict[str, str
 
 
 def _short_part(part: Part, scale: Scale, common: Mapping[str, str]) -> Part:
-    """Without `zip` rules whose times have become equal."""
+    """Without `zip` rules whose times have become equal, and without rounds."""
     factors = _shorter(part.factors, scale, common)
     names = {name for name in TIMES if factors.get(name) != part.factors.get(name)}
     rules = tuple(rule for rule in part.rules if not (rule.startswith("zip") and any(name in rule for name in names)))
-    return msgspec.structs.replace(part, factors=factors, rules=rules)
+    rules = tuple(rule for rule in rules if not rule.startswith(TRACK))
+    before = tuple(re.sub(r"pause\s+\S+", "pause 1s", line) for line in part.before)
+    return msgspec.structs.replace(part, factors=factors, rules=rules, before=before)
 
 
 def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]) -> dict[str, str]:
@@ -85,11 +92,12 @@ def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]
 def _cut(name: str, text: str, seconds: int) -> str:
     if name == "stop":
         return ", ".join(dict.fromkeys(map(_stop_rule, text.split(","))))
-    if name not in (*TIMES, *PAUSES):
+    if name not in (*TIMES, *PAUSES, "amount"):
         return text
     values = FACTORS[name].values
     parsed = [int(value or 0) for value in levels.parse(FACTORS[name], text)]
-    cut = [value // PAUSES_BY for value in parsed] if name in PAUSES else [min(value, seconds) for value in parsed]
+    most = AMOUNT if name == "amount" else seconds
+    cut = [value // PAUSES_BY if name in PAUSES else min(value, most) for value in parsed]
     return ", ".join(dict.fromkeys(map(values.write, cut)))
 
 

@@ -43,10 +43,18 @@ class EstimateOut(Schema):
     settings_changed: list[str]
 
 
+class PreviewStep(Schema):
+    """A step before a trial; `job_text` is null unless it writes."""
+
+    step: str
+    job_text: str | None
+
+
 class PreviewStream(Schema):
     target: str
     job_text: str
     prefill_job_text: str | None
+    steps: list[PreviewStep]
 
 
 class PreviewTrial(Schema):
@@ -61,6 +69,8 @@ class PreviewTrial(Schema):
     drop_caches: bool
     job_text: str
     prefill_job_text: str | None
+    purge: str  # method, before everything else; "" for none
+    steps: list[PreviewStep]
     streams: list[PreviewStream]
 
 
@@ -215,6 +225,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [
             {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
+            | {"purge": trial.before.purge}
             | _streams([_stream(job) for job in jobs_of(trial, names)])
             for trial in made.expansion.trials[shown]
         ],
@@ -230,6 +241,7 @@ def _stream(job: StreamJob) -> dict[str, object]:
         "target": str(job.target),
         "job_text": job.recipe.job_text,
         "prefill_job_text": job.prefill.job_text if job.prefill else None,
+        "steps": [{"step": words, "job_text": recipe.job_text if recipe else None} for words, recipe in job.steps],
     }
 
 

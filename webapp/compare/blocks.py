@@ -72,4 +72,4 @@ def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
         counted = [(row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,) for row in rows]
         least = min([PRINTED_STEPS if count is None else count for counts in counted for count in counts])
     step = min(1 / least, 1.0) if least > 0 else 1.0
-    return max(step, 1 / PRINTED_STEPS) if any(row.ios is None for row in rows) else step
+    return max(step, 1 / PRINTED_STEPS) if any(row.ios is None and row.imported for row in rows) else step

@@ -20,7 +20,7 @@ from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
-from webapp.plans.engines import engine_of
+from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS
 from webapp.plans.varying import DERIVED_FROM, differing, follow_from
 from webapp.results.reading.rows import ResultRow
@@ -167,12 +167,12 @@ def _of_cause(one: Difference, query: CompareQuery) -> Difference:
 
 def _of_directions(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
     """If the factor that decides the directions is compared, they are no second cause, as long as each of its levels
-    has the same directions in every cell."""
+    has the same directions in every cell. Of several engines, the engine decides."""
     if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED:
         return one
     rows = [row for in_cell in grouped.cells.values() for row in in_cell]
     cause = {engine_of(row.point).DIRECTIONS_BY for row in rows}
-    name = cause.pop() if len(cause) == 1 else ""
+    name = cause.pop() if len(cause) == 1 else ENGINE
     if name not in query.series:
         return one
     directions: dict[object, set[frozenset[str]]] = {}

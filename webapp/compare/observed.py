@@ -13,7 +13,7 @@ from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
 from webapp.hosts.inventory.bounds import bounds_of
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run
@@ -41,8 +41,13 @@ def _cpu_per_io(rows: Sequence[ResultRow]) -> Values:
 
 
 def _iops_per_watt(rows: Sequence[ResultRow]) -> Values:
-    watts = _sensor_means(rows, SensorKind.POWER, _power_sensors)
+    watts = _power(rows)
     return {trial: total["iops"] / watts[trial] for trial, total in _totals(rows).items() if watts.get(trial)}
+
+
+def _power(rows: Sequence[ResultRow]) -> Values:
+    """W of the widest measurement, averaged over the trial."""
+    return _sensor_means(rows, SensorKind.POWER, _power_sensors)
 
 
 def _power_sensors(names: Sequence[str]) -> list[int]:
@@ -76,6 +81,7 @@ def _ceiling_share(rows: Sequence[ResultRow]) -> Values:
 _Reader = Callable[[Sequence[ResultRow]], Values]
 _TABLE: tuple[tuple[Metric, _Reader], ...] = (
     (Metric("cpu_per_io", "CPU per I/O", "CPU per I/O", "ns", "", "latency", lower_is_better=True), _cpu_per_io),
+    (Metric("power", "Power", "Power", "W", "", "watts", lower_is_better=True), _power),
     (Metric("iops_per_watt", "IOPS per watt", "IOPS per watt", "IOPS/W", "", "number"), _iops_per_watt),
     (Metric("ceiling_share", "Share of ceiling", "Share of ceiling", "%", "", "percent"), _ceiling_share),
     (
@@ -87,6 +93,19 @@ _READERS = {metric.key: read for metric, read in _TABLE}
 
 # All metrics that can be compared.
 COMPARED: Mapping[str, Metric] = {**METRICS, **{metric.key: metric for metric, _ in _TABLE}}
+
+
+def known_metric(key: str) -> Metric | None:
+    """A metric that can be compared, also one of values that were entered by hand."""
+    return COMPARED.get(key) or entered_metric(key)
+
+
+def metric_named(key: str) -> Metric:
+    """The metric with a key that was checked before. Raises LookupError."""
+    found = known_metric(key)
+    if found is None:
+        raise LookupError(key)
+    return found
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultRow]:
@@ -113,11 +132,13 @@ def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:
 
 
 def _totals(rows: Sequence[ResultRow]) -> Mapping[str, Mapping[str, float]]:
-    """Sums over all directions of each trial, also those that a filter leaves out."""
+    """Sums over all directions of each trial, also those that a filter leaves out. Trials without I/O have none."""
     found = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
     summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"), bytes_per_s=Sum("bytes_per_s"))
     return {
-        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")} for each in summed
+        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")}
+        for each in summed
+        if each["iops"] is not None
     }
 
 

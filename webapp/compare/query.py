@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from webapp.compare.dimensions import dimension, label_of
-from webapp.compare.observed import COMPARED
+from webapp.compare.observed import COMPARED, known_metric
 from webapp.core.errors import Refusal
 from webapp.plans.factors import closest
 from webapp.results.reading.filter import ResultFilter, read_filter
@@ -98,7 +98,7 @@ def checked(query: CompareQuery) -> CompareQuery:
     if len(query.series) > MAX_SERIES_FACTORS:
         raise CompareRefused("compare_too_many", f"Choose at most {MAX_SERIES_FACTORS} factors for series.")
     _check_twice(query)
-    if query.metric not in COMPARED:
+    if known_metric(query.metric) is None:
         known = ", ".join(COMPARED)
         raise CompareRefused("compare_metric_unknown", f"There is no metric `{query.metric}`. Use {known}.")
     if query.ratios and query.ratios not in RATIO_FORMS:

@@ -13,7 +13,7 @@ from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.mixes import totals
-from webapp.compare.observed import COMPARED, with_observed
+from webapp.compare.observed import metric_named, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
@@ -51,7 +51,7 @@ def compare(query: CompareQuery) -> Comparison:
 def select(query: CompareQuery) -> Selected:
     """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
-    metric, found = COMPARED[query.metric], ResultQuery.of(query.results)
+    metric, found = metric_named(query.metric), ResultQuery.of(query.results)
     read = with_observed(_read(found), metric)
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {

@@ -123,7 +123,19 @@ class Table:
             order=result.order if result else "",
             compared=self._found.sentences,
             opposites=self._opposites(result) if result else None,
+            single=self._single(result) if result else None,
         )
+
+    def _single(self, result: SeriesResult) -> tuple[str, str] | None:
+        """The values of baseline and series, if each has one point, measured once."""
+        if len(result.points) != 1 or result.apart:
+            return None
+        (key,) = result.points
+        pair = (self._cells[key[0], self._baseline.key, key[2]].values, self._cells[key].values)
+        if any(len(values) != 1 for values in pair):
+            return None
+        before, after = (self._metric.format(next(iter(values.values()))) for values in pair)
+        return before, after
 
     def _opposites(self, result: SeriesResult) -> tuple[Side, Side] | None:
         found = {key[2]: self._found.points[key] for key in result.points}

@@ -55,7 +55,7 @@ class Scale:
 
 
 _STEPS = {"iops": _COUNTS, "bytes_per_s": _BYTES, "latency": _NANOSECONDS}
-_OWN_UNITS = {"seconds": "s", "percent": "%", "celsius": "°C"}
+_OWN_UNITS = {"seconds": "s", "percent": "%", "celsius": "°C", "watts": "W"}
 
 
 def common_scale(values: Iterable[float], shown_as: str) -> Scale:
@@ -112,6 +112,13 @@ def number(value: float | None) -> str:
     return NOTHING if value is None else significant(value)
 
 
+def entered(value: float | None) -> str:
+    """Whole numbers as entered, others with three significant digits."""
+    if value is not None and value.is_integer() and abs(value) < 1_000_000:
+        return f"{value:,.0f}"
+    return number(value)
+
+
 def duration(value_s: float | None) -> str:
     """3 s, 2 min 05 s, 1 h 03 min, 2 d 4 h; whole seconds."""
     if value_s is None:
@@ -137,6 +144,10 @@ def ratio(value: float | None) -> str:
 
 def celsius(value: float | None) -> str:
     return NOTHING if value is None else f"{significant(value)} °C"
+
+
+def watts(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} W"
 
 
 def percent(value: float | None) -> str:

@@ -79,6 +79,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     tool_version: str = ""
     name: str = ""  # the tool's name of the test: "random-read", "Initial write"
     direction: Direction | None  # None: reads and writes together, because the tool prints only their sum
+    is_io: bool = True  # if not, it has only metrics, such as the minutes of a job
     factors: Mapping[str, Value]  # of plans.factors, in their units: {"block_size": 4096, "pattern": "randread"}
     other: Mapping[str, str] = {}  # stated by the tool, without a factor of ours: {"record size": "1024 kB"}
     repeat: int = 1  # of the same test in the same file

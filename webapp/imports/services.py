@@ -77,6 +77,13 @@ def add_found(
     return store.stored
 
 
+def add_read(imported: Import, files: Iterable[FileRead]) -> None:
+    """Add files that were read before, in one transaction. Raises Refusal if the import has ended."""
+    store = Store(imported)
+    store.add(list(files))
+    _count(imported, store.stored, Stored(), 0.0)
+
+
 def _batches(files: Iterable[FileRead]) -> Iterator[list[FileRead]]:
     batch: list[FileRead] = []
     tests = 0

@@ -14,7 +14,7 @@ from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test
 from webapp.imports.measurement import Latency, Measurement
 from webapp.plans.points import point_key
-from webapp.results.models import BOTH, Import, ImportedFile, Origin, Result
+from webapp.results.models import BOTH, NO_IO, Import, ImportedFile, Origin, Result
 from worker.contract.histogram import supported_percentile
 from worker.contract.packing import pack
 
@@ -170,7 +170,7 @@ def _result(origin: Origin, measured: Measurement, unknown_time: datetime, impor
     iops, bytes_per_s = _rates(measured)
     return Result(
         origin=origin,
-        direction=measured.direction.value if measured.direction else BOTH,
+        direction=(measured.direction.value if measured.direction else BOTH) if measured.is_io else NO_IO,
         point=point,
         point_key=point_key(point),
         measured_at=measured.measured_at or unknown_time,

@@ -6,18 +6,27 @@ from uuid import UUID
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
 from webapp.plans.expand import PlannedTrial
+from webapp.plans.points import steps_of
+from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
+from worker.recipes import writes
 
 
-def destroys(workload: Workload, kind: TargetKind, layout: Layout | None = None, purge: str = "") -> bool:
-    """A layout always overwrites its drives. Files in a directory are created by the worker, so they do not count."""
-    return layout is not None or ((workload.writes or bool(purge)) and kind is not TargetKind.DIRECTORY)
+def destroys(
+    workload: Workload, kind: TargetKind, layout: Layout | None = None, before: Preparation = NO_PREPARATION
+) -> bool:
+    """A layout always overwrites its drives. Files in a directory are created by the worker, so they do not count.
+
+    `before`: all steps that may come before the trial.
+    """
+    overwrites = workload.writes or bool(before.purge) or writes(before.steps)
+    return layout is not None or (overwrites and kind is not TargetKind.DIRECTORY)
 
 
 def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:
     """Overwritten targets, each once, in the order of the targets; for a pool, every drive that its layouts use."""
-    taken = (t for t in trials if destroys(t.workload, t.kind, t.layout, t.purge))
+    taken = (t for t in trials if destroys(t.workload, t.kind, t.layout, steps_of(t.point).whole))
     written = {(target_id, trial.layout) for trial in taken for target_id in trial.target_ids}
     return drives_taken(written, targets)
 

@@ -71,6 +71,8 @@ def _part(name: str, before: Part | None, after: Part | None) -> list[Difference
     where = [Difference(name, "Runs on", *kinds)] if kinds[0] != kinds[1] else []
     rules = [" · ".join(part.rules) if part else "" for part in (before, after)]
     where += [Difference(name, "Rules", *rules)] if rules[0] != rules[1] else []
+    steps = ["; ".join(part.before) if part else "" for part in (before, after)]
+    where += [Difference(name, "Steps before", *steps)] if steps[0] != steps[1] else []
     return where + _factors(name, before.factors if before else {}, after.factors if after else {})
 
 

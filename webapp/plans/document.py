@@ -19,6 +19,7 @@ FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a
 MAX_STOP_AFTER = 1000
 MAX_SPREAD = 50
 MAX_RULES = 50
+MAX_STEP_LINES = 20
 
 
 class Order(StrEnum):
@@ -37,6 +38,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         "file",
     )  # kinds of target it runs on; it skips other targets, and the preview says so
     rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
+    before: Annotated[tuple[Levels, ...], Meta(max_length=MAX_STEP_LINES)] = ()  # steps before trials: `plans.steps`
 
 
 class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

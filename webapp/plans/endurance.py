@@ -60,7 +60,7 @@ def endurance_uses(expansion: Expansion, cost: Estimate, targets: Sequence[Targe
     known = endurance_of([drive for each in drives.values() for drive in each])
     rated = [target for target in written if any(_is_held(drive, known) for drive in drives[target.pk])]
     if rated:
-        most = written_most(expansion, prefilled=cost.prefilled, limits=_limits(rated))
+        most = written_most(expansion, before=cost.written_before, limits=_limits(rated))
     return tuple(
         EnduranceUse(drive, most[str(target.pk)], known[drive.pk])
         for target in written

@@ -1,12 +1,13 @@
 """Estimates the cost of a plan: time, bytes written, space. Pure.
 
 Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
-start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts. Turnover and
-prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
-median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
-PREFILL_BYTES_PER_S, or the measured speed of sequential writes, and `learned_runs` is 0. The time of a trial with an
-amount depends on the drive: if the same workload ran on the same target before, its rates are used, else those of the
-nearest measured workload (`results.speeds`); else the trial is not counted, and `unknown_trials` is their number.
+start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts work
+in parallel, so the slowest host counts. Turnover and prefill speed come from earlier runs on each host (`Experience`,
+from `runs.forecast.experience`): the smallest, the median and the largest mean of a run give the range. A host without
+earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, or the measured speed of sequential writes, and
+`learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same workload ran on the same
+target before, its rates are used, else those of the nearest measured workload (`results.speeds`); else the trial is not
+counted, and `unknown_trials` is the number of such trials. The time of purges is not counted.
 
 A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
 the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
@@ -29,6 +30,7 @@ import msgspec
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.step_costs import pauses_s, written_by_steps
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
@@ -83,7 +85,7 @@ class Estimate:
     stop_seconds: tuple[int, int]  # minimum and maximum time of such a trial
     unknown_stops: int  # those that count with their maximum time
     written_most: Mapping[str, int]  # bytes by target id
-    prefilled: Mapping[str, int]  # thereof in files that are written before their first use, exactly
+    written_before: Mapping[str, int]  # thereof before measurements, exactly: prefilled files and steps
     open_ended: frozenset[str]  # ids of targets with only a bound: a time limits trials that write
     space_bytes: int  # in directories, while the run lasts
     layouts_built: int  # number of layout builds
@@ -100,7 +102,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     targets = {target.id: target for target in expansion.targets}
     builds = _builds(expansion.trials)
     files = _file_sets(expansion.trials, builds)
-    prefilled = _prefilled(expansion, files)
+    written_before = _written_before(expansion, files)
     clock = _Clock(targets, experience or {})
     for trial, count in expansion.distinct:
         clock.add_trial(trial, count)
@@ -121,8 +123,8 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         stop_trials=sum(count for _, count in stops),
         stop_seconds=(min((w.least_time_s for w, _ in stops), default=0), max((w.time_s for w, _ in stops), default=0)),
         unknown_stops=clock.unknown_stops,
-        written_most=written_most(expansion, prefilled=prefilled),
-        prefilled=prefilled,
+        written_most=written_most(expansion, before=written_before),
+        written_before=written_before,
         open_ended=frozenset(each for trial, _ in expansion.distinct if _is_open(trial) for each in trial.target_ids),
         space_bytes=sum(one.space_bytes for one in files if not one.build),
         layouts_built=len(first),
@@ -163,7 +165,7 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
         if trial.layout is None:
             found.append(0)
         else:
-            if trial.purge or last.get(trial.target_id) != trial.layout:
+            if trial.before.purge or last.get(trial.target_id) != trial.layout:
                 count += 1
                 numbers[trial.target_id] = count
             found.append(numbers[trial.target_id])
@@ -190,6 +192,7 @@ class _Clock:
     """Sums the time of each host: smallest, median, largest."""
 
     def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
+        self._targets = targets
         self._hosts = {target.id: target.host_id for target in targets.values()}
         self._known = {host: experience.get(host, NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
@@ -207,7 +210,16 @@ class _Clock:
             )
             self.unknown_trials += count if rate is None else 0
             times = _plus(times, _moved(work.moved_bytes, rate))
+        if work.load_bytes:
+            times = _plus(times, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
+        times = _plus(times, self._steps(trial, known))
         self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
+
+    def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
+        """Steps write to one target after another, at the speed of the prefill."""
+        paused = float(pauses_s(trial.before.steps))
+        written = sum(written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).values())
+        return _plus((paused, paused, paused), _moved(written, known.prefill_bytes_per_s or _SLOW_PREFILL))
 
     def _own(self, trial: PlannedTrial, known: Experience, count: int) -> Times:
         """The run time of a trial."""
@@ -257,14 +269,19 @@ def _plus(one: Times, other: Times) -> Times:
 
 
 def written_most(
-    expansion: Expansion, *, prefilled: Mapping[str, int], limits: Mapping[str, float] | None = None
+    expansion: Expansion, *, before: Mapping[str, int], limits: Mapping[str, float] | None = None
 ) -> Mapping[str, int]:
-    """Maximum bytes by target id, with the prefilled ones. `limits`: the targets' known upper bounds in bytes/s."""
-    total = Counter(prefilled)
+    """Maximum bytes by target id, with those `before` the measurements. `limits`: the targets' known upper bounds in
+    bytes/s."""
+    total = Counter(before)
     for trial, count in expansion.distinct:
         for target_id in trial.target_ids:
             total[target_id] += count * written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
     return total
+
+
+def _written_before(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
+    return Counter(_prefilled(expansion, sets)) + Counter(written_by_steps(expansion.trials, expansion.targets))
 
 
 def _prefilled(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, int]:
@@ -297,7 +314,7 @@ def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
     if workload.moved_bytes is not None:
         return round(workload.moved_bytes * workload.write_share)
     rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
-    return round(workload.time_s * rate * workload.write_share)
+    return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
 
 
 def _is_open(trial: PlannedTrial) -> bool:

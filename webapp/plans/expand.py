@@ -23,6 +23,9 @@ be told from an effect.
 If a part has `at_once`, its targets on each host are divided into groups of that size, by kind, in the chosen order.
 Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level.
 
+If any part has steps that are done `once`, each part runs with all its repeats before the next one, so that it measures
+what these steps have prepared.
+
 Random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
 different repeats use different ones. The job text does not depend on the seed of the order.
 """
@@ -37,12 +40,13 @@ import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
-from webapp.plans.fitness import Fitness, TargetFacts, purge_problems
+from webapp.plans.fitness import Fitness, TargetFacts
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, at_once, layout_of, point_key, purge_of, settings_of, workload_of
+from webapp.plans.points import Point, at_once, layout_of, point_key, settings_of, steps_of, workload_of
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
+from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
@@ -68,7 +72,7 @@ class PlannedTrial:
     drop_caches: bool
     kind: TargetKind  # kind that the workload uses: a layout turns a pool's drives into a device or a directory
     layout: Layout | None = None
-    purge: str = ""  # contract.purge.PurgeMethod, "" for none
+    before: Preparation = NO_PREPARATION  # of this trial, if all trials before it were done
     further_ids: tuple[str, ...] = ()  # of targets of the same kind that are used at the same time
 
     @property
@@ -92,9 +96,10 @@ class Expansion:
 
     @cached_property
     def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
-        """One trial of each point on its targets, with its number of repeats."""
-        counts = Counter((trial.point_key, trial.target_ids) for trial in self.trials)
-        found = {(trial.point_key, trial.target_ids): trial for trial in self.trials}
+        """One trial of each point on its targets with the same steps before it, and the number of such trials."""
+        keys = [(trial.point_key, trial.target_ids, trial.before) for trial in self.trials]
+        counts = Counter(keys)
+        found = dict(zip(keys, self.trials, strict=True))
         return tuple((trial, counts[key]) for key, trial in found.items())
 
 
@@ -230,19 +235,29 @@ class _PartCells:
 
 
 def _unfit(fitness: Fitness, found: _Found, target: TargetFacts) -> list[str]:
-    unfit = fitness.problems(found.workload, found.settings, target, found.layout)
-    return unfit + purge_problems(purge_of(found.point), target, found.layout)
+    before = steps_of(found.point).whole
+    return fitness.problems(found.workload, found.settings, target, found.layout, before)
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
     chance = random.Random(seed)  # noqa: S311 - shuffles trials, not a secret
-    trials: list[PlannedTrial] = []
+    blocks: list[tuple[int, _Cell]] = []
     ordered = list(cells)
     for block in range(1, document.repeats + 1):
         if document.order is Order.RANDOMISED:
             ordered = _shuffled(cells, chance) if block % 2 else _mirrored(ordered)
-        trials += [_trial(cell, len(trials) + at, block) for at, cell in enumerate(ordered)]
-    return tuple(trials)
+        blocks += [(block, cell) for cell in ordered]
+    if any(steps_of(cell.found.point).once for cell in cells):
+        blocks.sort(key=lambda one: one[1].part_number)
+    return tuple(_trials(blocks))
+
+
+def _trials(blocks: Sequence[tuple[int, _Cell]]) -> Iterator[PlannedTrial]:
+    prepared = set()  # parts and targets
+    for index, (block, cell) in enumerate(blocks):
+        steps, where = steps_of(cell.found.point), (cell.part_number, cell.target_ids)
+        yield _trial(cell, index, block, steps.each if where in prepared else steps.whole)
+        prepared.add(where)
 
 
 def _mirrored(cells: Sequence[_Cell]) -> list[_Cell]:
@@ -267,7 +282,7 @@ def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
 
 
-def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
+def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedTrial:
     found = cell.found
     workload = found.workload if block == found.workload.seed else msgspec.structs.replace(found.workload, seed=block)
     return PlannedTrial(
@@ -281,8 +296,8 @@ def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
         point_key=found.key,
         workload=workload,
         settings=found.settings,
-        drop_caches=bool(found.point["drop_caches"]),
-        purge=purge_of(found.point),
+        drop_caches=bool(found.point.get("drop_caches")),
+        before=before,
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,
     )

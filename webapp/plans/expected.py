@@ -62,13 +62,13 @@ def written_in_total(cost: Estimate, expected: Mapping[str, Expected]) -> int | 
 
 
 def written_expected(
-    expansion: Expansion, prefilled: Mapping[str, int], earlier: Mapping[str, Earlier]
+    expansion: Expansion, written_before: Mapping[str, int], earlier: Mapping[str, Earlier]
 ) -> dict[str, Expected]:
-    """Expected bytes by target id, with the prefilled ones, if the bound is not exact and all timed trials have earlier
-    results."""
+    """Expected bytes by target id, with those before measurements, if the bound is not exact and all timed trials have
+    earlier results."""
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
-    exact = dict(prefilled)
+    exact = dict(written_before)
     writing = [(each, count) for each, count in expansion.distinct if each.workload.writes]
     for trial, count, target in ((each, count, target) for each, count in writing for target in each.target_ids):
         known, work = earlier.get(target, Earlier()), trial.workload

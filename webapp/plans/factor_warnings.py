@@ -11,16 +11,18 @@ from functools import cached_property
 import msgspec
 
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.factors import FACTORS, PURGE, Factor, FactorKind
+from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid, factor_texts, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.points import DIRECTORIES_ONLY, Point, workload_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed
+from webapp.plans.steps import steps_before
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
+from worker.recipes import writes
 
 _OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION)
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
@@ -196,7 +198,8 @@ def _no_depth_to_replace(case: Case) -> bool:
 
 def _reads_after_purge(case: Case) -> bool:
     purges = bool(case.of(PURGE) - {"none"})
-    return purges and not case.in_directories and any(work.reads for work in case.workloads)
+    fills = any(writes(steps_before(str(level)).each.steps) for level in case.of(BEFORE))
+    return purges and not fills and not case.in_directories and any(work.reads for work in case.workloads)
 
 
 _SYSFS = "Linux, Documentation/ABI/stable/sysfs-block"

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS
+from webapp.plans.steps import StepTexts
 from webapp.plans.values import (
     Choice,
     Count,
@@ -42,6 +43,7 @@ MAX_AT_ONCE = 16
 CHANGE = "change"  # from the base, if a part changes one factor at a time
 BASE = "base"  # its level without a change
 PURGE = "purge"  # of the drive before a trial
+BEFORE = "before"  # steps before a trial; also the field `before` of a part
 
 
 _ENGINE = Factor(
@@ -60,6 +62,16 @@ _DRIVE = (
         kind=FactorKind.DRIVE,
         cost=30,
         help="purge of the whole drive, or of all drives under the layout, before each trial: destroys all data",
+    ),
+    Factor(
+        BEFORE,
+        "Steps before",
+        StepTexts(),
+        kind=FactorKind.DRIVE,
+        cost=30,
+        help="preparation before the measurement, steps separated by semicolons; `once`: only before the first trial "
+        "of the part",
+        example="write 1x sequential 128k; flush; pause 60s, none",
     ),
 )
 _TARGETS = (

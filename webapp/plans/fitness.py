@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from webapp.core.formatting import bytes_binary
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
+from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.layouts import FileSystem, Layout, Maker
+from worker.contract.steps import WriteStep
 from worker.contract.workload import TargetKind, Workload
-from worker.recipes import path_problem, workload_problems
+from worker.recipes import path_problem, step_problems, step_words, step_workload, workload_problems
 from worker.recipes.layouts import write
 
 _ALL = "*"
@@ -47,7 +49,12 @@ class Fitness:
     _known: dict[tuple[Workload, TargetKind], tuple[str, ...]] = field(default_factory=dict)
 
     def problems(
-        self, workload: Workload, settings: dict[str, str], target: TargetFacts, layout: Layout | None = None
+        self,
+        workload: Workload,
+        settings: dict[str, str],
+        target: TargetFacts,
+        layout: Layout | None = None,
+        before: Preparation = NO_PREPARATION,
     ) -> list[str]:
         """Reasons why a point cannot run on the target, as sentences, besides those of its combination of levels."""
         kind = made_kind(target.kind, layout)
@@ -56,8 +63,22 @@ class Fitness:
             *_drive_problems(layout, target),
             *_reflink_problems(workload, layout),
             *_space_problems(workload, target, kind, room_of(target, layout)),
-            *_destroy_problems(workload, target),
+            *_destroy_problems(workload, before, target),
+            *self._step_problems(workload, before, target, layout),
+            *purge_problems(before.purge, target, layout),
             *_settings_problems(settings, target),
+        ]
+
+    def _step_problems(
+        self, workload: Workload, before: Preparation, target: TargetFacts, layout: Layout | None
+    ) -> list[str]:
+        kind, capacity = made_kind(target.kind, layout), room_of(target, layout)
+        found = [f"{target.shown}: {text}." for text in step_problems(before.steps, workload, capacity)]
+        writing = [step for step in before.steps if isinstance(step, WriteStep)] if not found else []
+        return found + [
+            f"Step `{step_words(step)}` on {target.shown}: {text}"
+            for step in writing
+            for text in self.combination_problems(step_workload(step, workload, kind, capacity), kind)
         ]
 
     def combination_problems(self, workload: Workload, kind: TargetKind) -> tuple[str, ...]:
@@ -141,11 +162,13 @@ def _purge_problems(
     return [f"`{method}` of {shown}: {problem}"] if problem else []
 
 
-def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
-    if target.kind in (TargetKind.DIRECTORY, TargetKind.POOL) or target.destroy or not workload.writes:
+def _destroy_problems(workload: Workload, before: Preparation, target: TargetFacts) -> list[str]:
+    steps = [step_words(step) for step in before.steps if isinstance(step, WriteStep)]
+    writing = workload.words if workload.writes else f"The step `{steps[0]}`" if steps else ""
+    if target.kind in (TargetKind.DIRECTORY, TargetKind.POOL) or target.destroy or not writing:
         return []
     return [
-        f"{workload.words} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
+        f"{writing} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
         "Remove the writing pattern, or ask the host's administrator."
     ]
 

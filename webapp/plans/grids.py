@@ -10,18 +10,22 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, closest, factor_of
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, BEFORE, FACTORS, PURGE, FactorKind, closest, factor_of
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, Conditions, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import NO_RULES, TRACK, Conditions, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
+from webapp.plans.steps import steps_before
 from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import Value
-from worker.contract.stopping import least_s
+from worker.contract.stopping import SNIA_ROUNDS, least_s
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 from worker.recipes.stop_rules import write
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
+# Of a part with steps that are done once: they prepare one part of the targets for all its trials.
+_ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "offset", "offset_increment")
+
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
@@ -29,7 +33,8 @@ MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
 
 @dataclass(frozen=True)
 class GridProblem:
-    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole."""
+    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole.
+    The problems of a part's field `before` have the name of that factor."""
 
     field: str
     message: str
@@ -84,7 +89,8 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
     others = _of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
-    return common | part.factors
+    steps = {BEFORE: "; ".join(part.before)} if part.before else {}
+    return common | part.factors | steps
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
@@ -114,16 +120,29 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         + _stopped_at_once(texts)
         + _stopped_too_late(parsed)
         + _missing(parsed, texts)
+        + _steps(part, parsed)
         + _unknown_kinds(part)
     )
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
     most = MAX_CROSSED // max(1, sum(bool(each.rules) for each in document.parts))
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
+    wrong += _round_problems(document) if wanted.tracked else []
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
     if part.rules and levels and not wrong and not grid.points:
         return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
+    if wanted.tracked and grid.points and not any(map(wanted.tracks, grid.points)):
+        return replace(grid, found=(GridProblem("rules", f"no point meets `{TRACK}`. Change this rule."),))
     return grid
+
+
+def _round_problems(document: PlanDocument) -> list[GridProblem]:
+    said = []
+    if document.order is not Order.LISTED:
+        said.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
+    if document.repeats < SNIA_ROUNDS:
+        said.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
+    return [GridProblem("rules", text) for text in said]
 
 
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
@@ -138,8 +157,10 @@ def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, l
     texts = parse_rules(part.rules)
     if problems := _rule_problems(texts, levels, most):
         return NO_RULES, problems
-    excluded, only = (tuple(_condition(text, engine) for text in each) for each in (texts.excluded, texts.only))
-    return Rules(excluded, only, texts.zipped, texts.one_at_a_time), []
+    excluded, only, tracked = (
+        tuple(_condition(text, engine) for text in each) for each in (texts.excluded, texts.only, texts.tracked)
+    )
+    return Rules(excluded, only, texts.zipped, texts.one_at_a_time, tracked), []
 
 
 def _condition(text: Conditions, engine: str) -> dict[str, frozenset[Value]]:
@@ -152,7 +173,7 @@ def _line_problems(line: str, levels: Levels, engine: str) -> list[str]:
         texts = parse_rules([line])
     except RuleRefused as refused:
         return [str(refused)]
-    conditions = (*texts.excluded, *texts.only)
+    conditions = (*texts.excluded, *texts.only, *texts.tracked)
     named = [*chain(*conditions, *texts.zipped, texts.one_at_a_time)]
     said = [
         f"names `{name}`, which is not a factor of this part." for name in dict.fromkeys(named) if name not in levels
@@ -251,6 +272,28 @@ def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
     longest = max(int(level or 0) for level in parsed.get("runtime", (FACTORS["runtime"].default,)))
     words = f"stop rule {name} needs at least {needed} s: use a longer runtime."
     return [GridProblem("stop", words)] if needed > longest else []
+
+
+def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:
+    said = []
+    if part.before and BEFORE in part.factors:
+        said.append("the steps are given twice, as a field and as a factor. Remove one of them.")
+    if any("," in line for line in part.before):
+        said.append("a step contains no comma. Write one step per line.")
+    steps = [steps_before(str(level)) for level in parsed.get(BEFORE, ())]
+    if any(each.whole.purge for each in steps) and PURGE in parsed:
+        said.append("`purge` is a step and a factor. Remove one of them.")
+    if any(each.once for each in steps):
+        said += [
+            f"steps with `once` prepare the targets for all trials of the part, so `{name}` must have one level."
+            for name in _ONE_LEVEL
+            if len(parsed.get(name, ())) > 1
+        ]
+        if "layout" in parsed:
+            said.append("a layout may be built again during a run. Leave out `once`, or create a part without layout.")
+        if any(level != "none" for level in parsed.get(PURGE, ())):
+            said.append("`purge` before each trial removes what steps with `once` have written. Use `once purge`.")
+    return [GridProblem(BEFORE, text) for text in said]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

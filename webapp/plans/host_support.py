@@ -10,7 +10,7 @@ from webapp.plans.expand import PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.setting_rows import OF_CONTROLLERS
 from worker.contract.inventory import Capabilities, Inventory
-from worker.recipes import missing_features
+from worker.recipes import installation_words, missing_features
 from worker.recipes.layouts import needed
 
 
@@ -43,6 +43,8 @@ def _parts(trial: PlannedTrial) -> tuple[object, ...]:
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
     lacks = missing_features(trial.workload, offered.engines)
+    if trial.workload.engine not in offered.engines and (words := installation_words(trial.workload)):
+        lacks = [f"{lack} ({words})" for lack in lacks]
     lacks += (
         [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
     )

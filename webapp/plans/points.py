@@ -8,12 +8,14 @@ do not mix, and of two alternatives the one that is not given, such as `runtime`
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from webapp.plans.engines import ENGINE, engine_of, name_of
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_cost
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, BEFORE, FACTORS, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
+from webapp.plans.steps import NONE, StepsBefore, steps_before
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
 from worker.contract.workload import AnyWorkload, TargetKind
@@ -73,10 +75,11 @@ def on_kind(point: Mapping[str, Value], kind: TargetKind) -> Point:
     return {name: value for name, value in point.items() if name not in DIRECTORIES_ONLY}
 
 
-def purge_of(point: Mapping[str, Value]) -> str:
-    """The purge method before the trial, "" for none."""
-    wanted = str(point.get("purge") or "none")
-    return "" if wanted == "none" else wanted
+def steps_of(point: Mapping[str, Value]) -> StepsBefore:
+    """The purge and the steps before trials at this point."""
+    found = steps_before(str(point.get(BEFORE) or NONE))
+    wanted = str(point.get("purge") or NONE)
+    return found if wanted == NONE else replace(found, each=replace(found.each, purge=wanted))
 
 
 def at_once(point: Mapping[str, object]) -> int:

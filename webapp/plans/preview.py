@@ -13,13 +13,16 @@ from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
+from webapp.plans.fitness import room_of
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.host_support import missing_parts, without_controller
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
-from webapp.plans.selectors import facts_for, file_systems_of, schedulers_of, stream_at
+from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.smaller_sizes import fitting_bytes
-from worker.recipes import Recipe, opening, render, render_prefill
+from worker.contract.steps import WriteStep
+from worker.contract.workload import Stream
+from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words
 from worker.recipes.layouts import Drive, Names, top_path
 
 # A run draws its seed when it starts; a preview uses this seed. The job texts are the same.
@@ -61,6 +64,7 @@ class StreamJob:
     target: Target
     recipe: Recipe
     prefill: Recipe | None
+    steps: tuple[tuple[str, Recipe | None], ...] = ()  # each step in words, with its job if it writes
 
 
 def preview(
@@ -122,7 +126,7 @@ def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
 
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
     pools = {target.id: target for target in expansion.targets}
-    found = dict.fromkeys((trial.target_id, trial.layout, trial.purge) for trial in expansion.trials)
+    found = dict.fromkeys((trial.target_id, trial.layout, trial.before.purge) for trial in expansion.trials)
     for target_id, layout, purge in found:
         if layout is not None:
             yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives, purge)
@@ -147,4 +151,14 @@ def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJ
 
 def _job(trial: PlannedTrial, number: int, target: Target) -> StreamJob:
     stream = opening(stream_at(target, trial.workload, trial.layout, number), _node(trial, target))
-    return StreamJob(target=target, recipe=render(stream), prefill=render_prefill(stream))
+    return StreamJob(
+        target=target, recipe=render(stream), prefill=render_prefill(stream), steps=tuple(_steps(trial, target, stream))
+    )
+
+
+def _steps(trial: PlannedTrial, target: Target, stream: Stream) -> Iterator[tuple[str, Recipe | None]]:
+    """The steps before the trial in words; the jobs of those that write."""
+    capacity = room_of(facts_of(target), trial.layout) if trial.before.steps else 0
+    for number, step in enumerate(trial.before.steps, start=1):
+        writer = step_stream(step, stream, capacity, number=number) if isinstance(step, WriteStep) else None
+        yield step_words(step), render(writer) if writer else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
+from webapp.plans.factors import BEFORE
 from webapp.plans.grids import GridProblem, PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
@@ -19,8 +20,8 @@ _OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "at_once"})
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on and rules of a
-    part: parts.<n>.name."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on, rules and
+    before of a part: parts.<n>.name."""
 
     place: str
     message: str
@@ -99,7 +100,7 @@ def _problem(place: str, one: GridProblem, part: Part) -> FieldProblem:
 
 def _place(number: int, field: str, part: Part, document: PlanDocument) -> str:
     """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field in ("on", "rules"):
+    if field in ("on", "rules") or (field == BEFORE and part.before):
         return f"parts.{number}.{field}"
     if field == "stop" and part.factors.keys().isdisjoint(_OF_STOPS) and field in document.common:
         return "common.stop"

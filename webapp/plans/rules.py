@@ -4,6 +4,7 @@
     only when direct=on                          leaves out the points that meet no `only when` rule
     zip block_size, iodepth                      pairs the levels in their order, instead of crossing them
     one at a time scheduler, read_ahead_kb       changes one factor at a time from the first levels, the base
+    rounds until steady block_size=4k            the repeats are rounds: they end when these points are steady
 
 Zipped factors count as one factor of `one at a time`. Such points have the factor `change`, which names the change.
 """
@@ -20,7 +21,8 @@ from webapp.plans.factors import BASE, CHANGE, FACTORS
 from webapp.plans.points import Grid, Point, decides_effect, without_effect
 from webapp.plans.values import Value
 
-_RULE = re.compile(r"(except|only when|zip|one at a time)\s+(.+)", re.DOTALL)
+TRACK = "rounds until steady"
+_RULE = re.compile(r"(except|only when|zip|one at a time|rounds until steady)\s+(.+)", re.DOTALL)
 
 Conditions = Mapping[str, str]  # factor -> levels as typed
 Condition = Mapping[str, frozenset[Value]]
@@ -38,6 +40,7 @@ class RuleTexts:
     only: tuple[Conditions, ...] = ()
     zipped: tuple[tuple[str, ...], ...] = ()
     one_at_a_time: tuple[str, ...] = ()
+    tracked: tuple[Conditions, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Rules:
     only: tuple[Condition, ...] = ()
     zipped: tuple[tuple[str, ...], ...] = ()
     one_at_a_time: tuple[str, ...] = ()
+    tracked: tuple[Condition, ...] = ()  # points whose steady state ends the repeats of the part
+
+    def tracks(self, point: Point) -> bool:
+        return any(_meets(point, each) for each in self.tracked)
 
     @property
     def factors(self) -> frozenset[str]:
@@ -63,12 +70,13 @@ NO_RULES = Rules()
 
 def parse(lines: Iterable[str]) -> RuleTexts:
     """Raises RuleRefused."""
-    found: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": []}
+    found: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": [], TRACK: []}
     for line in lines:
         match = _RULE.fullmatch(line.strip())
         if match is None:
             raise RuleRefused(
-                f"`{line.strip()}` is not a rule. Start with `except`, `only when`, `zip` or `one at a time`."
+                f"`{line.strip()}` is not a rule. Start with `except`, `only when`, `zip`, `one at a time` or "
+                f"`{TRACK}`."
             )
         found[match[1]].append(match[2])
     return RuleTexts(
@@ -76,6 +84,7 @@ def parse(lines: Iterable[str]) -> RuleTexts:
         only=tuple(map(_conditions, found["only when"])),
         zipped=tuple(map(_names, found["zip"])),
         one_at_a_time=tuple(name for text in found["one at a time"] for name in _names(text)),
+        tracked=tuple(map(_conditions, found[TRACK])),
     )
 
 

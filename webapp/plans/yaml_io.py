@@ -88,7 +88,8 @@ def _part(part: Part) -> dict[str, object]:
     if part.on != _default(Part, "on"):
         shown["on"] = list(part.on)
     rules = {"rules": list(part.rules)} if part.rules else {}
-    return shown | {"factors": _sorted(part.factors)} | rules
+    before = {"before": list(part.before)} if part.before else {}
+    return shown | before | {"factors": _sorted(part.factors)} | rules
 
 
 def _sorted(factors: dict[str, str]) -> dict[str, str]:

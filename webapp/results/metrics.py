@@ -5,6 +5,7 @@ Stored units are I/Os per second, bytes per second and nanoseconds. Engines add 
 `frontend/src/lib/labels.ts` repeats the labels; a test compares both.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -23,6 +24,8 @@ _FORMATTERS = {
     "number": formatting.number,
     "percent": formatting.percent,
     "celsius": formatting.celsius,
+    "watts": formatting.watts,
+    "entered": formatting.entered,  # with the unit of the metric
 }
 _SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
 
@@ -41,7 +44,7 @@ class Metric:
     short: str  # label in a table of latencies
     unit: str  # of the stored value
     column: str  # of results.Result; "" for a metric of one engine, which is in Result.metrics
-    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius
+    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius | watts | entered
     lower_is_better: bool = False
 
     @property
@@ -62,11 +65,14 @@ class Metric:
         """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number."""
         if self.shown_as == "iops":
             return f"{scale.unit}IOPS" if self.key == "iops" else f"{scale.unit}/s".lstrip()
+        if self.shown_as == "entered":
+            return self.unit
         return f"{scale.unit}/s" if self.shown_as == "bytes_per_s" else scale.unit
 
     def format(self, value: float | None) -> str:
         """Three significant digits, with the unit that fits."""
-        return _FORMATTERS[self.shown_as](value)
+        text = _FORMATTERS[self.shown_as](value)
+        return f"{text} {self.unit}".rstrip() if self.shown_as == "entered" and value is not None else text
 
 
 def _latency(key: str, label: str, short: str, column: str) -> Metric:
@@ -99,6 +105,24 @@ _TABLE = (
 
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}
 IOPS = METRICS["iops"]
+
+
+# The name of a value that a person entered contains its unit: "Nightly job [min] lower is better".
+_ENTERED = re.compile(r"(?P<label>[^\[\]]+) \[(?P<unit>[^\[\]]*)\] (?P<better>lower|higher) is better")
+
+
+def entered_key(label: str, unit: str, *, lower_is_better: bool) -> str:
+    """The key of a metric whose values are entered by hand. Neither text may contain square brackets."""
+    return f"{label} [{unit}] {'lower' if lower_is_better else 'higher'} is better"
+
+
+def entered_metric(key: str) -> Metric | None:
+    """The metric with such a key."""
+    found = _ENTERED.fullmatch(key)
+    if found is None:
+        return None
+    label, lower = found["label"], found["better"] == "lower"
+    return Metric(key, label, label, found["unit"], "", "entered", lower_is_better=lower)
 
 
 def default_metric(points: Iterable[Mapping[str, object]]) -> Metric:

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from webapp.hosts.models import Host, Target
 from webapp.runs.models import Attempt, Run, Trial
+from worker.contract.items import Direction
 
 
 class Real(models.FloatField):  # type: ignore[type-arg]
@@ -94,7 +95,7 @@ class Sample(models.Model):
     stream = models.PositiveSmallIntegerField()
     offset_ms = models.PositiveIntegerField()  # end of the interval, since the measured part began
     length_ms = models.PositiveIntegerField()
-    direction = models.CharField(max_length=5)
+    direction = models.CharField(max_length=12)  # contract.items.Direction, or NO_IO
     at = models.DateTimeField()  # end of the interval
     estimated = models.BooleanField(default=False)  # counted at the device, because the engine reported nothing
     ios = models.BigIntegerField()
@@ -231,6 +232,8 @@ class Origin(models.Model):
 
 
 BOTH = "read + write"  # the same words as a total of a trial's directions (compare.mixes)
+NO_IO = "none"  # the only row of a trial without I/O, and of its samples
+WITHOUT_BYTES = (Direction.TRANSACTION.value, NO_IO)  # their I/Os, bytes and rates are null
 _BY_RUN = ("trial", "stream_run", "run", "host", "target")
 _MEASURED = (
     "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_min_ns", "latency_mean_ns", "latency_max_ns",
@@ -248,7 +251,9 @@ class Result(models.Model):
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="results", null=True)
     stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="results", null=True)
     origin = models.ForeignKey(Origin, on_delete=models.CASCADE, related_name="results", null=True, db_index=False)
-    direction = models.CharField(max_length=12)  # contract.items.Direction, or BOTH if a tool states only the sum
+    direction = models.CharField(
+        max_length=12
+    )  # contract.items.Direction, NO_IO, or BOTH if a tool states only the sum
     # Copied for filtering without joins; they never change once a trial has ended.
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False, null=True)
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
@@ -288,11 +293,13 @@ class Result(models.Model):
             models.UniqueConstraint(fields=["stream_run", "direction"], name="result_once"),
             models.UniqueConstraint(fields=["origin", "direction"], name="result_once_of_origin"),
             models.CheckConstraint(
-                condition=Q(direction__in=["read", "write", "trim"]) | Q(direction=BOTH, origin__isnull=False),
+                condition=Q(direction__in=[*(each.value for each in Direction), NO_IO])
+                | Q(direction=BOTH, origin__isnull=False),
                 name="result_direction_known",
             ),
             models.CheckConstraint(
                 condition=Q(origin=None, **{f"{name}__isnull": False for name in (*_BY_RUN, *_MEASURED)})
+                | Q(origin=None, direction__in=WITHOUT_BYTES, **{f"{name}__isnull": False for name in _BY_RUN})
                 | Q(origin__isnull=False, **dict.fromkeys(_BY_RUN)),
                 name="result_of_run_or_import",
             ),
@@ -325,7 +332,7 @@ Known = TypeVar("Known")
 
 
 def known(value: Known | None) -> Known:
-    """A value that a result of a run always has (constraint result_of_run_or_import), and an imported one may lack."""
+    """A value that an I/O result of a run always has (constraint result_of_run_or_import), and others may lack."""
     assert value is not None
     return value
 

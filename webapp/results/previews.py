@@ -23,7 +23,7 @@ def learned_preview(
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
     known = experience_of(targets) if experience is None else experience
     made = preview(document, targets, seed=seed, experience=known, grids=grids)
-    if not made.estimate.unknown_trials and not any(made.estimate.prefilled.values()):
+    if not made.estimate.unknown_trials and not any(made.estimate.written_before.values()):
         return made
     speeds = speeds_on(targets)
     nearest, writes = nearest_rates(made.expansion, speeds), sequential_writes(speeds)

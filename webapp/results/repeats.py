@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from webapp.core.services import audit
 from webapp.core.statistics import student_t
@@ -32,12 +32,8 @@ def skip_known_repeats(run_id: UUID, host_id: UUID) -> int:
         return 0
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     here = run.trials.filter(host=host_id)
-    planned = list(here.filter(state=TrialState.PLANNED).select_for_update(no_key=True, of=("self",)).order_by("index"))
-    if not planned:
-        return 0
-    repeats = min(trial.repeat for trial in planned) - 1  # complete ones
-    running = here.filter(repeat__lte=repeats).exclude(state__in=ENDED_TRIAL_STATES)
-    if repeats < document.repeats_min or running.exists():
+    planned, repeats = left_of(here)
+    if repeats < document.repeats_min:
         return 0
     if not _all_known(run, planned, document.repeats_min, document.spread_percent / 100):
         return 0
@@ -45,6 +41,16 @@ def skip_known_repeats(run_id: UUID, host_id: UUID) -> int:
     cancel_these(run, planned, code=SPREAD_KNOWN, fields=fields)
     audit(by=None, action="run.skip_repeats", on=run, detail={"host": str(host_id), "trials": len(planned), **fields})
     return len(planned)
+
+
+def left_of(trials: QuerySet[Trial]) -> tuple[list[Trial], int]:
+    """The planned ones, locked, and the number of repeats that are complete; 0 while one of them is running."""
+    planned = list(
+        trials.filter(state=TrialState.PLANNED).select_for_update(no_key=True, of=("self",)).order_by("index")
+    )
+    repeats = min((trial.repeat for trial in planned), default=1) - 1
+    running = trials.filter(repeat__lte=repeats).exclude(state__in=ENDED_TRIAL_STATES)
+    return planned, 0 if running.exists() else repeats
 
 
 def _all_known(run: Run, planned: Sequence[Trial], least: int, allowed: float) -> bool:

@@ -19,7 +19,7 @@ LATEST = 2_000  # newest results that are read, of the targets and of similar ta
 def expected_writes(expansion: Expansion, cost: Estimate, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
     """For the targets with an estimate, by name. Queries the database only if a time limit ends trials that write."""
     wanted = [target for target in targets if str(target.pk) in cost.open_ended]
-    found = written_expected(expansion, cost.prefilled, _earlier_writes(wanted)) if wanted else {}
+    found = written_expected(expansion, cost.written_before, _earlier_writes(wanted)) if wanted else {}
     told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)
     return sorted(told, key=lambda row: str(row[0]))
 

@@ -7,6 +7,7 @@ import msgspec
 from webapp.core import formatting
 from webapp.runs.models import Attempt
 from worker.contract.items import Phase, PhaseName
+from worker.recipes import step_words
 
 
 def doing(attempt: Attempt) -> str:
@@ -34,11 +35,16 @@ def _prefill(phase: Phase) -> str:
     return f"writing {what}{size} before stream {phase.stream}"
 
 
+def _prepare(phase: Phase) -> str:
+    return f"step before the measurement: {step_words(phase.step)}" if phase.step else "preparing"
+
+
 _SENTENCES: Mapping[PhaseName, Callable[[Phase], str]] = {
     PhaseName.GUARD: lambda _: "checking the target",
     PhaseName.PURGE: _purge,
     PhaseName.LAYOUT: lambda phase: f"building the layout {phase.layout}",
     PhaseName.SETTINGS: lambda _: "changing settings",
     PhaseName.PREFILL: _prefill,
+    PhaseName.PREPARE: _prepare,
     PhaseName.RUN: lambda _: "measuring",
 }

@@ -65,6 +65,10 @@ def _spread_known(fields: Fields) -> str:
     return f"Not needed: after {repeats} repeats, {known}."
 
 
+def _rounds_steady(fields: Fields) -> str:
+    return f"Not needed: after {fields['rounds']} rounds, the tracked points are steady after SNIA PTS 2.0."
+
+
 def _stopped_by_failures(fields: Fields) -> str:
     return f"Too many trials in a row failed: {fields['unstarted']} of {fields['trials']} were not started."
 
@@ -95,6 +99,7 @@ _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     "skipped": _skipped,
     "lease_expired": _lease_expired,
     "spread_known": _spread_known,
+    "rounds_steady": _rounds_steady,
     "stopped": _stopped,
     "stopped_by_failures": _stopped_by_failures,
     "settings_not_restored": _settings_not_restored,

@@ -19,6 +19,7 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
+from webapp.plans.points import steps_of
 from webapp.plans.selectors import facts_for
 from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
@@ -154,7 +155,7 @@ def _next_number() -> int:
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
-    destructive = destroys(planned.workload, planned.kind, planned.layout, planned.purge)
+    destructive = destroys(planned.workload, planned.kind, planned.layout, steps_of(planned.point).whole)
     return Trial(
         run=run,
         index=planned.index,
@@ -167,7 +168,6 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
         workload=msgspec.to_builtins(planned.workload),
         settings=dict(planned.settings),
         drop_caches=planned.drop_caches,
-        purge=planned.purge,
         destructive=destructive,
         attempts_left=1 if destructive else 1 + retries,
     )

@@ -36,8 +36,8 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     estimated: bool  # counted at the device, as the engine reported nothing
     at_s: float  # end of the interval, since the run began
     direction: str
-    iops: float
-    bytes_per_s: float
+    iops: float | None  # of transactions: their number per second
+    bytes_per_s: float | None
     p50_ns: int | None
     p99_ns: int | None
     p999_ns: int | None
@@ -69,9 +69,9 @@ class LiveValue(Payload, frozen=True, kw_only=True):
     """
 
     direction: str
-    iops: float
-    bytes_per_s: float
-    mean_ns: float
+    iops: float | None
+    bytes_per_s: float | None
+    mean_ns: float | None
     p99_ns: int | None
     own: float | None
     own_text: str

@@ -39,11 +39,13 @@ def ended(system: System, action: HostAction) -> HostAction:
     return action
 
 
-def states(system: System, storage: StorageHost, *factors: dict[str, str]) -> list[str]:
+def states(
+    system: System, storage: StorageHost, *factors: dict[str, str], before: tuple[str, ...] = (), repeats: int = 1
+) -> list[str]:
     """What the drive was before each trial of a plan of these parts."""
-    parts = tuple(Part(name=f"part {number}", factors=one) for number, one in enumerate(factors))
+    parts = tuple(Part(name=f"part {number}", factors=one, before=before) for number, one in enumerate(factors))
     plan = PlanDocument(
-        title=f"Drive life {Run.objects.count()}", parts=parts, repeats=1, order=Order.LISTED,
+        title=f"Drive life {Run.objects.count()}", parts=parts, repeats=repeats, order=Order.LISTED,
         common={"block_size": "1M", "ioengine": "psync"},
     )  # fmt: skip
     drive = storage.target("drive")
@@ -71,6 +73,8 @@ def test_a_drive_is_purged_filled_and_purged_again(system: System, tmp_path: Pat
         read = {"pattern": "randread", "amount": "8M"}
         found = states(system, storage, write, some, read, some | {"purge": "discard"})
         assert found == ["purged", "sequentially filled", "used", "purged"]
+        once = ("once purge discard", "once write 1x sequential 1M", "flush")
+        assert states(system, storage, some, before=once, repeats=2) == ["sequentially filled", "used"]
         with open(device, "r+b", buffering=0) as somebody:  # noqa: PTH123 - a device
             somebody.write(b"x" * 4096)
             os.fsync(somebody.fileno())

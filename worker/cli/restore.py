@@ -19,6 +19,7 @@ from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.orders.restore import remove_passwords
 from worker.process import forget_scope, stuck_scopes
 from worker.settings.restore import plan_words, restored
+from worker.temporary import remove_recorded
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -27,6 +28,7 @@ class Work(msgspec.Struct, frozen=True):
     settings: tuple[Baseline, ...]
     layouts: tuple[LayoutRecord, ...]
     passwords: tuple[DrivePassword, ...] = ()
+    folders: tuple[str, ...] = ()  # temporary ones
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -56,6 +58,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
             return 1
         results = [
             *restored(work.settings, journal),
+            *(remove_recorded(journal) if work.folders else ()),
             *layouts.restore(work.layouts, state=paths.state, journal=journal),
             *(remove_passwords(journal, paths.state) if work.passwords else ()),
         ]
@@ -73,7 +76,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
 def _work(keys: list[str], journal: Journal) -> Work:
     if keys:
         return Work((), _named(keys, journal))
-    return Work(journal.baselines(), layouts.of_runs(journal), journal.passwords())
+    return Work(journal.baselines(), layouts.of_runs(journal), journal.passwords(), journal.folders())
 
 
 def _named(keys: list[str], journal: Journal) -> tuple[LayoutRecord, ...]:
@@ -89,7 +92,8 @@ def _lines(work: Work, journal: Journal) -> list[str]:
     """What `restore` would do."""
     settings = (plan_words(kept, journal) for kept in work.settings)
     passwords = (f"{known.device} ({known.serial}): remove its password" for known in work.passwords)
-    return [*settings, *map(_removal_line, work.layouts), *passwords]
+    folders = (f"{path}: remove this temporary folder" for path in work.folders)
+    return [*settings, *folders, *map(_removal_line, work.layouts), *passwords]
 
 
 def _confirmed(lines: list[str], messages: TextIO, *, yes: bool) -> bool:
@@ -179,6 +183,7 @@ def _entries(journal: Journal, state: Path) -> list[Entry]:
         )
         for known in journal.passwords()
     )
+    folders = (Entry(path, "a temporary folder", partial(journal.drop_folder, path)) for path in journal.folders())
     stuck = (
         Entry(
             scope.name,
@@ -187,7 +192,7 @@ def _entries(journal: Journal, state: Path) -> list[Entry]:
         )
         for scope in stuck_scopes(state)
     )
-    return [*settings, *built, *passwords, *stuck]
+    return [*settings, *folders, *built, *passwords, *stuck]
 
 
 def _entry(name: str, entries: list[Entry]) -> Entry:

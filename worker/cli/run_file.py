@@ -18,6 +18,7 @@ from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
 from worker.contract.items import Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import TrialOrder, decode_order
+from worker.contract.steps import WriteStep
 from worker.control import Control
 from worker.drives.wear import Wear
 from worker.engines.complete_files import CompleteFiles
@@ -157,13 +158,23 @@ def _check_workloads(path: Path, order: TrialOrder) -> None:
 
 
 def dry_run(order: TrialOrder, paths: Paths) -> int:
-    devices = {(target.path, target.stable_id): target.device for target in _targets(paths)}
+    targets = _targets(paths)
+    devices = {(target.path, target.stable_id): target.device for target in targets}
+    sizes = {target.stable_id: target.size_bytes for target in targets}
     if order.purge is not None:
         purged = ", ".join(dict.fromkeys(stream.target.path for stream in order.streams))
         print(f"# first, a purge by {order.purge} destroys all data on {purged}")
     for stream in order.streams:
         if (prefill := recipes.render_prefill(stream)) is not None:
             _print_recipe(f"stream {stream.number}, prefill, unless the files are complete", prefill)
+    for number, step in enumerate(order.steps, start=1):
+        if not isinstance(step, WriteStep):
+            print(f"# step {number}: {recipes.step_words(step)}")
+            continue
+        for stream in recipes.prepared(order.streams):
+            writer = recipes.step_stream(step, stream, sizes.get(stream.target.stable_id, 0), number=number)
+            _print_recipe(f"stream {stream.number}, step {number}: {recipes.step_words(step)}", recipes.render(writer))
+    for stream in order.streams:
         _print_recipe(f"stream {stream.number}, measurement", recipes.render(stream))
     streams = {stream.number: stream for stream in order.streams}
     for request in order.settings:

@@ -4,7 +4,7 @@ The guard, previews and estimates use only these fields and properties. Units ar
 """
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import msgspec
 from msgspec import Meta
@@ -29,6 +29,7 @@ class Buffers(StrEnum):
 class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     """Base of the engines' workloads; `recipes.workload_problems` checks what the types cannot."""
 
+    does_io: ClassVar[bool] = True  # if not, its result has no I/Os, no bytes and no latencies
     size_bytes: FileBytes | None = None  # of each file, or of the used part of a device; None: the whole device
     files: Annotated[int, Meta(ge=1, le=1024)] = 1  # directories only
     prefill: bool = True  # files are written completely before their first use
@@ -92,6 +93,16 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     def moved_bytes(self) -> int | None:
         """Total bytes read and written; None if a time limits it."""
         raise NotImplementedError
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes that each trial writes before its measured part; at most about so many."""
+        return 0
+
+    @property
+    def needs_folder(self) -> bool:
+        """Whether it needs a temporary folder in its directory (`recipes.names.temporary_folder`)."""
+        return False
 
     @property
     def time_s(self) -> int:

@@ -9,6 +9,7 @@ from worker.contract.base import Count, LongText, Message, Name, Number, Text
 from worker.contract.inventory import DriveHealth, Label
 from worker.contract.packing import Packed
 from worker.contract.purge import PurgeMethod
+from worker.contract.steps import Step
 from worker.contract.stopping import Stopped
 
 
@@ -16,6 +17,7 @@ class Direction(StrEnum):
     READ = "read"
     WRITE = "write"
     TRIM = "trim"
+    TRANSACTION = "transaction"  # of a database: its `ios` are transactions, and it has no bytes
 
 
 class Outcome(StrEnum):
@@ -47,6 +49,7 @@ class PhaseName(StrEnum):
     LAYOUT = "layout"
     SETTINGS = "settings"
     PREFILL = "prefill"
+    PREPARE = "prepare"
     RUN = "run"
 
 
@@ -59,10 +62,11 @@ class Phase(Message, tag="phase", frozen=True, kw_only=True):
     method: PurgeMethod | None = None  # purge
     expected_s: Number | None = None  # purge: the duration that the drive reports
     layout: Text = ""  # layout: its line, as in a plan
-    stream: StreamNumber | None = None  # prefill
+    stream: StreamNumber | None = None  # prefill; prepare: null for a step of the whole trial
     files: Count | None = None  # prefill: how many files are written; 0 for a device
     file_bytes: Count | None = None  # prefill: size of each file, or of the part of the device; None: the whole device
-    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # purge, prefill
+    step: Step | None = None  # prepare
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # purge, prefill, prepare
 
 
 class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):

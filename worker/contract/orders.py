@@ -18,6 +18,7 @@ from worker.contract.base import (
 )
 from worker.contract.layouts import Layout
 from worker.contract.purge import PurgeMethod
+from worker.contract.steps import MAX_STEPS, Step
 from worker.contract.workload import Stream, TargetRef
 
 # The one Celery task of a host's queue; its only argument is an Envelope as JSON text.
@@ -77,6 +78,8 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     purge: PurgeMethod | None = (
         None  # of all block devices under the streams or drives of the layout, before everything else
     )
+    # In order, after the prefill and before caches are dropped; each step on one target after another.
+    steps: Annotated[tuple[Step, ...], Meta(max_length=MAX_STEPS)] = ()
     arming: Arming | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600

@@ -11,9 +11,11 @@ from worker.contract.base import Id, Message, Name, Path
 from worker.contract.engine import KIB, MIB, Buffers, Workload
 from worker.contract.file_copy import CopyWorkload
 from worker.contract.fio_options import FioOptions
+from worker.contract.idle import IdleWorkload
+from worker.contract.pgbench import PgbenchWorkload
 from worker.contract.stopping import StopRule, least_s
 
-__all__ = ["KIB", "MIB", "Buffers", "CopyWorkload", "Workload"]  # re-exported
+__all__ = ["KIB", "MIB", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload", "Workload"]  # re-exported
 
 
 class Pattern(StrEnum):
@@ -282,7 +284,7 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         )
 
 
-AnyWorkload = FioWorkload | CopyWorkload  # the registry: every engine's workload
+AnyWorkload = FioWorkload | CopyWorkload | PgbenchWorkload | IdleWorkload  # the registry: every engine's workload
 
 
 class TargetKind(StrEnum):

@@ -8,8 +8,8 @@ from typing import Protocol
 from worker.checks import Check
 from worker.contract.inventory import Capabilities, EngineOffer
 from worker.contract.items import Sample, StreamResult, StreamStarted
-from worker.contract.workload import CopyWorkload, FioWorkload, Stream, Workload
-from worker.engines import file_copy, fio
+from worker.contract.workload import CopyWorkload, FioWorkload, IdleWorkload, PgbenchWorkload, Stream, Workload
+from worker.engines import file_copy, fio, idle, pgbench
 from worker.engines.errors import StreamFailed
 from worker.engines.prefill import prefill
 from worker.engines.sampling import Telemetry
@@ -54,7 +54,12 @@ class Engine(Protocol):
         ...
 
 
-ENGINES: Mapping[type[Workload], Engine] = {FioWorkload: fio, CopyWorkload: file_copy}
+ENGINES: Mapping[type[Workload], Engine] = {
+    FioWorkload: fio,
+    CopyWorkload: file_copy,
+    PgbenchWorkload: pgbench,
+    IdleWorkload: idle,
+}
 
 
 def engine_of(stream: Stream) -> Engine:

@@ -139,12 +139,9 @@ def _make_room(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
 
     Raises GuardRefused no_space; then nothing is removed.
     """
-    size = stream.workload.size_bytes
-    if size is None:
-        raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
     files = recipes.render(stream).files
     space = _Space(
-        entry, shown, missing=sum(max(0, size - _allocated(fd, name)) for name in files), free=_free(fd),
+        entry, shown, missing=_missing(entry, stream, fd), free=_free(fd),
         taken=sum(_allocated(fd, name) for name in os.listdir(fd)),
     )  # fmt: skip
     others = {name: _allocated(fd, name) for name in _oldest_first(fd) if name not in files}
@@ -190,6 +187,16 @@ class _Space:
                 "raise max_bytes."
             )
         return ""
+
+
+def _missing(entry: PolicyEntry, stream: Stream, fd: int) -> int:
+    """Bytes that its files, or its temporary folder, need beside those that are there."""
+    files, size = recipes.render(stream).files, stream.workload.size_bytes
+    if not files:
+        return stream.workload.space_bytes
+    if size is None:
+        raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
+    return sum(max(0, size - _allocated(fd, name)) for name in files)
 
 
 def _allocated(fd: int, name: str) -> int:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from worker import layouts
+from worker import layouts, temporary
 from worker.contract.items import SettingRestored
 from worker.drives.purge.ata import remove_password
 from worker.journal import Journal
@@ -18,14 +18,15 @@ PASSWORD, NO_PASSWORD = "password", "no password"  # in reports, among names and
 def restore(host: HostContext, run: str | None = None) -> list[SettingRestored]:
     """Restore settings, then take layouts down, of one run or all: an array's settings disappear with it.
 
-    For all runs, also remove the passwords of drives that were being erased.
+    For all runs, also remove temporary folders, and the passwords of drives that were being erased.
     """
     journal = host.journal
     journal.reserve.free_if_needed()
+    removed = [] if run is not None else list(temporary.remove_recorded(journal))  # before the layouts with them
     settings = session.restore_all(journal) if run is None else session.restore_run(run, journal)
     taken_down = layouts.restore(layouts.of_runs(journal, run), state=host.state, journal=journal)
     passwords = remove_passwords(journal, host.state) if run is None else ()
-    return [*settings, *taken_down, *passwords]
+    return [*settings, *removed, *taken_down, *passwords]
 
 
 def remove_passwords(journal: Journal, state: Path) -> Iterator[SettingRestored]:

@@ -1,11 +1,11 @@
 """Carry out one trial, from the guard to the results.
 
-    purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all streams at once) ─► done
-      └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
+    purge ─► guard ─► layout ─► settings ─► prefill ─► steps ─► drop caches ─► observe ─► run (all at once) ─► done
+      └────────┴──────────┴──────────┴────────────┴─────────┴──────────┴───────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
-order and a trial from a file. Caches are dropped after the prefill, which would fill them again. After the
-prefill, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
+order and a trial from a file. Caches are dropped after the steps, which would fill them again. After the
+steps, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
 run is closed, or until a trial needs another layout.
 """
 
@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from worker import engines, guard, inventory, layouts, policy, process, recipes
@@ -44,11 +44,14 @@ from worker.orders.context import OrderContext
 from worker.orders.layout_stage import LayoutStage, on_layout
 from worker.orders.outcomes import error_text, failed, finished
 from worker.orders.prefill import Prefill
+from worker.orders.steps import Steps, admissible
 from worker.orders.streams import by_target, strictest
 from worker.orders.unwritten import refuse_unwritten
+from worker.recipes.names import temporary_folder as folder_name
 from worker.settings import SETTING_NAMES, caches, session
 from worker.settings.observed import settings_facts
 from worker.telemetry import KernelWatch, Telemetry, every_source, kernel_names
+from worker.temporary import temporary_folder
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +112,15 @@ class Trial:
         open_targets = self._admit(allowed, armed, held)
         self._kernel.about(kernel_names(open_targets.values()))
         # Building a layout writes to its drives, so their state is unknown from then on.
-        states = self._watch.begin(self._streams, open_targets) if self._built is None else {}
-        writes = any(stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams)
+        watched = self._streams if self._built is None else ()
+        steps = self._prepared(open_targets)
+        states = {} if steps.written else self._watch.begin(watched, open_targets)
+        writes = steps.written or any(
+            stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams
+        )
         if writes:
-            self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
+            streams = (*self._streams, *steps.written)
+            self._limit.begin(allowed, streams, open_targets, self._order.layout, self._order.settings)
         self._enter(PhaseName.SETTINGS)
         self._apply_settings(allowed, open_targets)
         if writes:  # after the settings, because those of an earlier trial may have disabled the counters
@@ -127,6 +135,10 @@ class Trial:
         for stream in self._streams:
             prefill.run(stream, open_targets[stream.number])
             self._stop_if_asked()
+        steps.run()
+        if steps.written:
+            states = self._watch.begin(watched, open_targets)
+        for stream in self._streams:
             refuse_unwritten(stream, open_targets[stream.number])
         if self._order.drop_caches:
             caches.drop_caches()
@@ -150,8 +162,15 @@ class Trial:
         if self._built is not None:
             self._streams = tuple(on_layout(stream, self._built) for stream in self._streams)
 
+    def _prepared(self, open_targets: Mapping[int, OpenTarget]) -> Steps:
+        return Steps(
+            self._order, self._streams, open_targets, self._host.drives if self._built is None else None,
+            self._emit, self._control, enter=self._enter, open_scope=self._scope,
+        )  # fmt: skip
+
     def _destroys(self) -> bool:
-        return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.streams)
+        writing = guard.writes(admissible(self._order, list(self._order.streams)))
+        return self._order.purge is not None or self._order.layout is not None or writing
 
     def _purge(self, layout_stage: LayoutStage, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
         """Purge the targets, or all drives of the layout after taking it down."""
@@ -173,7 +192,7 @@ class Trial:
         """Open the target of each stream. Streams on the same target share it: a device can be held only once."""
         open_targets: dict[int, OpenTarget] = {}
         for streams in by_target(self._streams):
-            open_target = held.enter_context(self._hold(strictest(streams), allowed, armed))
+            open_target = held.enter_context(self._hold(strictest(admissible(self._order, streams)), allowed, armed))
             guard.refuse_quarantined(_drives(open_target), self._host.state)
             open_targets.update((stream.number, open_target) for stream in streams)
         return open_targets
@@ -248,7 +267,7 @@ class Trial:
             if telemetry:
                 self._tell_kernel_log()
 
-        with self._scope(str(stream.number), open_target) as scope:
+        with self._folder(stream, open_target), self._scope(str(stream.number), open_target) as scope:
             return engines.engine_of(stream).run_stream(
                 stream,
                 open_target,
@@ -260,6 +279,12 @@ class Trial:
                 on_sample=on_sample,
                 telemetry=telemetry,
             )
+
+    def _folder(self, stream: Stream, open_target: OpenTarget) -> AbstractContextManager[None]:
+        """Its processes have ended when it is removed."""
+        if not stream.workload.needs_folder or open_target.cwd_fd is None:
+            return nullcontext()
+        return temporary_folder(folder_name(stream), open_target.cwd_fd, self._host.journal)
 
     def _tell_kernel_log(self) -> None:
         if lines := self._kernel.lines():

@@ -8,27 +8,48 @@ from collections.abc import Mapping
 import msgspec
 
 from worker.contract.inventory import EngineOffer
-from worker.contract.workload import CopyWorkload, FioWorkload, Stream, TargetKind, Workload
-from worker.recipes import file_copy, fio
+from worker.contract.workload import (
+    CopyWorkload,
+    FioWorkload,
+    IdleWorkload,
+    PgbenchWorkload,
+    Stream,
+    TargetKind,
+    Workload,
+)
+from worker.recipes import file_copy, fio, idle, pgbench
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
 from worker.recipes.fio.names import path_problem
 from worker.recipes.prefill import render_prefill
+from worker.recipes.steps import prepared, step_problems, step_stream, step_words, step_workload, writes
 
 __all__ = [
     "DEFAULT_ENGINE",
     "ENGINES",
     "Recipe",
     "RecipeError",
+    "installation_words",
     "missing_features",
     "opening",
     "path_problem",
+    "prepared",
     "render",
     "render_prefill",
+    "step_problems",
+    "step_stream",
+    "step_words",
+    "step_workload",
     "workload_problems",
+    "writes",
 ]
 
 # The registry of engines.
-ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload: file_copy}
+ENGINES: Mapping[type[Workload], EngineRecipe] = {
+    FioWorkload: fio,
+    CopyWorkload: file_copy,
+    PgbenchWorkload: pgbench,
+    IdleWorkload: idle,
+}
 DEFAULT_ENGINE = FioWorkload.engine_name()  # of plans and trial files that name none
 
 
@@ -43,6 +64,11 @@ def missing_features(workload: Workload, offers: Mapping[str, EngineOffer]) -> l
     if offer is None:
         return [f"engine {recipe.LABEL}"]
     return [recipe.feature_words(feature) for feature in workload.features if feature not in offer.features]
+
+
+def installation_words(workload: Workload) -> str:
+    """What to install on a host without the workload's engine, as a sentence."""
+    return ENGINES[type(workload)].INSTALLATION
 
 
 def render(stream: Stream) -> Recipe:

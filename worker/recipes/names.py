@@ -8,6 +8,11 @@ def scratch_names(work: Workload) -> tuple[str, ...]:
     return tuple(f"sweetspot.{work.size_bytes}.{number}" for number in range(work.files))
 
 
+def temporary_folder(stream: Stream) -> str:
+    """The folder of a stream in its directory, removed with everything in it after the trial."""
+    return f"temporary.{stream.number}"
+
+
 def target_names(stream: Stream) -> tuple[str, ...]:
     """The paths that the engine opens: a device's path, a file's base name, or the scratch files."""
     if stream.target.kind is TargetKind.BLOCK:

@@ -19,7 +19,7 @@ def render_prefill(stream: Stream) -> Recipe | None:
     if stream.target.kind is not TargetKind.DIRECTORY or not work.prefill:
         return None
     size_bytes = work.size_bytes or 0
-    ioengine = _ioengine(work)
+    ioengine = ioengine_of(work)
     options = [
         *filename(stream),
         ("size", size_text(size_bytes * work.files)),
@@ -35,5 +35,5 @@ def render_prefill(stream: Stream) -> Recipe | None:
     return Recipe(job_text("prefill", options), COMMAND, file_names(stream))
 
 
-def _ioengine(work: Workload) -> IoEngine:
+def ioengine_of(work: Workload) -> IoEngine:
     return work.ioengine if isinstance(work, FioWorkload) and work.ioengine.asynchronous else IoEngine.PSYNC

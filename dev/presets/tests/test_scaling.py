@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from dev.presets.scaling import MIB, STOP_RULE_S, Scale, scaled
+from dev.presets.scaling import AMOUNT, MIB, STOP_RULE_S, Scale, scaled
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import expand
 from webapp.plans.grids import part_grid
@@ -37,7 +37,7 @@ def test_it_runs_within_seconds_on_small_targets(small: PlanDocument) -> None:
     assert all(0 < len(part_grid(small, each).points) <= SCALE.points for each in small.parts)
     for trial in made.trials:
         assert trial.workload.time_s <= (STOP_RULE_S if trial.workload.may_end_early else 2 * SCALE.seconds)
-        assert (trial.workload.moved_bytes or 0) <= 4 * SCALE.size_bytes
+        assert int(trial.point.get("amount") or 0) <= AMOUNT
         assert trial.workload.space_bytes <= SCALE.size_bytes or "size_percent" in trial.point
 
 

@@ -42,6 +42,8 @@ export const SHOW: Readonly<Record<Comparison["shown_as"], (value: number) => st
   seconds: (value) => `${significant(value)} s`,
   number: significant,
   percent: (value) => `${significant(value)} %`,
+  entered: significant,
+  watts: (value) => `${significant(value)} W`,
   celsius: (value) => `${significant(value)} °C`,
 };
 

@@ -9,6 +9,7 @@ import { latency, significant } from "../lib/format";
 import { type LatencyCharts, latencyCharts } from "../payloads/compare";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
+import { violinChart } from "./violins";
 
 type Series = LatencyCharts["series"][number];
 
@@ -144,7 +145,12 @@ export function initLatencyCharts(): void {
   const page = new ComparePage();
   const steps = find("latency-ladder", HTMLCanvasElement);
   const shares = find("latency-cdf", HTMLCanvasElement);
-  if (!steps || !shares) return;
-  const charts = [new Chart(steps, ladder(data, page.looks)), new Chart(shares, cdf(data, page.looks))];
+  const spread = find("latency-violins", HTMLCanvasElement);
+  if (!steps || !shares || !spread) return;
+  const charts = [
+    new Chart(steps, ladder(data, page.looks)),
+    new Chart(shares, cdf(data, page.looks)),
+    new Chart(spread, violinChart(data, page.looks, latencyAxis("Latency"))),
+  ];
   page.finish(charts, `All I/Os of the repeats${kindText(data.series)}.`);
 }

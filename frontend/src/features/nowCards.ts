@@ -57,7 +57,7 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   if (bar) bar.value = run.progress;
   drawSparkline(
     card.querySelector("[data-spark=iops] polyline"),
-    seconds.map((second) => second.iops),
+    seconds.map((second) => second.iops ?? 0),
   );
   drawSparkline(
     card.querySelector("[data-spark=p99] polyline"),

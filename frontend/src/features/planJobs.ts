@@ -10,9 +10,14 @@ function paint(job: PlanJob): void {
   setText(document.getElementById("job-target"), job.target);
   setText(document.getElementById("job-text"), job.job_text);
   setText(document.getElementById("job-command"), job.command);
-  setText(document.getElementById("prefill-text"), job.prefill_text);
-  const prefill = find("job-prefill", HTMLDetailsElement);
-  if (prefill) prefill.hidden = job.prefill_text === "";
+  paintDetails("prefill", job.prefill_text);
+  paintDetails("steps", job.steps_text);
+}
+
+function paintDetails(name: string, text: string): void {
+  setText(document.getElementById(`${name}-text`), text);
+  const details = find(`job-${name}`, HTMLDetailsElement);
+  if (details) details.hidden = text === "";
 }
 
 /** The index after an arrow key in a list of `count`; null for another key or at the end of the list. */

@@ -23,7 +23,7 @@ const SHOW: Readonly<Record<Metric, (value: LiveValue) => string>> = {
 export function cellText(cell: LiveCell, metric: Metric): string {
   if (cell.state === "done") {
     const texts = cell.values.map(SHOW[metric]).filter((text) => text !== "");
-    return texts.join(" / ") || "no result";
+    return texts.join(" / ") || (cell.values.length > 0 ? "–" : "no result");
   }
   return cell.state === "planned" ? "" : cell.state_label;
 }

@@ -13,7 +13,7 @@ function whatOf(sample: LiveSample): string {
 export function inWords(sample: LiveSample): string {
   const parts = [
     `${clock(sample.at_s)}  #${sample.trial} ${whatOf(sample)}`,
-    `${iops(sample.iops)} ${METRIC_LABELS.iops}`,
+    `${iops(sample.iops)} ${sample.direction === "transaction" ? "transactions/s" : METRIC_LABELS.iops}`,
     bytesPerSecond(sample.bytes_per_s),
     `${METRIC_LABELS.latency_p50} ${latency(sample.p50_ns)}`,
     `${METRIC_LABELS.latency_p99} ${latency(sample.p99_ns)}`,

@@ -23,6 +23,7 @@ export const DIRECTION_COLOURS: Readonly<Record<string, string>> = {
   read: COLOURS[0],
   write: COLOURS[1],
   trim: COLOURS[2],
+  transaction: COLOURS[3],
 };
 
 /** A CSS variable of the page's theme. */

@@ -114,7 +114,7 @@ export class SampleStore {
   /** Directions of a host's samples, read first. */
   directions(host: string): string[] {
     const seen = new Set([...this.lines.keys()].filter((name) => name.startsWith(`${host}\t`)));
-    return ["read", "write", "trim"].filter((direction) =>
+    return ["read", "write", "trim", "transaction", "none"].filter((direction) =>
       [...seen].some((name) => name.startsWith(`${host}\t${direction}\t`)),
     );
   }
@@ -233,9 +233,13 @@ function breaks(before: LiveSample, after: LiveSample): boolean {
 }
 
 export interface Second {
-  readonly iops: number;
-  readonly bytesPerS: number;
+  readonly iops: number | null;
+  readonly bytesPerS: number | null;
   readonly p99Ns: number | null;
+}
+
+function plus(one: number | null, other: number | null): number | null {
+  return one === null ? other : one + (other ?? 0);
 }
 
 /** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
@@ -246,10 +250,10 @@ export function perSecond(samples: readonly LiveSample[]): Second[] {
     const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
     for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
       const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
-      const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
+      const before = seconds.get(key) ?? { iops: null, bytesPerS: null, p99Ns: null };
       seconds.set(key, {
-        iops: before.iops + sample.iops,
-        bytesPerS: before.bytesPerS + sample.bytes_per_s,
+        iops: plus(before.iops, sample.direction === "transaction" ? null : sample.iops),
+        bytesPerS: plus(before.bytesPerS, sample.bytes_per_s),
         p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
       });
     }

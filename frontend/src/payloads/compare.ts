@@ -3,7 +3,7 @@
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 import { chartCeiling } from "./ceiling";
 
-const shownAs = oneOf("iops", "bytes_per_s", "latency", "seconds", "number", "percent", "celsius");
+const shownAs = oneOf("iops", "bytes_per_s", "latency", "seconds", "number", "percent", "celsius", "watts", "entered");
 
 const level = struct({ key: string, text: string, number: nullable(number) });
 

@@ -12,8 +12,8 @@ export const liveSample = struct({
   estimated: boolean,
   at_s: number,
   direction: string,
-  iops: number,
-  bytes_per_s: number,
+  iops: nullable(number),
+  bytes_per_s: nullable(number),
   p50_ns: nullable(number),
   p99_ns: nullable(number),
   p999_ns: nullable(number),
@@ -31,9 +31,9 @@ export const liveSensors = struct({
 
 export const liveValue = struct({
   direction: string,
-  iops: number,
-  bytes_per_s: number,
-  mean_ns: number,
+  iops: nullable(number),
+  bytes_per_s: nullable(number),
+  mean_ns: nullable(number),
   p99_ns: nullable(number),
   own: nullable(number),
   own_text: string,

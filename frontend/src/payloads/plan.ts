@@ -9,6 +9,7 @@ export const planJob = struct({
   command: string,
   job_text: string,
   prefill_text: string,
+  steps_text: string,
 });
 
 export const planJobs = struct({ chosen: number, jobs: list(planJob) });

@@ -38,6 +38,21 @@ def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host)
     assert operator("get", "hosts/a")[1]["targets"][0]["warnings"] == ["nvme0n1 was purged."]
 
 
+def test_a_preview_shows_the_steps_before_a_trial(operator: Caller, host: Host) -> None:
+    a_drive(host, "nvme0", serial="SN1", size_bytes=2**30)
+    parts = [{"name": "a", "factors": {"pattern": "randread"}, "before": ["once write 2x sequential 128k", "flush"]}]
+    plan = DOCUMENT | {"common": {"runtime": "3s"}, "parts": parts}
+    made = operator("post", "previews", {"document": plan, "targets": ["a/nvme0"], "limit": 2})[1]
+    first, second = made["trials"]
+    fill, flush = first["steps"]
+    assert fill["step"] == "write 2x sequential 128 KiB"
+    assert "rw=write\nbs=128k\n" in fill["job_text"]
+    assert "io_size=2g\n" in fill["job_text"]
+    assert flush == {"step": "flush", "job_text": None}
+    assert second["steps"] == [flush]
+    assert (made["arm"], made["estimate"]["bytes_written_max"]) == (["SN1"], 2**31)
+
+
 def test_a_preview_lists_the_drives_that_must_be_armed(operator: Caller, host: Host) -> None:
     a_drive(host, "nvme0", serial="SN1")
     parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]

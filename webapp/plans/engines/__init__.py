@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 
-from webapp.plans.engines import file_copy, fio
+from webapp.plans.engines import file_copy, fio, idle, pgbench
 from webapp.plans.engines.base import PlanEngine
 from worker.recipes import DEFAULT_ENGINE
 
 ENGINE = "engine"  # the factor that names it
 
 # The registry of engines.
-ENGINES: Mapping[str, PlanEngine] = {engine.WORKLOAD.engine_name(): engine for engine in (fio, file_copy)}
+ENGINES: Mapping[str, PlanEngine] = {
+    engine.WORKLOAD.engine_name(): engine for engine in (fio, file_copy, pgbench, idle)
+}
 
 
 def name_of(point: Mapping[str, object]) -> str:

@@ -1,7 +1,7 @@
 """Factors shared by several engines."""
 
 from webapp.plans.factor import Factor, FactorKind
-from webapp.plans.values import Choice, Count, Multiple, Size, Switch
+from webapp.plans.values import Choice, Count, Duration, Multiple, Size, Switch
 from worker.contract.workload import Buffers
 
 SIZE = Factor(
@@ -32,6 +32,7 @@ SIZE_MEMORY = Factor(
     example="0.5x, 2x",
     help="of the host's memory; resolved when a run starts",
 )
+RUNTIME = Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial", example="10s")
 FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory", directories_only=True)
 PREFILL = Factor(
     "prefill",

@@ -6,7 +6,7 @@ from statistics import fmean
 import msgspec
 
 from webapp.plans.engines.base import Levels
-from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE, SIZE_MEMORY, SIZE_PERCENT
+from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, RUNTIME, SIZE, SIZE_MEMORY, SIZE_PERCENT
 from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.factor import Factor, FactorKind
@@ -137,7 +137,7 @@ FACTORS = (
     SIZE_PERCENT,
     SIZE_MEMORY,
     FILES,
-    Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial"),
+    RUNTIME,
     Factor(
         "amount",
         "Amount",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
@@ -56,12 +57,12 @@ def test_it_takes_less_than_a_day(document: PlanDocument) -> None:
 
 def test_its_note_says_what_it_destroys(document: PlanDocument) -> None:
     """Data on whole drives: by a layout, a purge, or writes to a block device."""
-    destroys = any(
-        trial.layout is not None or trial.purge or (trial.kind is TargetKind.BLOCK and trial.workload.writes)
+    overwrites = any(
+        destroys(trial.workload, trial.kind, trial.layout, trial.before)
         for one in expansions(document)
         for trial in one.trials
     )
-    assert ("destroys all data" in document.note) == destroys
+    assert ("destroys all data" in document.note) == overwrites
 
 
 def test_it_is_in_the_table_of_the_docs(document: PlanDocument) -> None:

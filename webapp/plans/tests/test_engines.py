@@ -51,7 +51,7 @@ def test_common_factors_of_fio_do_not_reach_it() -> None:
     [
         ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; remove it."),
         ({"engine": "fio, file_copy"}, "a part has one engine; create one part per engine."),
-        ({"engine": "bonnie"}, "not one of fio, file_copy"),
+        ({"engine": "bonnie"}, "not one of fio, file_copy, pgbench, idle"),
     ],
 )
 def test_it_refuses_combinations_that_no_engine_supports(factors: dict[str, str], words: str) -> None:

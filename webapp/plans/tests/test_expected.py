@@ -22,7 +22,7 @@ def seen(pattern: str, block_size: int, rate: float, **more: Any) -> tuple[dict[
 
 def told(expansion: Expansion, *own: Any, model: tuple[Any, ...] = ()) -> dict[str, Expected]:
     return written_expected(
-        expansion, estimate(expansion).prefilled, {"loop": Earlier(Speeds.of(own), Speeds.of(model))}
+        expansion, estimate(expansion).written_before, {"loop": Earlier(Speeds.of(own), Speeds.of(model))}
     )
 
 
@@ -58,7 +58,7 @@ def test_it_goes_by_the_fastest_earlier_result_of_its_kind(
 
 def test_files_that_are_written_first_are_added() -> None:
     expansion = made(directory(), pattern="randwrite")
-    found = written_expected(expansion, estimate(expansion).prefilled, {"dir": Earlier(Speeds.of(FAST))})
+    found = written_expected(expansion, estimate(expansion).written_before, {"dir": Earlier(Speeds.of(FAST))})
     assert found["dir"].bytes == 300 * MB + 64 * 2**20
 
 

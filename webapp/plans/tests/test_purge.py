@@ -17,13 +17,13 @@ def expanded(purge: str, **changes: object) -> Expansion:
 
 def test_it_is_done_before_the_trials_of_its_level() -> None:
     trials = expanded("none, discard").trials
-    assert sorted(trial.purge for trial in trials) == ["", "discard"]
+    assert sorted(trial.before.purge for trial in trials) == ["", "discard"]
     assert {trial.point["purge"] for trial in trials} == {"none", "discard"}
 
 
 def test_a_plan_that_does_not_name_it_has_the_points_that_it_had() -> None:
     (trial,) = expand(document(part(), repeats=1), [device()], seed=1).trials
-    assert trial.purge == ""
+    assert trial.before.purge == ""
     assert "purge" not in trial.point
 
 

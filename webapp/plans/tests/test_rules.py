@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.expand import expand
 from webapp.plans.grids import part_grid
 from webapp.plans.problems import document_problems
@@ -123,3 +124,13 @@ def test_parts_with_rules_share_the_maximum_of_combinations() -> None:
     assert not part_grid(document(part), part).found
     (problem,) = part_grid(document(part, part, part), part).found
     assert problem.message == "rules can select from at most 33,333 combinations in this part. Remove levels."
+
+
+def test_rounds_need_a_point_to_track_and_enough_repeats() -> None:
+    tracking = msgspec.structs.replace(plan("rounds until steady iodepth=3", iodepth="1, 2"), order=Order.LISTED)
+    (problem,) = document_problems(msgspec.structs.replace(tracking, repeats=5))
+    assert "No point meets `rounds until steady`" in problem.message
+    (problem,) = document_problems(msgspec.structs.replace(tracking, repeats=4))
+    assert "Enter at least 5 repeats" in problem.message
+    shuffled = msgspec.structs.replace(tracking, repeats=5, order=Order.RANDOMISED)
+    assert "needs the listed order" in document_problems(shuffled)[0].message

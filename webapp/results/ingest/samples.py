@@ -9,11 +9,13 @@ from django.db import connection
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.clock import moment
 from webapp.results.ingest.quota import check_samples
-from webapp.results.models import Sample
+from webapp.results.models import NO_IO, Sample
 from webapp.results.partitions import ensure_partition
 from webapp.runs.models import Attempt
-from worker.contract.items import DirectionSample
+from worker.contract.histogram import Histogram
+from worker.contract.items import Direction, DirectionSample
 from worker.contract.items import Sample as SampleItem
+from worker.contract.packing import pack
 
 _COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields}
 _COPY = f"COPY {Sample._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
@@ -39,10 +41,18 @@ def _types() -> list[str]:
 def _rows(attempt: Attempt, samples: Iterable[SampleItem]) -> Iterator[dict[str, Any]]:
     for sample in samples:
         for place, measured in enumerate(sample.directions):
-            yield _row(attempt, sample, measured, first=place == 0)
+            yield _row(attempt, sample, measured.direction.value, measured, first=place == 0)
+        if not sample.directions:  # of an idle workload
+            yield _row(attempt, sample, NO_IO, _NOTHING, first=True)
 
 
-def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, first: bool) -> dict[str, Any]:
+# Its direction is not used.
+_NOTHING = DirectionSample(direction=Direction.READ, ios=0, bytes=0, latency=pack(Histogram()))
+
+
+def _row(
+    attempt: Attempt, sample: SampleItem, direction: str, measured: DirectionSample, *, first: bool
+) -> dict[str, Any]:
     """Telemetry is stored with the first direction only. Raises BadItem."""
     if sample.length_ms > sample.offset_ms:
         raise BadItem(f"A sample of {sample.length_ms} ms ends {sample.offset_ms} ms after the beginning.")
@@ -53,7 +63,7 @@ def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, fir
         "stream": sample.stream,
         "offset_ms": sample.offset_ms,
         "length_ms": sample.length_ms,
-        "direction": measured.direction.value,
+        "direction": direction,
         "at": moment(sample.at),
         "estimated": sample.estimated,
         "ios": measured.ios,

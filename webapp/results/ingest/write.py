@@ -11,6 +11,7 @@ from webapp.results.ingest.quota import check_rows
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
 from webapp.results.repeats import skip_known_repeats
+from webapp.results.rounds import skip_steady_rounds
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
@@ -40,7 +41,9 @@ def write(changes: Changes) -> None:
         end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, fields=told(end.message))
     if changes.results:
         run, host = changes.results[0].run_id, changes.attempt.host_id
-        transaction.on_commit(lambda: skip_known_repeats(known(run), host))  # locks the run before its trials
+        # These lock the run before its trials.
+        transaction.on_commit(lambda: skip_known_repeats(known(run), host))
+        transaction.on_commit(lambda: skip_steady_rounds(known(run), host))
 
 
 def _write_streams(changes: Changes) -> None:

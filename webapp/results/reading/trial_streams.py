@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.results.ingest.results import directions_of
-from webapp.results.models import StreamRun, known
+from webapp.results.models import StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Trial
 from worker.contract.histogram import supported_percentile
-from worker.contract.items import DirectionResult
+from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import unpack
 
 MIN_OVERLAP = 0.95  # a smaller overlap of the streams is a warning
@@ -22,8 +22,8 @@ class StreamFigures:
     target: str  # host/target
     device: str  # kernel name, "" if unknown
     direction: str
-    iops: float
-    bytes_per_s: float
+    iops: float | None  # of transactions: null, as bytes
+    bytes_per_s: float | None
     latency_mean_ns: float
     p99_ns: int | None
     share_percent: float | None  # of the sum of IOPS
@@ -51,7 +51,7 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
         return None
     streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).order_by("stream")
     measured_streams = list(streams)
-    sums, targets = {result.direction: known(result.iops) for result in results}, trial.all_targets
+    sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
     first_start = min(stream.started_at for stream in measured_streams)
     times = {
         stream.stream: tuple(
@@ -69,16 +69,21 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
 
 
 def _figures(
-    stream: StreamRun, target: str, measured: DirectionResult, sums: Mapping[str, float], times: tuple[float, ...]
+    stream: StreamRun,
+    target: str,
+    measured: DirectionResult,
+    sums: Mapping[str, float | None],
+    times: tuple[float, ...],
 ) -> StreamFigures:
     total = sums.get(measured.direction.value)
+    is_io = measured.direction is not Direction.TRANSACTION
     return StreamFigures(
         stream=stream.stream,
         target=target,
         device=(stream.device or {}).get("device", ""),
         direction=measured.direction.value,
-        iops=measured.iops,
-        bytes_per_s=measured.bytes_per_s,
+        iops=measured.iops if is_io else None,
+        bytes_per_s=measured.bytes_per_s if is_io else None,
         latency_mean_ns=measured.latency_mean_ns,
         p99_ns=supported_percentile(unpack(measured.latency), 99.0),
         share_percent=100 * measured.iops / total if total else None,

@@ -20,6 +20,7 @@ from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.points import layout_of
 from webapp.plans.selectors import reference_of, stream_at
 from webapp.runs.arming import arming_of
+from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
 from worker.contract.orders import (
@@ -97,7 +98,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
     trial, run = attempt.trial, attempt.run
     assert trial is not None
     assert run is not None
-    streams = streams_of(trial)
+    streams, before = streams_of(trial), preparation_of(trial)
     return TrialOrder(
         run=str(run.pk),
         trial=str(trial.pk),
@@ -105,9 +106,10 @@ def order_for(attempt: Attempt) -> AnyOrder:
         settings=tuple(_setting_requests(trial)),
         layout=_layout_request(trial),
         drop_caches=trial.drop_caches,
-        purge=PurgeMethod(trial.purge) if trial.purge else None,
+        purge=PurgeMethod(before.purge) if before.purge else None,
+        steps=before.steps,
         arming=arming_of(run),
-        total_limit_s=total_limit_s(streams[0].workload, len(streams)),
+        total_limit_s=total_limit_s(streams[0].workload, len(streams), largest_bytes(trial, streams, before)),
         **head,  # type: ignore[arg-type]
     )
 
@@ -156,12 +158,16 @@ def _layout_request(trial: Trial) -> LayoutRequest | None:
     return LayoutRequest(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 
 
-def total_limit_s(workload: Workload, streams: int = 1) -> int:
-    """The time limit of a stream, after which the worker ends it. Streams may share the slow drive."""
+def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> int:
+    """The time limit of a stream, after which the worker ends it. Streams may share the slow drive.
+
+    Each step that writes has the same limit; `step_bytes`: the most that one of them writes.
+    """
     slowest = _SLOWEST_BYTES_PER_S / streams
-    measured = workload.time_s + (workload.moved_bytes or 0) / slowest
+    measured = workload.time_s + (workload.load_bytes + (workload.moved_bytes or 0)) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
-    return min(_MAX_ORDER_S, int(measured + prefill) + _SLACK_S)
+    steps = step_bytes / _SLOWEST_BYTES_PER_S
+    return min(_MAX_ORDER_S, int(measured + prefill + steps) + _SLACK_S)
 
 
 def to_publish_again() -> list[Attempt]:

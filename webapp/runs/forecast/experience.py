@@ -8,6 +8,7 @@ the server's clock, so wrong clocks of hosts have no effect:
                amount: engine started - dispatched, because the rest is part of the amount's time.
     prefill    (engine started - dispatched) - the run's median of it, for a run's first trial on a set of files; bytes
                of the set / that time. Less than `MIN_PREFILL_S` means that the files existed already.
+               Trials with steps before them count in neither.
     layout     build time reported by the worker, by line; not included in the two above.
     stop       ended - engine started, for trials with a stop rule, by targets and workload.
     amount     bytes / (ended - engine started), for trials with an amount, by targets at once and workload.
@@ -50,6 +51,7 @@ class _Done:
     lasted_s: float  # from the order to the end, likewise
     layout: str  # line of its layout, "" without one
     build_s: float | None  # build time of the layout; None if it already existed
+    steps: str | None  # before it: their time is part of `before_s`
 
     @property
     def own_s(self) -> float:
@@ -90,22 +92,22 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         layout=Subquery(built.values("asked")[:1]), took_s=Subquery(built.values("took_s")[:1]),
         further=ArraySubquery(further.values("target_id")),
     )  # fmt: skip
-    of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload")
+    of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload", "trial__point__before")
     fields = ("run_id", "host_id", *of_trial, "layout", "took_s")
     times = ("created_at", "started_at", "ended_at")
     rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MAX_TRIALS]
-    for run, host, target, others, kind, work, layout, took_s, created, started, ended in reversed(rows):
+    for run, host, target, others, kind, work, steps, layout, took_s, created, started, ended in reversed(rows):
         before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
         yield _Done(
             run, str(host), tuple(map(str, (target, *others))), kind, msgspec.convert(work, AnyWorkload),
-            before, lasted, layout or "", took_s,
+            before, lasted, layout or "", took_s, steps,
         )  # fmt: skip
 
 
 def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
     turnovers, prefills = [], []
     for trials in runs:
-        first, later = _split(trials)
+        first, later = _split([one for one in trials if not one.steps])
         turnover = _turnovers(later)
         if len(turnover) < MIN_TRIALS:
             continue

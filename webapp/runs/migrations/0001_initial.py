@@ -265,7 +265,6 @@ class Migration(migrations.Migration):
                 ("workload", models.JSONField()),
                 ("settings", models.JSONField(default=dict)),
                 ("drop_caches", models.BooleanField(default=False)),
-                ("purge", models.CharField(blank=True, max_length=30)),
                 ("destructive", models.BooleanField(default=False)),
                 (
                     "state",

@@ -44,7 +44,6 @@ class Trial(models.Model):
     workload = models.JSONField()  # contract.workload.AnyWorkload
     settings = models.JSONField(default=dict)  # setting name -> wanted value
     drop_caches = models.BooleanField(default=False)
-    purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod, before anything else; "" none
     destructive = models.BooleanField(
         default=False
     )  # overwrites its target: needs arming, is never retried automatically

@@ -35,7 +35,9 @@ class Chosen:
 
 
 def choose_for(measured: Sequence[TargetPoint]) -> Chosen:
-    """The default for these results: the metric of their engine, and axes."""
+    """The default for these results: the metric of their engine, power if some have no I/O, and axes."""
+    if not all(engine_of(each.point).WORKLOAD.does_io for each in measured):
+        return replace(_choose_axes(measured), metric="power")
     metric = default_metric(each.point for each in measured)
     return replace(_choose_axes(measured), metric="" if metric is IOPS else metric.key)
 

@@ -22,6 +22,7 @@ from webapp.compare.options import (
     ViewOptions,
 )
 from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
+from webapp.results.metrics import entered_metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
@@ -94,9 +95,11 @@ def _axes(
     baselines: Mapping[str, str],
 ) -> tuple[Choice, ...]:
     groups = _dimensions(varied, rows, lines)
-    metric = (_given(pairs, "metric") or ["iops"])[-1]
+    metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
     labels = {key: known.label for key, known in COMPARED.items()}
+    entered = entered_metric(metric)
+    labels |= {metric: entered.label} if entered else {}
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
-from webapp.compare.observed import COMPARED
+from webapp.compare.observed import metric_named
 from webapp.compare.sentences import shown, unclear
 
 Made = Callable[[Cell, Series], "HeatCell"]
@@ -89,7 +89,7 @@ def _values(comparison: Comparison) -> Heat:
     means = [cell.summary.mean for cell in _cells(comparison)] or [0.0]
     low, high = min(means), max(means)
     scale = _Scale(low, high, log=low > 0 and high / low > _WIDE)
-    metric = COMPARED[comparison.metric]
+    metric = metric_named(comparison.metric)
 
     def made(cell: Cell, _: Series) -> HeatCell:
         title = f"{cell.text}, {cell.spread_text}, n = {cell.summary.n}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
-from webapp.compare.observed import COMPARED
+from webapp.compare.observed import metric_named
 from webapp.compare.sentences import unclear
 from webapp.core.formatting import Scale
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
@@ -61,7 +61,7 @@ class Doubted:
 
 def pivots_of(comparison: Comparison) -> tuple[Pivot, ...]:
     """One for each panel, all in the same unit."""
-    metric = COMPARED[comparison.metric]
+    metric = metric_named(comparison.metric)
     scale = metric.scale([cell.summary.mean for cell in _cells(comparison)])
     unit = metric.unit_text(scale)
     label = unit if unit.endswith(metric.label) else f"{metric.label}, {unit}" if unit else metric.label

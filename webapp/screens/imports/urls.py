@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, path
 
+from webapp.screens.imports.entered_values import enter_values_action
 from webapp.screens.imports.imported_test import import_test_page
 from webapp.screens.imports.upload_views import (
     add_import_files,
@@ -15,6 +16,7 @@ from webapp.screens.imports.views import import_page, imports_page
 urlpatterns: list[URLPattern] = [
     path("imports/", imports_page, name="imports"),
     path("imports/new/", begin_import_action, name="begin_import"),
+    path("imports/values/", enter_values_action, name="enter_values"),
     path("imports/labels/", preview_import_labels, name="preview_import_labels"),
     path("imports/<int:number>/", import_page, name="import"),
     path("imports/<int:number>/tests/<int:test>/", import_test_page, name="import_test"),

@@ -16,6 +16,7 @@ from webapp.results.models import Import
 from webapp.results.reading.rows import read_rows
 from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_address
+from webapp.screens.imports.entered_values import DIMENSIONS, comparison_of_entered
 from webapp.screens.imports.tests_table import table_of
 
 PER_PAGE = 100
@@ -38,6 +39,7 @@ def imports_page(request: HttpRequest) -> HttpResponse:
         "own": Paginator(imports.filter(slug=None), PER_PAGE).get_page(request.GET.get("page")),
         "references": imports.exclude(slug=None).order_by("title"),
         "label_fields": LABEL_FIELDS.items(),
+        "entered_labels": DIMENSIONS,
         "formats": sorted({*FORMATS, "fio-log"}),
     }
     return render(request, "screens/imports.html", context)
@@ -64,6 +66,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "reasons": list(refused.items())[:SHOWN_REASONS],
         "further_reasons": max(0, len(refused) - SHOWN_REASONS),
         "may_undo": may_undo(found, person(request)),
+        "comparison": comparison_of_entered(found),
         "bench": bench_address(products_of_import(found)),
     }
     return render(request, "screens/import.html", context)

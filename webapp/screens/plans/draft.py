@@ -35,6 +35,7 @@ class DraftPart:
     on: tuple[str, ...]
     rows: tuple[FactorRow, ...]
     rules: str = ""  # one per line
+    before: str = ""  # steps, one per line
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,13 @@ def draft_of(document: PlanDocument) -> Draft:
         drop_caches=document.drop_caches,
         common=_rows(document.common, document.sequence),
         parts=tuple(
-            DraftPart(part.name, part.on, _rows(part.factors, document.sequence), "\n".join(part.rules))
+            DraftPart(
+                part.name,
+                part.on,
+                _rows(part.factors, document.sequence),
+                "\n".join(part.rules),
+                "\n".join(part.before),
+            )
             for part in document.parts
         ),
         sequence=document.sequence,
@@ -102,6 +109,7 @@ def draft_from(data: QueryDict) -> Draft:
                 tuple(data.getlist(f"{key}.on")),
                 _typed_rows(data, key),
                 data.get(f"{key}.rules", "").replace("\r\n", "\n"),
+                data.get(f"{key}.before", "").replace("\r\n", "\n"),
             )
             for key in data.getlist("part")[:MAX_ROWS]
         ),
@@ -200,13 +208,18 @@ def _plain(draft: Draft) -> dict[str, object]:
                 "name": part.name or " ",
                 "on": list(part.on),
                 "factors": _factors(part.rows),
-                "rules": [line.strip() for line in part.rules.splitlines() if line.strip()],
+                "rules": _lines(part.rules),
+                "before": _lines(part.before),
             }
             for part in draft.parts
         ],
         "sequence": list(_sequence(draft)),
         "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,
     }
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _factors(rows: Sequence[FactorRow]) -> dict[str, str]:

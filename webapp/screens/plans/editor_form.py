@@ -58,6 +58,8 @@ class Block:
     warnings: tuple[str, ...]
     rules: str = ""
     rules_problems: tuple[str, ...] = ()
+    before: str = ""
+    before_problems: tuple[str, ...] = ()
 
     @property
     def offered(self) -> list[tuple[str, str]]:
@@ -118,6 +120,8 @@ def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Blo
         warnings=warned.get(place, ()),
         rules=part.rules,
         rules_problems=said.get(f"{place}.rules", ()),
+        before=part.before,
+        before_problems=said.get(f"{place}.before", ()),
     )
 
 

@@ -4,7 +4,7 @@ from webapp.screens.payloads import Payload
 
 
 class PlanJob(Payload, frozen=True, kw_only=True):
-    """The job of one trial; `prefill_text` is "" without a prefill."""
+    """The job of one trial; `prefill_text` is "" without a prefill, `steps_text` without steps before it."""
 
     trial: int  # number in the order
     title: str
@@ -12,6 +12,7 @@ class PlanJob(Payload, frozen=True, kw_only=True):
     command: str
     job_text: str
     prefill_text: str
+    steps_text: str
 
 
 class PlanJobs(Payload, frozen=True, kw_only=True):

@@ -111,7 +111,18 @@ def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
         command=" ".join(streams[0].recipe.command),
         job_text=_together(streams, [stream.recipe.job_text for stream in streams]),
         prefill_text=_together(streams, [stream.prefill.job_text if stream.prefill else "" for stream in streams]),
+        steps_text=_steps(trial, streams),
     )
+
+
+def _steps(trial: PlannedTrial, streams: Sequence[StreamJob]) -> str:
+    """The purge and the steps of each stream in their order, with the jobs of those that write."""
+    purge = [f"# purge {trial.before.purge}\n"] if trial.before.purge else []
+    texts = [
+        "".join([*purge, *(f"# {words}\n{recipe.job_text if recipe else ''}" for words, recipe in stream.steps)])
+        for stream in streams
+    ]
+    return _together(streams, texts)
 
 
 def _together(streams: Sequence[StreamJob], texts: Sequence[str]) -> str:

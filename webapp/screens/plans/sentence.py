@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
-from webapp.plans.factors import FACTORS, FactorKind, factor_of
+from webapp.plans.factors import BEFORE, FACTORS, FactorKind, factor_of
 from webapp.plans.grids import engine_name, factor_texts
 from webapp.screens import points
 from worker.recipes import DEFAULT_ENGINE
@@ -82,4 +82,5 @@ def part_in_words(document: PlanDocument, part: Part) -> str:
     ]
     settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
     phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
-    return " · ".join([*phrases, *part.rules])
+    steps = [f"before: {text}"] if (text := said.get(BEFORE)) else []
+    return " · ".join([*phrases, *part.rules, *steps])

@@ -128,7 +128,7 @@ def _spread(cells: Sequence[LiveCell], own_metric: bool) -> str:
     An engine's own metric is in one direction only.
     """
     valid = [cell.values for cell in cells if cell.values and not cell.invalid]
-    sums = [sum((value.own or 0.0) if own_metric else value.iops for value in values) for values in valid]
+    sums = [sum((value.own if own_metric else value.iops) or 0.0 for value in values) for values in valid]
     if len(sums) < 2 or not fmean(sums):
         return ""
     return f"± {formatting.percent(100 * stdev(sums) / fmean(sums))}"
@@ -156,12 +156,15 @@ def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
         return " ".join(_text(cell, own_metric) for cell in measured)
     by_direction: dict[str, list[float]] = {}
     for value in (value for cell in measured for value in cell.values):
-        by_direction.setdefault(value.direction, []).append(value.iops)
+        if value.iops is not None:
+            by_direction.setdefault(value.direction, []).append(value.iops)
+    if not by_direction:
+        return "–"
     return " / ".join(formatting.iops(fmean(values)) for values in by_direction.values())
 
 
 def _text(cell: LiveCell, own_metric: bool) -> str:
     if cell.state == "done":
         texts = [value.own_text if own_metric else formatting.iops(value.iops) for value in cell.values]
-        return " / ".join(filter(None, texts)) or "no result"
+        return " / ".join(filter(None, texts)) or ("–" if cell.values else "no result")
     return "·" if cell.state == "planned" else cell.state_label

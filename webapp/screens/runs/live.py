@@ -20,7 +20,7 @@ from django.utils import timezone
 from webapp.plans.engines import engine_of
 from webapp.plans.trial_numbers import number_of
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result, Sample, known
+from webapp.results.models import NO_IO, WITHOUT_BYTES, Result, Sample
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
@@ -212,8 +212,8 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
         estimated=row.estimated,
         at_s=round((shown_at(row) - began).total_seconds(), 3),
         direction=row.direction,
-        iops=row.ios / seconds,
-        bytes_per_s=row.bytes / seconds,
+        iops=None if row.direction == NO_IO else row.ios / seconds,
+        bytes_per_s=None if row.direction in WITHOUT_BYTES else row.bytes / seconds,
         p50_ns=row.p50_ns,
         p99_ns=row.p99_ns,
         p999_ns=row.p999_ns,
@@ -256,8 +256,7 @@ def _live_value(row: ResultRow) -> LiveValue:
     metric = METRICS[engine_of(row.point).DEFAULT_METRIC]
     own = None if metric.column else metric.of(row)
     return LiveValue(
-        direction=row.direction, iops=known(row.iops), bytes_per_s=known(row.bytes_per_s),
-        mean_ns=known(row.latency_mean_ns),
+        direction=row.direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
         p99_ns=row.p99_ns, own=own, own_text="" if own is None else metric.format(own),
     )  # fmt: skip
 

@@ -10,11 +10,12 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 
+from webapp.compare.observed import COMPARED, with_observed
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.plans.values import Value
-from webapp.results.metrics import METRICS, default_metric
-from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
+from webapp.results.metrics import METRICS, Metric, default_metric
+from webapp.results.models import NO_IO, Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
@@ -92,14 +93,22 @@ class Tile:
 
 
 def _tiles(results: list[ResultRow]) -> list[Tile]:
-    """The metric of the engine first, if it has its own."""
-    keys = dict.fromkeys((default_metric(result.point for result in results).key, *TILES)) if results else {}
-    found = [(METRICS[key], [(METRICS[key].of(result), result.direction) for result in results]) for key in keys]
+    """The metric of the engine first, if it has its own. Without I/O, power and temperature."""
+    if any(result.direction == NO_IO for result in results):
+        found = [_observed(COMPARED[key], results) for key in ("power", "temperature")]
+    else:
+        keys = dict.fromkeys((default_metric(result.point for result in results).key, *TILES)) if results else {}
+        found = [(METRICS[key], [(METRICS[key].of(result), result.direction) for result in results]) for key in keys]
+        found = [(metric, values) for metric, values in found if any(value is not None for value, _ in values)]
     several = len(results) > 1
     return [
         Tile(metric.label, tuple((metric.format(value), direction if several else "") for value, direction in values))
         for metric, values in found
     ]
+
+
+def _observed(metric: Metric, results: list[ResultRow]) -> tuple[Metric, list[tuple[float | None, str]]]:
+    return metric, [(metric.of(result), result.direction) for result in with_observed(results, metric)]
 
 
 def _levels(trial: Trial) -> list[tuple[str, Value]]:

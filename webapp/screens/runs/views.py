@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from webapp.hosts.models import Target
 from webapp.plans.points import on_virtual_drives
 from webapp.results.metrics import default_metric
+from webapp.results.rounds import tracked_points
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.dispatch.failure_limit import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Transition, Trial, TrialState
@@ -90,6 +91,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "virtual_drives": on_virtual_drives(trial.point for trial in trials),
         "since_before": since_run_before(run),
         "wear_rows": wear_rows(run),
+        "tracked": tracked_points(run),
         **_actions(run, payload, trials),
     }
     return render(request, "screens/run.html", context)

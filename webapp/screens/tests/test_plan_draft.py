@@ -13,7 +13,7 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.problems import document_problems
 from webapp.plans.services import BUILTIN
 from webapp.plans.yaml_io import export_plan, import_plan
-from webapp.screens.plans.draft import Draft, checked, draft_from, draft_of
+from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, checked, draft_from, draft_of
 from webapp.screens.plans.form_data import data_of
 from webapp.screens.plans.steps import stepped
 
@@ -142,3 +142,13 @@ def test_rows_that_say_nothing_or_twice_the_same_are_named() -> None:
 )
 def test_a_step_with_an_odd_number_fails_nothing(step: str) -> None:
     assert stepped(draft_of(PLAN), step).common == draft_of(PLAN).common
+
+
+def test_steps_and_rules_are_lines_of_a_part() -> None:
+    parts = (Part(name="a", factors={"pattern": "randread"}, before=("once flush", "pause 5s"), rules=()),)
+    plan = PlanDocument(title="T", common={"runtime": "3s"}, parts=parts)
+    assert saved(draft_of(plan)) == plan
+    wrong = (DraftPart("a", ("block",), (FactorRow("pattern", "randread"),), before="flush\r\nwipe"),)
+    ((place, message),) = problems_of(parts=wrong)
+    assert place == "parts.0.before"
+    assert "`wipe` is not a step" in message

@@ -58,9 +58,20 @@ from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.signing import Endorsement
+from worker.contract.steps import FlushStep, PauseStep, WriteStep
 from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
-from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
+from worker.contract.workload import (
+    BlockShare,
+    CopyWorkload,
+    FioWorkload,
+    IdleWorkload,
+    Pattern,
+    PgbenchWorkload,
+    Stream,
+    TargetKind,
+    TargetRef,
+)
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
 ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
@@ -77,6 +88,8 @@ DRIVE = TargetRef(
 )
 STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
+IDLE = IdleWorkload(runtime_s=300)
+PGBENCH = PgbenchWorkload(scale=100, clients=16, threads=4, runtime_s=60)
 COPY = CopyWorkload(size_bytes=1024**3, files=4, method=CopyMethod.DIRECT)
 SPLIT = FioWorkload(
     pattern=Pattern.RANDRW,
@@ -109,6 +122,7 @@ TRIAL_ORDER = TrialOrder(
     streams=(STREAM,),
     settings=(SettingRequest(name="scheduler", value="none"),),
     drop_caches=True,
+    steps=(WriteStep(block_bytes=131_072, times=2), FlushStep(), PauseStep(seconds=60)),
     arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3000, run_began=AT - 10),
 )
 CLOSE_RUN_ORDER = CloseRunOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300, run=RUN)

@@ -24,6 +24,8 @@ MESSAGES: list[Message] = [
     ex.TRIAL_ORDER,
     ex.SPLIT,
     ex.COPY,
+    ex.PGBENCH,
+    ex.IDLE,
     *ex.STOP_RULES,
     ex.LAYOUT_REQUEST,
     ex.CLOSE_RUN_ORDER,

@@ -14,13 +14,14 @@ from worker.contract.inventory import EngineOffer
 from worker.engines import ENGINES
 
 ROOT = Path(worker.__file__).parent
-# The registries, prefill (which uses fio for every engine), and the format of histograms.
+# The registries, prefill and steps (which use fio for every engine), and the format of histograms.
 MAY_NAME_FIO = {
     "engines/__init__.py",
     "engines/file_copy/program.py",
     "engines/prefill.py",
     "recipes/__init__.py",
     "recipes/prefill.py",
+    "recipes/steps.py",
 }
 
 

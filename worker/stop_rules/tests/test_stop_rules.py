@@ -5,9 +5,9 @@ from statistics import fmean
 
 import pytest
 
+from worker.contract.rounds import over_rounds
 from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule, least_s
 from worker.stop_rules import first_window, looks
-from worker.stop_rules.snia import is_steady
 from worker.stop_rules.tests.recorded import KINGSTON, LOOPS
 from worker.stop_rules.warm_up import warm_up_s
 
@@ -137,12 +137,12 @@ def test_snia_does_not_accept_a_stall_of_few_large_ios() -> None:
 
 
 def test_steady_state_after_snia_has_two_limits() -> None:
-    assert is_steady([100, 100, 100, 100, 100])
-    assert is_steady([90, 110, 100, 90, 110])  # range 20 %, slope 8 %
-    assert not is_steady([89, 111, 100, 89, 111])
-    assert is_steady([95, 97.5, 100, 102.5, 105])  # slope 10 %
-    assert not is_steady([94, 97, 100, 103, 106])
-    assert not is_steady([0, 0, 0, 0, 0])
+    assert over_rounds([100, 100, 100, 100, 100]).steady
+    assert over_rounds([90, 110, 100, 90, 110]).steady  # range 20 %, slope 8 %
+    assert not over_rounds([89, 111, 100, 89, 111]).steady
+    assert over_rounds([95, 97.5, 100, 102.5, 105]).steady  # slope 10 %
+    assert not over_rounds([94, 97, 100, 103, 106]).steady
+    assert not over_rounds([0, 0, 0, 0, 0]).steady
 
 
 def test_a_warm_up_is_cut() -> None:

@@ -1,0 +1,34 @@
+"""Bytes and time of the steps before a trial. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from webapp.plans.expand import PlannedTrial
+from webapp.plans.fitness import TargetFacts, room_of
+from worker.contract.layouts import Layout
+from worker.contract.steps import PauseStep, Step, WriteStep
+from worker.contract.workload import TargetKind, Workload
+from worker.recipes import step_workload
+
+
+def step_bytes(
+    steps: Iterable[Step], measured: Workload, kind: TargetKind, target: TargetFacts, layout: Layout | None
+) -> int:
+    """Bytes that the steps write to one target."""
+    capacity = room_of(target, layout)
+    writing = (step_workload(step, measured, kind, capacity) for step in steps if isinstance(step, WriteStep))
+    return sum(work.moved_bytes or 0 for work in writing)
+
+
+def pauses_s(steps: Iterable[Step]) -> int:
+    return sum(step.seconds for step in steps if isinstance(step, PauseStep))
+
+
+def written_by_steps(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]) -> Mapping[str, int]:
+    """Bytes by target id."""
+    by_id = {target.id: target for target in targets}
+    total: dict[str, int] = {}
+    for trial in trials:
+        for each in trial.target_ids if trial.before.steps else ():
+            written = step_bytes(trial.before.steps, trial.workload, trial.kind, by_id[each], trial.layout)
+            total[each] = total.get(each, 0) + written
+    return total

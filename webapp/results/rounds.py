@@ -1,0 +1,106 @@
+"""Rounds: the repeats of a part with the rule `rounds until steady`, after SNIA PTS.
+
+All rounds are planned when a run starts. After each complete round on a host, the bandwidth of the tracked points over
+the last five rounds is judged; once all of them are steady, the remaining rounds of the part are cancelled there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Sum
+
+from webapp.core.services import audit
+from webapp.plans.document import Part, PlanDocument, read
+from webapp.plans.grids import part_grid
+from webapp.plans.points import Point
+from webapp.plans.rules import TRACK, Rules
+from webapp.results.models import Result
+from webapp.results.repeats import left_of
+from webapp.runs.models import Run, Trial
+from webapp.runs.states import cancel_these
+from worker.contract.rounds import Rounds, over_rounds
+from worker.contract.stopping import SNIA_ROUNDS
+
+ROUNDS_STEADY = "rounds_steady"  # reason code of the trials that are not needed
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """One tracked point on its targets, with its valid bandwidth by round."""
+
+    part: str
+    trial: Trial  # of the first round
+    rates: dict[int, float]
+
+    @property
+    def point(self) -> Point:
+        point: Point = self.trial.point
+        return point
+
+    @property
+    def count(self) -> int:
+        return len(self.rates)
+
+    @property
+    def verdict(self) -> Rounds | None:
+        """Over the last five rounds; None if one of them is missing."""
+        last = max(self.rates, default=0)
+        window = [self.rates.get(repeat) for repeat in range(last - SNIA_ROUNDS + 1, last + 1)]
+        known = [rate for rate in window if rate is not None]
+        return over_rounds(known) if len(known) == SNIA_ROUNDS else None
+
+
+@transaction.atomic
+def skip_steady_rounds(run_id: UUID, host_id: UUID) -> int:
+    """Cancel the host's planned trials of parts whose tracked points are steady; return their number."""
+    document = read(Run.objects.select_related("version").get(pk=run_id).version.document)
+    tracking = dict(_tracking(document))
+    if not tracking:
+        return 0
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    return sum(_skip(run, host_id, name, rules) for name, rules in tracking.items())
+
+
+def _skip(run: Run, host_id: UUID, part: str, rules: Rules) -> int:
+    planned, rounds = left_of(run.trials.filter(host=host_id, part=part))
+    if not planned or rounds < SNIA_ROUNDS:
+        return 0
+    points = [each for each in _points(run, part, rules) if each.trial.host_id == host_id]
+    if not all(max(each.rates, default=0) == rounds and _is_steady(each) for each in points):
+        return 0
+    cancel_these(run, planned, code=ROUNDS_STEADY, fields={"rounds": rounds})
+    detail = {"host": str(host_id), "part": part, "trials": len(planned), "rounds": rounds}
+    audit(by=None, action="run.skip_rounds", on=run, detail=detail)
+    return len(planned)
+
+
+def _is_steady(point: Tracked) -> bool:
+    return point.verdict is not None and point.verdict.steady
+
+
+def tracked_points(run: Run) -> list[Tracked]:
+    """The tracked points of a run, in the order of its parts; its version must have been fetched with it."""
+    tracking = _tracking(read(run.version.document))
+    return [point for name, rules in tracking for point in _points(run, name, rules)]
+
+
+def _tracking(document: PlanDocument) -> Iterator[tuple[str, Rules]]:
+    return ((part.name, part_grid(document, part).rules) for part in document.parts if _tracks(part))
+
+
+def _tracks(part: Part) -> bool:
+    return any(rule.strip().startswith(TRACK) for rule in part.rules)
+
+
+def _points(run: Run, part: str, rules: Rules) -> list[Tracked]:
+    trials = run.trials.filter(part=part, repeat=1).select_related("target__host").prefetch_related("further")
+    tracked = [trial for trial in trials.order_by("index") if rules.tracks(trial.point)]
+    rates: dict[tuple[UUID, str], dict[int, float]] = defaultdict(dict)
+    valid = Result.objects.filter(run=run, invalid=False, trial__part=part).order_by()
+    rows = valid.values_list("trial__target", "point_key", "trial__repeat").annotate(Sum("bytes_per_s"))
+    for target, key, repeat, rate in rows:
+        rates[target, key][repeat] = rate
+    return [Tracked(part, trial, rates[trial.target_id, trial.point_key]) for trial in tracked]

@@ -1,0 +1,43 @@
+"""The purge and the steps before a trial, with those that are done once for all trials of a part.
+
+The first trial of the part on its targets does them. If it fails before it measures, the next one does them again, so
+that no trial measures unprepared targets.
+"""
+
+from collections.abc import Sequence
+
+from webapp.plans.points import layout_of, steps_of
+from webapp.plans.selectors import facts_of
+from webapp.plans.step_costs import step_bytes
+from webapp.plans.steps import Preparation
+from webapp.runs.models import Attempt, Trial
+from worker.contract.items import PhaseName
+from worker.contract.workload import Stream
+
+
+def preparation_of(trial: Trial) -> Preparation:
+    """One query if the part has steps that are done once."""
+    steps = steps_of(trial.point)
+    return steps.each if steps.once and _is_prepared(trial) else steps.whole
+
+
+def _is_prepared(trial: Trial) -> bool:
+    """Whether a trial of the same part and targets has measured something in this run."""
+    alike = Attempt.objects.filter(
+        trial__run=trial.run_id, trial__part=trial.part, trial__target=trial.target_id, phase__name=PhaseName.RUN
+    )
+    return alike.exists()
+
+
+def largest_bytes(trial: Trial, streams: Sequence[Stream], before: Preparation) -> int:
+    """The most that one of the steps writes to one target."""
+    layout = layout_of(trial.point)
+    pairs = zip(trial.all_targets, streams, strict=True) if before.steps else ()
+    return max(
+        (
+            step_bytes([step], stream.workload, stream.target.kind, facts_of(target), layout)
+            for target, stream in pairs
+            for step in before.steps
+        ),
+        default=0,
+    )

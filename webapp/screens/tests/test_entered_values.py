@@ -1,0 +1,76 @@
+"""Values entered by hand: an import with a unit of its own, and its comparison."""
+
+import pytest
+from django.test import Client
+
+from webapp.results.models import Import, ImportState, Result
+from webapp.results.reading.rows import read_rows
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "name": "Nightly job", "unit": "min", "better": "lower", "differs": "host", "values": "old: 348\nnew: 30\n",
+    "labels": "drive: Mtron MSP7535\n", "note": "Maintenance queries.", "on": "2009-05-22",
+}  # fmt: skip
+KEY = "Nightly job [min] lower is better"
+
+
+def test_values_become_an_import_without_io(operator: Client) -> None:
+    page = operator.post("/imports/values/", FORM, follow=True)
+    (made,) = Import.objects.all()
+    assert (made.title, made.state, made.results_made, made.note) == ("Nightly job", ImportState.DONE, 2, FORM["note"])
+    old, new = sorted(read_rows(Result.objects.all()), key=lambda row: row.trial)
+    assert [(row.host, row.metrics, row.direction, row.iops) for row in (old, new)] == [
+        ("old", {KEY: 348.0}, "none", None), ("new", {KEY: 30.0}, "none", None),
+    ]  # fmt: skip
+    assert (old.model, old.tool, f"{old.measured_at:%Y-%m-%d}") == ("Mtron MSP7535", "entered by hand", "2009-05-22")
+    assert "Nightly job [min] lower is better: 348" in page.content.decode()
+
+
+def compared(operator: Client, **changes: str) -> str:
+    page = operator.post("/imports/values/", FORM | changes, follow=True)
+    address = page.context["comparison"]
+    assert address.replace("&", "&amp;") in page.content.decode()
+    answer = operator.get(address)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def test_their_ratio_is_said_with_the_values(operator: Client) -> None:
+    page = compared(operator)
+    assert "new: 11.6× faster than old (348 min → 30 min), one value each, no interval." in page
+    assert f'<option value="{KEY}" selected' in page
+
+
+def test_repeats_and_other_labels_are_compared_like_those_of_runs(operator: Client) -> None:
+    page = compared(
+        operator, differs="change", values="before: 10 11 10.5\nafter: 20 21; 20.5", better="higher", unit=""
+    )
+    assert "one value each" not in page
+    assert "after" in page
+    assert Result.objects.filter(origin__other__change="after").count() == 3
+    assert set(Result.objects.values_list("origin__repeat", flat=True)) == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"values": "348"}, "is not a line of values"),
+        ({"values": "old: 348\nold: 30"}, "each name once"),
+        ({"values": "old: much"}, "is not a number of 0 or more, such as 348"),
+        ({"values": "old: -3"}, "is not a number of 0 or more"),
+        ({"values": " "}, "Enter 1 to 1,000 values."),
+        ({"name": "job [night]"}, "no square brackets"),
+        ({"name": ""}, "Say what was measured"),
+        ({"on": "yesterday"}, "is not a date"),
+        ({"labels": "db1"}, "is not a label"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_the_reason(operator: Client, changes: dict[str, str], words: str) -> None:
+    page = operator.post("/imports/values/", FORM | changes, follow=True).content.decode()
+    assert words in page
+    assert not Import.objects.exists()
+
+
+def test_a_viewer_may_not_enter_values(viewer: Client) -> None:
+    assert viewer.post("/imports/values/", FORM).status_code in (302, 403)
+    assert not Import.objects.exists()

@@ -1,0 +1,83 @@
+"""Preparation steps as text and as workloads. Steps write with fio, whatever the engine of the measurement."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from worker.contract.fio_options import FioOptions
+from worker.contract.steps import PauseStep, Step, WriteStep
+from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, Workload
+from worker.recipes.fio.text import DATA_OPTIONS
+from worker.recipes.names import target_names
+from worker.recipes.prefill import DEPTH, ioengine_of
+from worker.recipes.sizes import size_words
+
+OTHER_OFFSETS = 1000  # added to the seed for each step, because equal seeds draw equal offsets
+
+
+def step_words(step: Step) -> str:
+    """`write 2x sequential 128 KiB`. Plans accept it as a step."""
+    if isinstance(step, WriteStep):
+        amount = f"{step.times}x" if step.amount_bytes is None else size_words(step.amount_bytes)
+        return f"write {amount} {'random' if step.random else 'sequential'} {size_words(step.block_bytes)}"
+    return f"pause {step.seconds}s" if isinstance(step, PauseStep) else "flush"
+
+
+def writes(steps: Iterable[Step]) -> bool:
+    return any(isinstance(step, WriteStep) for step in steps)
+
+
+def step_workload(
+    step: WriteStep, measured: Workload, kind: TargetKind, capacity_bytes: int, *, number: int = 1
+) -> FioWorkload:
+    """The workload that carries out a step, the `number`-th of its trial.
+
+    `capacity_bytes`: of the device or file, if the measured workload has no size. A device is always written with
+    direct I/O, so that no data stays in the page cache.
+    """
+    ioengine = ioengine_of(measured)
+    used_bytes = (measured.size_bytes or capacity_bytes) * measured.files
+    return FioWorkload(
+        pattern=Pattern.RANDWRITE if step.random else Pattern.WRITE,
+        block_bytes=step.block_bytes,
+        ioengine=ioengine,
+        iodepth=DEPTH if ioengine.asynchronous and (measured.direct or kind is TargetKind.BLOCK) else 1,
+        direct=measured.direct or kind is TargetKind.BLOCK,
+        amount_bytes=step.times * used_bytes if step.amount_bytes is None else step.amount_bytes,
+        size_bytes=measured.size_bytes,
+        files=measured.files,
+        prefill=measured.prefill,
+        buffers=measured.buffers,
+        seed=measured.seed + number * OTHER_OFFSETS,
+        options=_options(measured),
+    )
+
+
+def _options(measured: Workload) -> FioOptions:
+    """The offset of the used part, and the content of the data."""
+    wanted: dict[str, Any] = measured.options.wanted() if isinstance(measured, FioWorkload) else {}
+    return FioOptions(**{name: wanted[name] for name in ("offset", *DATA_OPTIONS) if name in wanted})
+
+
+def step_problems(steps: Iterable[Step], measured: Workload, capacity_bytes: int) -> Iterable[str]:
+    """Reasons why the steps cannot prepare a target, as clauses; further ones are those of `step_workload`."""
+    if writes(steps) and isinstance(measured, FioWorkload) and measured.options.offset_increment:
+        yield "steps that write need one used part for all jobs: remove offset_increment"
+    if writes(steps) and not (measured.size_bytes or capacity_bytes):
+        yield "steps that write need the capacity of the target, which is unknown: give a size"
+
+
+def step_stream(step: WriteStep, stream: Stream, capacity_bytes: int, *, number: int = 1) -> Stream:
+    """The stream that carries out a step on the target of a measured stream."""
+    work = step_workload(step, stream.workload, stream.target.kind, capacity_bytes, number=number)
+    return msgspec.structs.replace(stream, workload=work)
+
+
+def prepared(streams: Iterable[Stream]) -> list[Stream]:
+    """One stream for each used part: several streams may measure the same one."""
+    found: dict[tuple[object, ...], Stream] = {}
+    for stream in streams:
+        target, work = stream.target, stream.workload
+        found.setdefault((target.stable_id, target.path, target_names(stream), work.size_bytes), stream)
+    return list(found.values())
