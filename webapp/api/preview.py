@@ -13,11 +13,11 @@ from webapp.hosts.selectors import known_targets
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
-from webapp.plans.preview import StreamJob, jobs_of, preview
+from webapp.plans.preview import StreamJob, jobs_of
 from webapp.plans.problems import document_problems
 from webapp.plans.selectors import version_of
+from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
-from webapp.runs.forecast.experience import experience_of
 
 router = Router(tags=["plans"])
 MAX_PREVIEWED = 100
@@ -206,7 +206,7 @@ def unsaved_preview(request: HttpRequest, payload: PreviewIn) -> dict[str, objec
 
 
 def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) -> dict[str, object]:
-    made = preview(document, targets, experience=experience_of(targets))
+    made = learned_preview(document, targets)
     names = {str(one.id): one for one in targets}
     return {
         "problems": made.expansion.problems if targets else list(map(str, document_problems(document))),
@@ -220,7 +220,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
         "endurance": made.endurance,
         "expected": [
             {"target": str(one), "bytes": told.bytes, "by_model": told.by_model}
-            for one, told in expected_writes(made.expansion, made.estimate.written_before, targets)
+            for one, told in expected_writes(made.expansion, made.estimate, targets)
         ],
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [

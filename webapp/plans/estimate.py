@@ -5,9 +5,10 @@ start of the next one), the prefill of files, and the steps before trials, whose
 in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover and
 prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
 median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
-PREFILL_BYTES_PER_S, and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same
-workload ran on the same target before, its rates are used; else the trial is not counted, and `unknown_trials` is the
-number of such trials. The time of purges is not counted.
+PREFILL_BYTES_PER_S, or the measured speed of sequential writes, and `learned_runs` is 0. The time of a trial with an
+amount depends on the drive: if the same workload ran on the same target before, its rates are used, else those of the
+nearest measured workload (`results.speeds`); else the trial is not counted, and `unknown_trials` is the number of such
+trials. The time of purges is not counted.
 
 A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
 the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
@@ -69,6 +70,9 @@ class Experience:
     amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
     # (ids of targets, workload with seed 1) -> seconds from start to end of trials with a stop rule
     stops_s: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
+    # (target id, point key) -> bytes/s of the nearest measured workload, if there is no rate in `amounts`
+    nearest: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    sequential_writes: Mapping[str, Span] = field(default_factory=dict)  # target id -> bytes/s measured
     builds_s: Mapping[str, Span] = field(default_factory=dict)  # line of a layout -> seconds to build it
 
 
@@ -85,6 +89,7 @@ class Estimate:
     unknown_stops: int  # those that count with their maximum time
     written_most: Mapping[str, int]  # bytes by target id
     written_before: Mapping[str, int]  # thereof before measurements, exactly: prefilled files and steps
+    open_ended: frozenset[str]  # ids of targets with only a bound: a time limits trials that write
     space_bytes: int  # in directories, while the run lasts
     layouts_built: int  # number of layout builds
     unknown_builds: int  # builds of layouts that are new on their host; their time is not in `seconds`
@@ -124,6 +129,9 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         unknown_stops=clock.unknown_stops,
         written_most=written_most(expansion, before=written_before),
         written_before=written_before,
+        open_ended=frozenset(
+            stream.target_id for trial, _ in expansion.distinct for stream in trial.streams if _is_open(stream.workload)
+        ),
         space_bytes=sum(one.space_bytes for one in files if not one.build),
         layouts_built=len(first),
         unknown_builds=clock.unknown_builds,
@@ -131,7 +139,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     )
 
 
-_NOTHING_LEARNED = Experience(runs=0, turnover_s=Span.of([OVERHEAD_S]))
+NOTHING_LEARNED = Experience(runs=0, turnover_s=Span.of([OVERHEAD_S]))
 _SLOW_PREFILL = Span.of([PREFILL_BYTES_PER_S])
 
 
@@ -197,7 +205,7 @@ class _Clock:
         self._one_at_a_time = one_at_a_time
         self._targets = targets
         self._hosts = {target.id: target.host_id for target in targets.values()}
-        self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
+        self._known = {host: experience.get(host, NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
         self.unknown_trials = 0
         self.unknown_stops = 0
@@ -242,7 +250,8 @@ class _Clock:
 
     def add_files(self, files: _FileSet) -> None:
         if files.filled:
-            rate = self._known[self._hosts[files.target_id]].prefill_bytes_per_s or _SLOW_PREFILL
+            known = self._known[self._hosts[files.target_id]]
+            rate = known.prefill_bytes_per_s or known.sequential_writes.get(files.target_id, _SLOW_PREFILL)
             self._add(files.target_id, _moved(files.size_bytes * files.files, rate))
 
     def add_build(self, trial: PlannedTrial) -> None:
@@ -268,7 +277,9 @@ class _Clock:
 
 def _amount_rate(trial: PlannedTrial, work: Workload, known: Experience) -> Span | None:
     """Unknown for several workloads at once: they share the target."""
-    return known.amounts.get((trial.target_ids, work.rated())) if len(trial.workloads) == 1 else None
+    if len(trial.workloads) > 1:
+        return None
+    return known.amounts.get((trial.target_ids, work.rated())) or known.nearest.get((trial.target_id, trial.point_key))
 
 
 def _moved(amount_bytes: int, rate: Span | None) -> Times:
@@ -346,6 +357,10 @@ def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
         return round(workload.moved_bytes * workload.write_share)
     rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
     return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
+
+
+def _is_open(work: Workload) -> bool:
+    return work.writes and work.moved_bytes is None
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

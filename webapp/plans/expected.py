@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from webapp.plans.engines import engine_of, name_of
-from webapp.plans.estimate import written_by
+from webapp.plans.estimate import Estimate, written_by
 from webapp.plans.expand import Expansion
 from webapp.plans.streams import own_point
 from webapp.plans.values import Value
@@ -30,12 +30,12 @@ class Speeds:
         """From points that write and their bytes/s."""
         found: dict[tuple[Kind, Value], float] = {}
         for point, rate in measured:
-            for key in ((_kind(point), point.get("block_size")), (_kind(point), None)):
+            for key in ((kind_of(point), point.get("block_size")), (kind_of(point), None)):
                 found[key] = max(found.get(key, 0.0), rate)
         return Speeds(found)
 
     def at(self, point: Point) -> float | None:
-        kind = _kind(point)
+        kind = kind_of(point)
         return self.by_kind.get((kind, point.get("block_size")), self.by_kind.get((kind, None)))
 
 
@@ -53,6 +53,13 @@ class Expected:
 
     bytes: int
     by_model: bool
+
+
+def written_in_total(cost: Estimate, expected: Mapping[str, Expected]) -> int | None:
+    """Expected bytes on all targets; None if nothing is known about one of them."""
+    if cost.open_ended - expected.keys():
+        return None
+    return sum(expected[target].bytes if target in expected else most for target, most in cost.written_most.items())
 
 
 def written_expected(
@@ -87,6 +94,6 @@ def written_expected(
     }
 
 
-def _kind(point: Point) -> Kind:
-    """`layout` exists only if the plan names one."""
+def kind_of(point: Point) -> Kind:
+    """What decides the speed besides the block size. `layout` exists only if the plan names one."""
     return (name_of(point), *engine_of(point).kind(point), point.get("layout"))

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
@@ -25,9 +26,10 @@ from webapp.plans.factors import (
 )
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules, RuleTexts, selected
+from webapp.plans.rules import NO_RULES, TRACK, Conditions, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.steps import steps_before
+from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.stream_grids import (
     StreamLevels,
     complete,
@@ -37,9 +39,10 @@ from webapp.plans.stream_grids import (
     with_running,
 )
 from webapp.plans.values import Value
-from worker.contract.stopping import SNIA_ROUNDS
+from worker.contract.stopping import SNIA_ROUNDS, least_s
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
+from worker.recipes.stop_rules import write
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 # Of a part with steps that are done once: they prepare one part of the targets for all its trials.
@@ -122,7 +125,8 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         problems += unknown
     else:
         problems += _engine_problems(texts)
-    problems += _contradictions(texts) + _pooled(texts) + _stopped_at_once(texts) + _on_several_hosts(part, texts)
+    problems += _contradictions(texts) + _pooled(texts)
+    problems += _stopped_at_once(texts) + _stopped_too_late(parsed) + _on_several_hosts(part, texts)
     problems += [] if part.streams else _missing(parsed, texts)
     problems += _steps(part, parsed) + _unknown_kinds(part) + stream_problems(part, texts)
     levels = {} if problems else _completed(document, part, parsed, texts)
@@ -155,44 +159,55 @@ def _round_problems(document: PlanDocument) -> list[GridProblem]:
 
 def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
     """The part's rules with stored levels, and their problems; `most` is the maximum of combinations."""
-    try:
-        texts = parse_rules(part.rules)
-    except RuleRefused as refused:
-        return NO_RULES, [GridProblem("rules", str(refused))]
-    problems = _rule_problems(texts, levels, most)
-    conditions = []
-    for text in (*texts.excluded, *texts.only, *texts.tracked):
-        parsed, wrong = parsed_levels(text, engine)
-        problems += [GridProblem("rules", one.message) for one in wrong]
-        parsed = with_running(part, parsed)[0] if STREAMS in parsed else parsed
-        conditions.append({name: frozenset(values) for name, values in parsed.items()})
-    if problems:
+    said = [
+        f"Rule {number}: {text}"
+        for number, line in enumerate(part.rules, start=1)
+        for text in _line_problems(line, levels, engine)
+    ]
+    if said:
+        return NO_RULES, [GridProblem("rules", text) for text in said]
+    texts = parse_rules(part.rules)
+    if problems := _rule_problems(texts, levels, most):
         return NO_RULES, problems
-    until, last = len(texts.excluded), len(texts.excluded) + len(texts.only)
-    return Rules(
-        excluded=tuple(conditions[:until]),
-        only=tuple(conditions[until:last]),
-        zipped=texts.zipped,
-        one_at_a_time=texts.one_at_a_time,
-        tracked=tuple(conditions[last:]),
-    ), []
+    excluded, only, tracked = (
+        tuple(_condition(part, text, engine) for text in each) for each in (texts.excluded, texts.only, texts.tracked)
+    )
+    return Rules(excluded, only, texts.zipped, texts.one_at_a_time, tracked), []
+
+
+def _condition(part: Part, text: Conditions, engine: str) -> dict[str, frozenset[Value]]:
+    parsed, _ = parsed_levels(text, engine)
+    parsed = with_running(part, parsed)[0] if STREAMS in parsed else parsed
+    return {name: frozenset(values) for name, values in parsed.items()}
+
+
+def _line_problems(line: str, levels: Levels, engine: str) -> list[str]:
+    """Problems of one rule."""
+    try:
+        texts = parse_rules([line])
+    except RuleRefused as refused:
+        return [str(refused)]
+    conditions = (*texts.excluded, *texts.only, *texts.tracked)
+    named = [*chain(*conditions, *texts.zipped, texts.one_at_a_time)]
+    said = [
+        f"names `{name}`, which is not a factor of this part." for name in dict.fromkeys(named) if name not in levels
+    ]
+    return said + [one.message for text in conditions for one in parsed_levels(text, engine)[1] if one.field in levels]
 
 
 def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
-    conditions = [name for text in (*texts.excluded, *texts.only, *texts.tracked) for name in text]
+    """Problems of the rules together, whose factors are known."""
     zipped = [name for group in texts.zipped for name in group]
-    unknown = [name for name in dict.fromkeys((*conditions, *zipped, *texts.one_at_a_time)) if name not in levels]
-    said = [f"a rule names `{name}`, which is not a factor of this part." for name in unknown]
-    said += [
+    said = [
         f"`{name}` is in two `zip` rules. Remove it from one of them."
         for name in dict.fromkeys(zipped)
         if zipped.count(name) > 1
     ]
-    for group in () if unknown else texts.zipped:
+    for group in texts.zipped:
         counts = {len(levels[name]) for name in group}
         if len(counts) > 1 or len(group) < 2:
             said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
-    if texts.one_at_a_time and not unknown and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
+    if texts.one_at_a_time and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
         said.append("`one at a time` needs a factor with several levels.")
     several = "streams" if STREAMS in levels else "rules"
     if (texts != RuleTexts() or STREAMS in levels) and math.prod(map(len, levels.values())) > most:
@@ -279,6 +294,18 @@ def _on_several_hosts(part: Part, texts: Mapping[str, str]) -> list[GridProblem]
 def _together(texts: Mapping[str, str]) -> list[str]:
     """The factors that make a trial use several targets."""
     return [name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in texts]
+
+
+def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
+    """Every stop rule needs more time than the longest run time."""
+    rules = [rule for level in parsed.get("stop", ()) if (rule := StopRuleText().rule(level))]
+    if not rules or "amount" in parsed:
+        return []
+    least = min(int(level or 0) for level in parsed.get("runtime_min", (5,)))
+    needed, name = min((least_s(rule, least), write(rule)) for rule in rules)
+    longest = max(int(level or 0) for level in parsed.get("runtime", (FACTORS["runtime"].default,)))
+    words = f"stop rule {name} needs at least {needed} s: use a longer runtime."
+    return [GridProblem("stop", words)] if needed > longest else []
 
 
 def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:

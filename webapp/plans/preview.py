@@ -36,6 +36,7 @@ class Preview:
     expansion: Expansion
     estimate: Estimate
     destructive: tuple[Target, ...]  # devices and files that would be overwritten and must be armed
+    repeats: int
     spread_percent: int  # repeats are skipped once every point is known within ± this; 0: never
     repeats_min: int
     stop_after: int  # consecutive failures after which a host gets no more trials of the run; 0: no limit
@@ -45,6 +46,15 @@ class Preview:
     factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect
     fitting_bytes: int = 0  # largest size that fits the targets, if a size of the plan does not; else 0
     target_warnings: tuple[str, ...] = ()  # what hosts do not support; reads that may not come from a drive, …
+
+    @property
+    def may_skip_repeats(self) -> bool:
+        return bool(self.spread_percent) and self.repeats > self.repeats_min
+
+    @property
+    def at_most(self) -> bool:
+        """Whether the run may end before the expected time, because repeats are skipped or a stop rule ends trials."""
+        return self.may_skip_repeats or bool(self.estimate.unknown_stops)
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,7 @@ def preview(
         estimate=cost,
         destructive=tuple(destroyed(expansion.trials, targets)),
         layouts=tuple(_layouts(expansion)),
+        repeats=document.repeats,
         spread_percent=document.spread_percent,
         repeats_min=document.repeats_min,
         stop_after=document.stop_after,

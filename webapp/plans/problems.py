@@ -16,6 +16,7 @@ from webapp.plans.grid_problem import GridProblem
 from webapp.plans.grids import PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
+_OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "at_once"})
 
 
 @dataclass(frozen=True)
@@ -91,19 +92,25 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequenc
         if not part.on:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
-            FieldProblem(_place(number, one.field, part), sentence(one.message), part.name)
+            _problem(_place(number, one.field, part, document), one, part)
             for one in grid.found
             if one.field in part.factors or (one.field, one.message) not in said
         ]
-    return found
+    return list(dict.fromkeys(found))
 
 
-def _place(number: int, field: str, part: Part) -> str:
+def _problem(place: str, one: GridProblem, part: Part) -> FieldProblem:
+    return FieldProblem(place, sentence(one.message), "" if place.startswith("common.") else part.name)
+
+
+def _place(number: int, field: str, part: Part, document: PlanDocument) -> str:
     """The place of the factor if the part or a stream names it; else the part, which causes the conflict."""
     if field in ("on", "rules", "streams") or (field == BEFORE and part.before):
         return f"parts.{number}.{field}"
     if field in {f"{stream.name}.{name}" for stream in part.streams for name in stream.factors}:
         return f"parts.{number}.streams.{field}"
+    if field == "stop" and part.factors.keys().isdisjoint(_OF_STOPS) and field in document.common:
+        return "common.stop"
     return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 

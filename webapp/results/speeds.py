@@ -1,11 +1,14 @@
-"""Write speeds of earlier results, from which the bytes written by a plan are estimated."""
+"""Speeds of earlier results, from which the time of a plan and the bytes that it writes are estimated."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from math import log2
 from uuid import UUID
 
 from webapp.hosts.models import Target
+from webapp.plans.estimate import Estimate, Span
 from webapp.plans.expand import Expansion
-from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
+from webapp.plans.expected import Earlier, Expected, Speeds, kind_of, written_expected
 from webapp.plans.points import stream_count
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
@@ -13,14 +16,10 @@ from webapp.results.reading.content import POINTS, Point
 LATEST = 2_000  # newest results that are read, of the targets and of similar targets
 
 
-def expected_writes(
-    expansion: Expansion, written_before: Mapping[str, int], targets: Sequence[Target]
-) -> list[tuple[Target, Expected]]:
+def expected_writes(expansion: Expansion, cost: Estimate, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
     """For the targets with an estimate, by name. Queries the database only if a time limit ends trials that write."""
-    writing = (stream for trial, _ in expansion.distinct for stream in trial.streams if stream.workload.writes)
-    open_ended = {stream.target_id for stream in writing if stream.workload.moved_bytes is None}
-    wanted = [target for target in targets if str(target.pk) in open_ended]
-    found = written_expected(expansion, written_before, _earlier_writes(wanted)) if wanted else {}
+    wanted = [target for target in targets if str(target.pk) in cost.open_ended]
+    found = written_expected(expansion, cost.written_before, _earlier_writes(wanted)) if wanted else {}
     told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)
     return sorted(told, key=lambda row: str(row[0]))
 
@@ -50,3 +49,59 @@ def _speeds(groups: Mapping[UUID, object]) -> dict[object, Speeds]:
         if stream_count(points[key]) == 1:
             found.setdefault(groups[target], []).append((points[key], rate))
     return {group: Speeds.of(measured) for group, measured in found.items()}
+
+
+Rates = Mapping[str, Sequence[tuple[str, Point, float]]]  # by target id: direction, point and bytes/s
+
+
+def speeds_on(targets: Sequence[Target]) -> Rates:
+    """Of valid results that used one target, newest first. At most two queries."""
+    measured = Result.objects.filter(target__in=targets, direction__in=("read", "write"), invalid=False)
+    columns = ("target_id", "point_key", "pk", "direction", "bytes_per_s")
+    rows = list(measured.order_by("-measured_at", "-id").values_list(*columns)[:LATEST])
+    points = POINTS.get({key: pk for _, key, pk, _, _ in rows})
+    found: dict[str, list[tuple[str, Point, float]]] = defaultdict(list)
+    for target, key, _, direction, rate in rows:
+        if stream_count(points[key]) == 1 and rate:
+            found[str(target)].append((direction, points[key], rate))
+    return found
+
+
+def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str], Span]:
+    """(target id, point key) -> bytes/s of the nearest measured workloads, for trials that end by an amount and either
+    read or write.
+
+    Their kind is the same, as in `plans.expected`; of these, the nearest in block size, then in queue depth and jobs.
+    """
+    found = {}
+    for trial, _ in expansion.distinct:
+        work, *further = trial.workloads
+        if further or work.moved_bytes is None or len(trial.target_ids) > 1 or work.write_share not in (0.0, 1.0):
+            continue
+        direction = "write" if work.write_share else "read"
+        alike = [
+            (_distance(trial.point, point), rate)
+            for way, point, rate in speeds.get(trial.target_id, ())
+            if way == direction and kind_of(point) == kind_of(trial.point)
+        ]
+        if alike:
+            nearest = min(distance for distance, _ in alike)
+            found[trial.target_id, trial.point_key] = Span.of([rate for one, rate in alike if one == nearest])
+    return found
+
+
+def _distance(one: Point, other: Point) -> tuple[float, ...]:
+    """Octaves between block sizes, and between depths and jobs."""
+    return tuple(
+        abs(log2(int(one.get(name) or 1)) - log2(int(other.get(name) or 1)))
+        for name in ("block_size", "iodepth", "numjobs")
+    )
+
+
+def sequential_writes(speeds: Rates) -> Mapping[str, Span]:
+    """Target id -> bytes/s of direct sequential writes of whole files, by which files are filled."""
+    found = {
+        target: [rate for _, point, rate in rows if point.get("pattern") == "write" and point.get("direct")]
+        for target, rows in speeds.items()
+    }
+    return {target: Span.of(rates) for target, rates in found.items() if rates}

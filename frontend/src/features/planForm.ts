@@ -80,5 +80,11 @@ export function initPlanForm(): void {
     if (button.hasAttribute("data-page")) void previewing.now(button.value);
     else void step(button.value, button.dataset.focus);
   });
+  form.addEventListener("keydown", (event) => {
+    // Enter adds the typed factor; by default it would save the plan.
+    if (event.key !== "Enter" || !(event.target instanceof Element && event.target.matches("[name^='add-']"))) return;
+    event.preventDefault();
+    event.target.parentElement?.querySelector<HTMLButtonElement>(":scope > button")?.click();
+  });
   if (form.hasAttribute("data-unsaved") || isTouched(form)) void previewing.now();
 }

@@ -72,6 +72,21 @@ def test_a_preview_shows_the_bytes_expected_from_earlier_results(operator: Calle
     assert made["estimate"]["bytes_written_max"] > made["expected"][0]["bytes"]
 
 
+def test_the_time_of_an_amount_comes_from_the_nearest_measured_workload(operator: Caller, lab: Lab) -> None:
+    def estimated(pattern: str) -> tuple[int, float]:
+        factors = {"pattern": pattern, "iodepth": "48", "amount": "40M"}
+        plan = DOCUMENT | {"repeats": 1, "parts": [{"name": "a", "factors": factors}]}
+        made = operator("post", "previews", {"document": plan, "targets": ["a/scratch"]})[1]["estimate"]
+        return made["unknown_trials"], made["seconds"]
+
+    lab.measure(1000.0, pattern="randread", iodepth=1)
+    lab.measure(5000.0, pattern="randread", iodepth=64)
+    unknown, seconds = estimated("randread")
+    assert unknown == 0
+    assert seconds == pytest.approx(40 * 2**20 / (5000 * 4096), abs=0.6)
+    assert estimated("randwrite")[0] == 1  # no such result
+
+
 def test_a_plan_that_is_not_saved_is_checked_and_previewed(viewer: Caller, host: Host) -> None:
     a_target(host, "scratch")
     status, made = viewer("post", "previews", {"document": DOCUMENT, "targets": ["a/scratch"], "limit": 1})

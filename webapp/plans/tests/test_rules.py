@@ -72,7 +72,7 @@ def test_a_change_without_effect_is_not_repeated() -> None:
         ("without iodepth=1", "is not a rule. Start with `except`"),
         ("except iodepth", "write it like `ioengine=psync`"),
         ("except iodepth=many", "`many` is not a whole number"),
-        ("except scheduler=none", "a rule names `scheduler`, which is not a factor of this part"),
+        ("except scheduler=none", "names `scheduler`, which is not a factor of this part"),
         ("zip iodepth, block_size", "the same number of levels"),
         ("zip iodepth", "two or more factors"),
         ("one at a time numjobs", "needs a factor with several levels"),
@@ -83,6 +83,14 @@ def test_it_explains_wrong_rules_at_their_place(rule: str, words: str) -> None:
     (problem,) = document_problems(plan(rule, iodepth="1, 2"))
     assert problem.place == "parts.0.rules"
     assert words in problem.message.replace("The rules", "the rules").replace("A rule", "a rule")
+
+
+def test_a_wrong_rule_is_named_by_its_number() -> None:
+    made = plan("except iodepth=1", "except iodepth=many", "only when nothing=1", iodepth="1, 2")
+    assert [one.message for one in document_problems(made)] == [
+        "Rule 2: Queue depth: `many` is not a whole number.",
+        "Rule 3: names `nothing`, which is not a factor of this part.",
+    ]
 
 
 def test_rules_are_part_of_the_file() -> None:

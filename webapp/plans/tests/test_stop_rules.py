@@ -3,6 +3,7 @@
 import pytest
 
 from webapp.plans.expand import expand
+from webapp.plans.problems import document_problems
 from webapp.plans.tests.helpers import device, directory, document, part
 from worker.contract.stopping import Confidence, Settled
 from worker.contract.workload import FioWorkload
@@ -38,3 +39,13 @@ def test_a_point_without_a_rule_has_neither_factor() -> None:
 def test_a_rule_that_cannot_work_is_a_problem(factors: dict[str, str], problem: str) -> None:
     found = expand(document(part("main", factors)), [directory(), directory(id="other", name="a/other")], seed=1)
     assert any(problem in text for text in found.problems), found.problems
+
+
+def test_a_rule_that_needs_more_than_the_time_is_a_problem_of_its_field() -> None:
+    in_part = document(part(stop="settled 60s", runtime="30s"))
+    assert [(one.place, one.message) for one in document_problems(in_part)] == [
+        ("parts.0.factors.stop", "Stop rule settled 60s needs at least 60 s: use a longer runtime.")
+    ]
+    shared = {"size": "64M", "runtime": "30s", "stop": "settled 60s"}
+    assert [one.place for one in document_problems(document(part("a"), part("b"), common=shared))] == ["common.stop"]
+    assert document_problems(document(part(stop="settled 60s", runtime="30s, 90s"))) == ()

@@ -65,6 +65,12 @@ class Block:
     before: str = ""
     before_problems: tuple[str, ...] = ()
 
+    @property
+    def offered(self) -> list[tuple[str, str]]:
+        """Names and labels of the common factors that it does not have."""
+        own = {row.factor for row in self.rows}
+        return [(name, FACTORS[name].label) for name in OFFERED if name not in own]
+
 
 @dataclass(frozen=True)
 class EditorForm:
@@ -184,6 +190,13 @@ def _written(factor: Factor) -> str:
     if isinstance(factor.values, BlockSplit):
         return "4k/60:8k/40"
     return "1, 10, 40 · 1..64 *2 · 10..100 +10" if factor.numeric else ""
+
+
+# Offered as buttons: the factors that most built-in plans and published tests vary or set. The others are searched.
+OFFERED = (
+    "pattern", "block_size", "iodepth", "numjobs", "ioengine", "direct", "read_percent", "size", "runtime", "ramp",
+    "scheduler", "read_ahead_kb",
+)  # fmt: skip
 
 
 def picker() -> list[tuple[str, list[tuple[str, str, str]]]]:

@@ -10,12 +10,12 @@ from webapp.hosts.models import Target
 from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import PlannedTrial
-from webapp.plans.expected import Expected
+from webapp.plans.expected import Expected, written_in_total
 from webapp.plans.grids import PartGrid
 from webapp.plans.points import on_kind
-from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of, preview
+from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of
+from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
-from webapp.runs.forecast.experience import experience_of
 from webapp.screens import points
 from webapp.screens.plans.payloads import PlanJob, PlanJobs
 
@@ -61,6 +61,11 @@ class ShownPreview:
     expected: list[tuple[Target, Expected]]  # expected bytes written, if known
 
     @property
+    def written(self) -> int | None:
+        """Expected bytes written; None if nothing is known about one of the targets."""
+        return written_in_total(self.preview.estimate, {str(target.pk): told for target, told in self.expected})
+
+    @property
     def job(self) -> PlanJob | None:
         """The trial that is shown first."""
         return next((job for job in self.jobs.jobs if job.trial == self.jobs.chosen), None)
@@ -74,7 +79,7 @@ def shown_preview(
     document: PlanDocument, targets: Sequence[Target], wanted: Asked, grids: Sequence[PartGrid] | None = None
 ) -> ShownPreview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
-    made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets), grids=grids)
+    made = learned_preview(document, targets, seed=wanted.seed, grids=grids)
     trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
     chosen = wanted.trial if 0 < wanted.trial <= len(trials) else 1
     pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or (chosen - 1) // TRIALS_PER_PAGE + 1)
@@ -89,7 +94,7 @@ def shown_preview(
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
-        expected=expected_writes(made.expansion, made.estimate.written_before, targets),
+        expected=expected_writes(made.expansion, made.estimate, targets),
     )
 
 

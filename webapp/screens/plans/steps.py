@@ -1,6 +1,6 @@
 """Steps of the editor's buttons: add, remove, move. They are the same with and without a script.
 
-A button sends its step as `do`:  add:<block>   remove:<block>:<row>   move:<block>:<from>:<to>
+A button sends its step as `do`:  add:<block>   add:<block>:<factor>   remove:<block>:<row>   move:<block>:<from>:<to>
 add-part   remove-part:<n>   move-part:<from>:<to>   — a block is `common` or the number of a part; all count from 0.
 """
 
@@ -28,8 +28,15 @@ def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
     if what == "move-part" and len(numbers) == 2:
         return replace(draft, parts=_moved(draft.parts, *numbers))
     if where and what in ("add", "remove", "move"):
-        return _in_block(draft, where[0], what, [int(text) for text in where[1:] if text.isdecimal()], factor)
+        numbers = [int(text) for text in where[1:] if text.isdecimal()]
+        return _in_block(draft, where[0], what, numbers, named(where[1] if len(where) > 1 else factor))
     return draft
+
+
+def named(text: str) -> str:
+    """The name of a factor from its name or label, as typed; "" if there is none."""
+    words = text.strip().casefold()
+    return next((name for name, one in FACTORS.items() if words in (name, one.label.casefold())), "")
 
 
 def _in_block(draft: Draft, block: str, what: str, numbers: Sequence[int], factor: str) -> Draft:

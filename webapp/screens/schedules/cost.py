@@ -8,9 +8,10 @@ from itertools import groupby, islice, pairwise
 from webapp.core import formatting
 from webapp.hosts.models import Target
 from webapp.plans.document import read
-from webapp.plans.expected import Expected
+from webapp.plans.expected import Expected, written_in_total
 from webapp.plans.models import PlanVersion
-from webapp.plans.preview import Preview, preview
+from webapp.plans.preview import Preview
+from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
 from webapp.runs.forecast.experience import experience_of
 from webapp.schedules.models import GroupOrder, Overlap, Schedule
@@ -31,6 +32,11 @@ class RunCost:
     seconds: float  # from the start at a due time to the end of its last run
     drives: tuple[Target, ...]  # that all of its runs overwrite
 
+    @property
+    def written(self) -> int | None:
+        """Expected bytes written; None if nothing is known about one of the targets."""
+        return written_in_total(self.preview.estimate, {str(target.pk): told for target, told in self.expected})
+
 
 def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: GroupOrder | None) -> RunCost | None:
     """None without targets. With `group_order`, each host of `targets` gets its own run."""
@@ -38,13 +44,13 @@ def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: Group
     if not targets:
         return None
     document, experience = read(version.document), experience_of(targets)
-    previews = [preview(document, each, experience=experience) for each in runs]
+    previews = [learned_preview(document, each, experience=experience) for each in runs]
     seconds = [each.estimate.seconds for each in previews]
     longest = seconds.index(max(seconds))
     chosen = previews[longest]
     return RunCost(
         preview=chosen,
-        expected=expected_writes(chosen.expansion, chosen.estimate.written_before, runs[longest]),
+        expected=expected_writes(chosen.expansion, chosen.estimate, runs[longest]),
         host=str(runs[longest][0].host) if group_order else "",
         hosts=len(runs),
         seconds=sum(seconds) if group_order == GroupOrder.ONE_BY_ONE else max(seconds),

@@ -99,6 +99,8 @@ def test_rows_that_are_moved_become_the_sequence_and_back_again() -> None:
 def test_steps_add_take_out_and_move() -> None:
     draft = draft_of(PLAN)
     assert [row.levels for row in stepped(draft, "add:common", "iodepth").common if row.factor == "iodepth"] == ["1"]
+    assert stepped(draft, "add:common", "Queue depth") == stepped(draft, "add:common:iodepth")
+    assert stepped(draft, "add:0", "nothing like it").parts[0].rows[-1].factor == ""
     assert [row.factor for row in stepped(draft, "remove:0:0").parts[0].rows] == ["pattern", "block_size"]
     two = stepped(draft, "add-part")
     assert [part.name for part in two.parts] == ["a", "Part 2"]

@@ -137,6 +137,8 @@ def test_built_in_plans_are_not_opened(operator: Client) -> None:
 def test_buttons_change_the_form_and_save_nothing(operator: Client) -> None:
     page = operator.post("/plans/new/", form() | {"do": "add:0", "add-0": "scheduler"}).content.decode()
     assert "none, mq-deadline" in page
+    by_button = operator.post("/plans/new/", form() | {"do": "add:0:scheduler"}).content.decode()
+    assert "none, mq-deadline" in by_button
     assert 'value="Depths"' in page
     assert "Part 2" in operator.post("/plans/new/", form() | {"do": "add-part"}).content.decode()
     assert not Plan.objects.exists()
