@@ -13,6 +13,7 @@ from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.state import State
 
 DIRECTORY, FILE, POOL = "directory", "file", "pool"
+DIRECTORIES = (DIRECTORY, "directory2")
 DRIVES = ("drive0", "drive1", "drive2", "drive3")
 DRIVE_BYTES = 384 * MIB  # XFS needs 300 MiB
 DISK_BYTES = 768 * MIB
@@ -38,19 +39,20 @@ def _drive(state: State, name: str) -> PolicyTarget:
 
 
 def _on_disk(state: State) -> tuple[PolicyTarget, ...]:
-    """A directory and a file of random data, on a disk of their own."""
+    """Directories and a file of random data, on a disk of their own."""
     disk, mounted = loop_device.attach(state.root / "disk.img", DISK_BYTES), _mount_point(state)
     processes.run(["mkfs.xfs", "-q", "-f", disk])
     mounted.mkdir()
     processes.run(["mount", disk, str(mounted)])
-    directory, file = mounted / DIRECTORY, mounted / FILE
-    directory.mkdir(mode=0o700)
+    file = mounted / FILE
+    for name in DIRECTORIES:
+        (mounted / name).mkdir(mode=0o700)
     with file.open("wb") as opened:
         for _ in range(FILE_BYTES // MIB):
             opened.write(os.urandom(MIB))
     file.chmod(0o600)
     return (
-        PolicyTarget(id=DIRECTORY, kind="directory", path=str(directory), settings=SETTINGS),
+        *(PolicyTarget(id=name, kind="directory", path=str(mounted / name), settings=SETTINGS) for name in DIRECTORIES),
         PolicyTarget(id=FILE, kind="file", path=str(file), destroy=True, settings=SETTINGS),
     )
 
@@ -85,7 +87,8 @@ def left_over(state: State) -> list[str]:
     signatures = processes.run(["wipefs", "--noheadings", *drives]).splitlines()
     files = [
         path
-        for path in (_mount_point(state) / DIRECTORY).rglob("*")
+        for name in DIRECTORIES
+        for path in (_mount_point(state) / name).rglob("*")
         if path.is_file() and not path.name.startswith("sweetspot.")
     ]
     mounts = [

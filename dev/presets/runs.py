@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import msgspec
 
 from dev.bench.runs import POLL_S, is_open
-from dev.presets.drives import DIRECTORY, DRIVES, FILE, POOL
+from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, POOL
 from dev.presets.scaling import Scale, scaled
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
-from webapp.plans.factors import AT_ONCE
+from webapp.plans.factors import AT_ONCE, STREAMS_ON
 from webapp.plans.grids import part_grid
 from webapp.plans.models import Plan
 from webapp.plans.services import create_plan
+from webapp.plans.streams import EACH
 from webapp.runs.models import Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.services import StartRefused, cancel_run, start_run
 
@@ -72,10 +73,12 @@ def report(plan: Plan, scale: Scale) -> Report:
 
 
 def _targets_of(document: PlanDocument) -> tuple[str, ...]:
-    """One target of each kind that the plan runs on; for several at once, all drives."""
+    """One target of each kind that the plan runs on; for several at once, all drives or directories."""
     grids = [part_grid(document, part) for part in document.parts]
     if any(AT_ONCE in grid.levels for grid in grids):
         return DRIVES
+    if any(EACH in grid.levels.get(STREAMS_ON, ()) for grid in grids):
+        return DIRECTORIES
     kinds = dict.fromkeys(kind for grid in grids for kind in grid.kinds)
     return tuple(slug for kind in kinds for slug in OF_KIND[kind])
 

@@ -78,7 +78,10 @@ def _short_part(part: Part, scale: Scale, common: Mapping[str, str]) -> Part:
     rules = tuple(rule for rule in part.rules if not (rule.startswith("zip") and any(name in rule for name in names)))
     rules = tuple(rule for rule in rules if not rule.startswith(TRACK))
     before = tuple(re.sub(r"pause\s+\S+", "pause 1s", line) for line in part.before)
-    return msgspec.structs.replace(part, factors=factors, rules=rules, before=before)
+    streams = tuple(
+        msgspec.structs.replace(stream, factors=_shorter(stream.factors, scale, common)) for stream in part.streams
+    )
+    return msgspec.structs.replace(part, factors=factors, rules=rules, before=before, streams=streams)
 
 
 def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]) -> dict[str, str]:

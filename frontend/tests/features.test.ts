@@ -51,6 +51,7 @@ test("the tiles show the newest trial that has a second, and nothing of an older
     trial: 3,
     attempt: 1,
     stream: 0,
+    stream_name: "",
     offset_ms: 1000,
     length_ms: 1000,
     estimated: false,

@@ -9,6 +9,7 @@ function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
     trial: 0,
     attempt: 1,
     stream: 0,
+    stream_name: "",
     offset_ms: 1000 * (second + 1),
     length_ms: 1000,
     estimated: false,
@@ -134,4 +135,11 @@ test("targets at once have a line each, and a device's line too", () => {
 
 test("rates of streams add up like those of directions", () => {
   expect(perSecond([sample(0), sample(0, { stream: 1 })]).map((each) => each.iops)).toEqual([2000]);
+});
+
+test("streams with names have lines by name, whatever their number", () => {
+  const store = new SampleStore();
+  store.add([sample(0, { stream_name: "writer" }), sample(1, { stream: 1, stream_name: "writer" })]);
+  expect(store.streams("storage1")).toEqual(["writer"]);
+  expect(store.line("storage1", "read", "writer")).toHaveLength(2);
 });

@@ -14,7 +14,9 @@ test("a violin has all I/Os, where they are", () => {
 
 test("classes follow one another without gaps", () => {
   const slices = slicesOf({ cdf_ns: [100, 200, 90_000], cdf_shares: [0.5, 0.9, 1] });
-  slices.slice(1).forEach((slice, index) => expect(slice.from).toBeCloseTo(slices[index]?.to ?? 0));
+  slices.slice(1).forEach((slice, index) => {
+    expect(slice.from).toBeCloseTo(slices[index]?.to ?? 0);
+  });
 });
 
 test("one latency is one narrow violin, and no I/Os are none", () => {

@@ -72,6 +72,7 @@ class StreamOut(Schema):
     """One direction of one stream. Times are seconds after the first stream's start."""
 
     stream: int
+    name: str  # of a stream with its own workload, else ""
     target: str
     device: str
     direction: str
@@ -87,10 +88,12 @@ class StreamOut(Schema):
 class TrialDetail(TrialOut):
     """`settings` (requested and observed) and `configuration` (observed) are of the newest attempt.
 
-    `streams`: the results of each stream if several targets were used at once; `results` are their sums.
+    `streams`: the results of each stream if several ran at once. `results` are their sums, or those of each stream if
+    the streams have names; then `further_workloads` are the workloads of all streams but the first.
     """
 
     workload: dict[str, Any]
+    further_workloads: list[dict[str, Any]]
     attempts: list[AttemptOut]
     settings: list[SettingOut]
     configuration: dict[str, str]
@@ -194,7 +197,7 @@ class JobOut(Schema):
 
 
 def _results(trial: Trial) -> list[ResultRow]:
-    return read_rows(Result.objects.filter(trial=trial).order_by("direction"))
+    return read_rows(Result.objects.filter(trial=trial).order_by("stream_run__stream", "direction"))
 
 
 @router.get("/trials/{trial_id}", response=TrialDetail)

@@ -1,5 +1,7 @@
 """The numbers of Bench as structs, for the API. Values are in the metric's stored unit: 1/s, B/s, ns."""
 
+from datetime import date
+
 import msgspec
 
 from webapp.bench.matching import Matched, Panel
@@ -7,11 +9,18 @@ from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 
 
+class BenchPrice(msgspec.Struct, frozen=True, kw_only=True):
+    amount: float  # of one drive or controller
+    currency: str  # ISO 4217
+    priced_on: date
+
+
 class BenchProduct(msgspec.Struct, frozen=True, kw_only=True):
     product: str  # as in the address
     name: str
     results: int
     lacking: int  # workloads that another product has
+    price: BenchPrice | None  # of its drive model or controller, as a person entered it
 
 
 class BenchCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +79,15 @@ def answer(found: SideBySide) -> BenchAnswer:
 
 
 def _product(found: SideBySide, product: Product) -> BenchProduct:
+    price = found.prices.get(product)
     return BenchProduct(
         product=str(product),
         name=found.matched.names[product],
         results=len(found.read.rows[product]),
         lacking=found.missing[product],
+        price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
+        if price
+        else None,
     )
 
 

@@ -11,6 +11,7 @@ from webapp.bench.headlines import Headline, headlines
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import P99, RATE, Matched, Panel, match
 from webapp.bench.missing import missing
+from webapp.bench.per_price import PerPrice, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
@@ -18,6 +19,7 @@ from webapp.bench.specifications import Facts, Specification, differing, facts_o
 from webapp.bench.workloads import Workload, assumed
 from webapp.compare.comparison import Cell
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
+from webapp.compare.models import Price
 from webapp.core.colours import colours_of
 from webapp.results.reading.rows import ResultRow
 
@@ -141,6 +143,23 @@ class SideBySide:
     @cached_property
     def headlines(self) -> tuple[Row, ...]:
         return tuple(_row(self.matched, one.panel, one.workload, one.title) for one in self._headlines)
+
+    @cached_property
+    def prices(self) -> dict[Product, Price]:
+        return prices_of(self.read.rows)
+
+    @cached_property
+    def per_price(self) -> tuple[PerPrice, ...]:
+        rates = [row for row in self.headlines if row.panel.metric.key == "iops"]
+        iops = [
+            (
+                row.title,
+                self.matched.texts[row.workload.key],
+                [one.cell.summary.mean if one else None for one in row.cells],
+            )
+            for row in rates
+        ]
+        return per_price(self.read.rows, self.prices, iops)
 
     @cached_property
     def _headlines(self) -> tuple[Headline, ...]:

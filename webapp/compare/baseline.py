@@ -1,12 +1,13 @@
-"""The series that the others are compared with: the chosen one; otherwise the base of changes, the settings that the
-hosts had before the runs, then a published reference, then the first series."""
+"""The series that the others are compared with: the chosen one; otherwise the base of changes, streams alone, the
+settings that the hosts had before the runs, then a published reference, then the first series."""
 
 from collections.abc import Collection, Iterable, Mapping
 
 from webapp.compare.comparison import Level
 from webapp.compare.grouping import Grouped
 from webapp.compare.query import CompareQuery, CompareRefused
-from webapp.plans.factors import BASE, CHANGE, FACTORS, FactorKind
+from webapp.plans.factors import BASE, CHANGE, FACTORS, OTHERS, FactorKind
+from webapp.plans.streams import ALONE, OF_TRIALS
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import SettingChange
 
@@ -32,10 +33,11 @@ def _default(query: CompareQuery, grouped: Grouped) -> Level:
         rows.setdefault(key, []).extend(in_cell)
     before = _values_before(settings, {row.run for own in rows.values() for row in own}) if settings else {}
 
-    def objections(series: Level) -> tuple[bool, bool, bool]:
+    def objections(series: Level) -> tuple[bool, bool, bool, bool]:
         own = rows[series.key]
         changed = CHANGE in query.series and own[0].point.get(CHANGE) != BASE
-        return changed, not _is_unchanged(own[0], settings, before), not all(row.reference for row in own)
+        beside = bool(OF_TRIALS.intersection(query.series)) and own[0].point.get(OTHERS, ALONE) != ALONE
+        return changed, beside, not _is_unchanged(own[0], settings, before), not all(row.reference for row in own)
 
     return min(grouped.series, key=objections)
 

@@ -41,10 +41,11 @@ class Measured:
 
 
 def measured(grouped: Grouped, metric: Metric) -> dict[CellKey, Measured]:
-    return {key: _cell(rows, metric) for key, rows in grouped.cells.items()}
+    return {key: cell_of(rows, metric) for key, rows in grouped.cells.items()}
 
 
-def _cell(rows: Sequence[ResultRow], metric: Metric) -> Measured:
+def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
+    """The rows of one cell, by block."""
     blocks: dict[Block, list[ResultRow]] = {}
     for row in rows:
         blocks.setdefault((row.source, row.repeat), []).append(row)

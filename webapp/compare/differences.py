@@ -13,7 +13,16 @@ from operator import attrgetter
 
 from webapp.compare import layout_parts
 from webapp.compare.comparison import Difference, DifferenceKind
-from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, LABEL, UNKNOWN, Dimension, FactorDimension, label_of
+from webapp.compare.dimensions import (
+    DIMENSIONS,
+    FACT_PREFIX,
+    LABEL,
+    UNKNOWN,
+    Dimension,
+    FactorDimension,
+    known_dimension,
+    label_of,
+)
 from webapp.compare.fact_labels import label_of_fact
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import CellKey, Grouped
@@ -21,7 +30,8 @@ from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.hosts.names import BESIDE, parted
 from webapp.plans.engines import ENGINE, engine_of
-from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE
+from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
+from webapp.plans.streams import OF_TRIALS
 from webapp.plans.varying import DERIVED_FROM, differing, follow_from
 from webapp.results.reading.rows import ResultRow
 
@@ -85,7 +95,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     # names of tests often repeat the workload, so they only matter where a mean covers several
     found = [one for one in found if one.name != "test" or one.kind is DifferenceKind.POOLED]
     found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
-    found = [_of_cause(one, query) for one in _of_changes(found, query, holdings)]
+    found = [_of_cause(one, query) for one in _of_streams(_of_changes(found, query, holdings), query, holdings)]
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     known |= {"layout"} if _compares_layout_parts(query) else set()
@@ -102,7 +112,8 @@ def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate
     factors = differing([row.point for row in holdings.by(_of_point).rows.values()])
     by_parts = _compares_layout_parts(query)
     yield from _layout_parts(query, holdings) if by_parts else ()
-    for name, dimension in DIMENSIONS.items():
+    of_streams = {name: known_dimension(name) for name in sorted(factors) if stream_and_factor(name)[0]}
+    for name, dimension in {**DIMENSIONS, **of_streams}.items():
         if name in _COVERED or name in query.dimensions or (name in FACTORS and name not in factors):
             continue
         if name in layout_parts.PARTS or (name == "layout" and by_parts):
@@ -159,6 +170,19 @@ def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Hol
     points = [row.point for row in holdings.by(_of_point).rows.values()]
     changed = follow_from(CHANGE, points)
     return [_follows(one, f": it is part of {label_of(CHANGE)}.") if one.name in changed else one for one in found]
+
+
+def _of_streams(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
+    """If streams are compared alone and beside others, the others and their levels are part of the comparison and left
+    out here, as long as they are the same for all results of a stream at one level."""
+    causes = [name for name in query.dimensions if name in OF_TRIALS]
+    if not causes:
+        return list(found)
+    groups: dict[tuple[object, ...], list[Mapping[str, object]]] = {}
+    for row in holdings.by(_of_point).rows.values():
+        groups.setdefault(tuple(row.point.get(name) for name in (STREAM, *causes)), []).append(row.point)
+    free = set[str]().union(*map(differing, groups.values()))
+    return [one for one in found if one.name in free or not (one.name in OF_TRIALS or stream_and_factor(one.name)[0])]
 
 
 def _of_cause(one: Difference, query: CompareQuery) -> Difference:

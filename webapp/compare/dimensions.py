@@ -171,7 +171,8 @@ def dimension(name: str) -> Dimension | None:
     """The dimension with this name, or None."""
     if name.startswith(FACT_PREFIX) and len(name) > len(FACT_PREFIX):
         return FactDimension(name, label_of_fact(name.removeprefix(FACT_PREFIX)))
-    return DIMENSIONS.get(name)
+    factor = FACTORS.get(name)  # of a stream: reader.iodepth
+    return DIMENSIONS.get(name) or (FactorDimension(name, factor.label, factor.numeric) if factor else None)
 
 
 def known_dimension(name: str) -> Dimension:

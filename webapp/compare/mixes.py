@@ -5,17 +5,19 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from webapp.hosts.names import BESIDE
+from webapp.plans.factors import STREAM
 from webapp.results.models import BOTH
 from webapp.results.reading.rows import ResultRow
 
 
 def totals(rows: Sequence[ResultRow]) -> Sequence[ResultRow]:
-    """One row for each trial, for metrics that add up: IOPS and bandwidth. Other figures are of the first direction."""
+    """One row for each trial, or for each of its named streams, for metrics that add up: IOPS and bandwidth. Other
+    figures are of the first direction."""
     if len({row.direction for row in rows}) < 2:
         return rows
-    by_trial: dict[tuple[int, int], list[ResultRow]] = {}
+    by_trial: dict[tuple[int, int, object], list[ResultRow]] = {}
     for row in rows:
-        by_trial.setdefault((row.source, row.trial), []).append(row)
+        by_trial.setdefault((row.source, row.trial, row.point.get(STREAM)), []).append(row)
     return tuple(_total(directions) for directions in by_trial.values())
 
 

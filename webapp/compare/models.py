@@ -50,3 +50,24 @@ class ComparisonLink(models.Model):
 
     def __str__(self) -> str:
         return f"{self.comparison}: {self.name}"
+
+
+class Price(models.Model):
+    """What one drive of a model, or one controller, cost, as a person entered it."""
+
+    kind = models.CharField(max_length=20)  # model | controller
+    name = models.CharField(max_length=200)  # as in the address of its page
+    amount = models.DecimalField(max_digits=12, decimal_places=2)
+    currency = models.CharField(max_length=3)  # ISO 4217: EUR
+    priced_on = models.DateField()
+    set_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    set_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "name"], name="price_once"),
+            models.CheckConstraint(condition=models.Q(amount__gt=0), name="price_above_zero"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

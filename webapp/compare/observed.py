@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import hosts_at_once
+from webapp.plans.streams import names_of
 from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
@@ -116,7 +117,7 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
     """
     if metric.key not in _READERS:
         return rows
-    values = _READERS[metric.key]([row for row in rows if row.trial_id and hosts_at_once(row.point) == 1])
+    values = _READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])
     last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
     return [
         replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})
@@ -124,6 +125,12 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
         else row
         for row in rows
     ]
+
+
+def _undivided(point: Mapping[str, object]) -> bool:
+    """What the whole trial used cannot be divided among streams with different workloads. On several hosts the results
+    refer only to the first one."""
+    return len(names_of(point)) < 2 and hosts_at_once(point) == 1
 
 
 def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:

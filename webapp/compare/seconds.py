@@ -16,7 +16,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
-from webapp.plans.factors import HOSTS_AT_ONCE
+from webapp.plans.factors import HOSTS_AT_ONCE, STREAM
 from webapp.results.models import Origin, Result, Sample
 from webapp.results.reading.imported_series import series_of
 from worker.contract.histogram import Histogram, merge, supported_percentile
@@ -53,11 +53,16 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     Two queries for results of runs, plus one for each trial with several streams if the quantity is a percentile; two
     for imported results.
     """
-    columns = ("stream_run__attempt_id", "origin_id", "direction", "id", f"point__{HOSTS_AT_ONCE}")
+    names = ("stream_run__stream", f"point__{STREAM}", f"point__{HOSTS_AT_ONCE}")
+    columns = ("stream_run__attempt_id", *names, "origin_id", "direction", "id")
     found = list(Result.objects.filter(id__in=row_of).order_by().values_list(*columns))
-    own = {(attempt, direction): row_of[id_] for attempt, _, direction, id_, _ in found if attempt}
-    own |= _on_other_hosts({id_: row_of[id_] for *_, id_, hosts in found if hosts and hosts > 1})
-    logs = {(origin, direction): row_of[id_] for _, origin, direction, id_, _ in found if origin}
+    own = {
+        (attempt, number if name else None, direction): row_of[id_]
+        for attempt, number, name, _, _, direction, id_ in found
+        if attempt
+    }
+    own |= _on_other_hosts({id_: row_of[id_] for _, _, _, hosts, _, _, id_ in found if hosts and hosts > 1})
+    logs = {(origin, direction): row_of[id_] for *_, origin, direction, id_ in found if origin}
     measured = {
         **(_measured(own, quantity, span) if own and quantity.column else {}),
         **(_logged(logs, quantity, span) if logs and quantity.logged else {}),
@@ -66,13 +71,13 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     return {id_: line for id_, line in known.items() if len(line)}
 
 
-def _on_other_hosts(row_of: Mapping[int, int]) -> dict[tuple[UUID, str], int]:
+def _on_other_hosts(row_of: Mapping[int, int]) -> "dict[Measured, int]":
     """All attempts of results of trials on several hosts. One query, or none."""
     if not row_of:
         return {}
     results = Result.objects.filter(id__in=row_of, trial__attempts__number=F("stream_run__attempt__number")).order_by()
     found = results.values_list("trial__attempts__id", "direction", "id")
-    return {(attempt, direction): row_of[id_] for attempt, direction, id_ in found}
+    return {(attempt, None, direction): row_of[id_] for attempt, direction, id_ in found}
 
 
 def _trimmed(line: Seconds) -> Seconds:
@@ -84,21 +89,26 @@ def _trimmed(line: Seconds) -> Seconds:
 # ---- samples
 
 
-def _measured(results: Mapping[tuple[UUID, str], int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
+Measured = tuple[UUID, int | None, str]  # attempt, number of a stream with results of its own (else None), direction
+
+
+def _measured(results: Mapping[Measured, int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
     lines: dict[int, list[Seconds]] = defaultdict(list)
     several: set[UUID] = set()
-    for attempt, stream, direction, *series in _series({attempt for attempt, _ in results}, quantity, span):
+    for attempt, stream, direction, *series in _series({attempt for attempt, _, _ in results}, quantity, span):
         several |= {attempt} if stream else set()
-        id_ = results.get((attempt, direction))
-        if id_ is not None and (quantity.is_rate or stream == 0):
+        own = results.get((attempt, stream, direction))
+        id_ = results.get((attempt, None, direction)) if own is None else own
+        if id_ is not None and (quantity.is_rate or stream == 0 or own is not None):
             offsets, lengths, values = (np.array(each, dtype=np.float64) for each in series)
             line = rates(offsets, lengths, values, span) if quantity.is_rate else _worst(offsets, values, span)
             lines[id_].append(line)
     made = {id_: added(each) for id_, each in lines.items()}
     if not quantity.is_rate:
         attempts: dict[tuple[int, str], list[UUID]] = defaultdict(list)
-        for (attempt, direction), id_ in results.items():
-            attempts[id_, direction].append(attempt)
+        for (attempt, number, direction), id_ in results.items():
+            if number is None:
+                attempts[id_, direction].append(attempt)
         over_streams = (key for key, each in attempts.items() if several.intersection(each))
         made |= {key[0]: _percentiles(attempts[key], key[1], quantity, span) for key in over_streams}
     return made

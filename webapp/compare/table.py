@@ -149,11 +149,14 @@ class Table:
     def _apart(self, keys: Sequence[CellKey]) -> Iterator[str]:
         """`×0.01 at 4 KiB`"""
         levels = {x.key: x.text for x in self._grouped.x}
+        pairs = {key: (self._cells[key], self._cells[key[0], self._baseline.key, key[2]]) for key in keys}
+        if apart := [levels[key[2]] for key, (mine, theirs) in pairs.items() if not mine.same_kind(theirs)]:
+            more = f" and {len(apart) - _LISTED} more points" if len(apart) > _LISTED else ""
+            yield f"not compared at {', '.join(apart[:_LISTED])}{more}: {NOT_COMPARED}"
+        keys = [key for key, (mine, theirs) in pairs.items() if mine.same_kind(theirs)]
         for key in keys[:_LISTED]:
-            mine, theirs = self._cells[key], self._cells[key[0], self._baseline.key, key[2]]
-            if not mine.same_kind(theirs):
-                yield f"not compared at {levels[key[2]]}: {NOT_COMPARED}"
-            elif not (mine.balanced and theirs.balanced):
+            mine, theirs = pairs[key]
+            if not (mine.balanced and theirs.balanced):
                 yield f"not comparable at {levels[key[2]]}: repeats mix workloads"
             elif key in self._found.points:
                 found = self._found.points[key]

@@ -26,8 +26,12 @@ def destroys(
 
 def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:
     """Overwritten targets, each once, in the order of the targets; for a pool, every drive that its layouts use."""
-    taken = (t for t in trials if destroys(t.workload, t.kind, t.layout, steps_of(t.point).whole))
-    written = {(target_id, trial.layout) for trial in taken for target_id in trial.target_ids}
+    written = {
+        (stream.target_id, trial.layout)
+        for trial in trials
+        for stream in trial.streams
+        if destroys(stream.workload, trial.kind, trial.layout, steps_of(trial.point).whole)
+    }
     return drives_taken(written, targets)
 
 

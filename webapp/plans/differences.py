@@ -73,7 +73,15 @@ def _part(name: str, before: Part | None, after: Part | None) -> list[Difference
     where += [Difference(name, "Rules", *rules)] if rules[0] != rules[1] else []
     steps = ["; ".join(part.before) if part else "" for part in (before, after)]
     where += [Difference(name, "Steps before", *steps)] if steps[0] != steps[1] else []
-    return where + _factors(name, before.factors if before else {}, after.factors if after else {})
+    return where + _factors(name, _all_factors(before), _all_factors(after))
+
+
+def _all_factors(part: Part | None) -> dict[str, str]:
+    """Those of the part and of its streams: `reader.iodepth`."""
+    if part is None:
+        return {}
+    of_streams = {f"{one.name}.{name}": text for one in part.streams for name, text in one.factors.items()}
+    return part.factors | of_streams
 
 
 def _label(factor: str) -> str:

@@ -13,18 +13,27 @@ import msgspec
 from msgspec import Meta
 
 Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
+StreamName = Annotated[str, Meta(min_length=1, max_length=20, pattern=r"^[a-z][a-z0-9_-]*\Z")]
 FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*\Z")]
 
 
 MAX_STOP_AFTER = 1000
 MAX_SPREAD = 50
 MAX_RULES = 50
+MAX_STREAMS = 8
 MAX_STEP_LINES = 20
 
 
 class Order(StrEnum):
     LISTED = "listed"
     RANDOMISED = "randomised"  # within blocks; a block contains all points once
+
+
+class PartStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of several workloads that a part runs at the same time. Its factors override those of the part."""
+
+    name: StreamName
+    factors: dict[FactorName, Levels]
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -38,6 +47,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         "file",
     )  # kinds of target it runs on; it skips other targets, and the preview says so
     rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
+    streams: Annotated[tuple[PartStream, ...], Meta(max_length=MAX_STREAMS)] = ()  # see `plans.streams`
     before: Annotated[tuple[Levels, ...], Meta(max_length=MAX_STEP_LINES)] = ()  # steps before trials: `plans.steps`
 
 

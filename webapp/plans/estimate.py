@@ -139,6 +139,7 @@ _SLOW_PREFILL = Span.of([PREFILL_BYTES_PER_S])
 class _FileSet:
     """Files of one size in a directory. Trials share them, so the largest number counts."""
 
+    stream: str  # a named stream has its own files
     target_id: str
     size_bytes: int
     build: int  # number of the layout that contains them; 0: none. They are deleted with it.
@@ -172,16 +173,17 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
 
 
 def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_FileSet]:
-    sets: dict[tuple[str, int, int], _FileSet] = {}
+    sets: dict[tuple[str, str, int, int], _FileSet] = {}
     for trial, build in zip(trials, builds, strict=True):
-        for target_id in trial.target_ids if trial.kind is TargetKind.DIRECTORY else ():
-            key = (target_id, trial.workload.size_bytes or 0, build)
+        for stream in trial.streams if trial.kind is TargetKind.DIRECTORY else ():
+            work = stream.workload
+            key = (stream.name, stream.target_id, work.size_bytes or 0, build)
             old = sets.get(key, _FileSet(*key, files=0, filled=False, space_bytes=0))
             sets[key] = _FileSet(
                 *key,
-                files=max(old.files, trial.workload.files),
-                filled=old.filled or trial.workload.prefill,
-                space_bytes=max(old.space_bytes, trial.workload.space_bytes),
+                files=max(old.files, work.files),
+                filled=old.filled or work.prefill,
+                space_bytes=max(old.space_bytes, work.space_bytes),
             )
     return list(sets.values())
 
@@ -202,17 +204,15 @@ class _Clock:
         self.unknown_builds = 0
 
     def add_trial(self, trial: PlannedTrial, count: int) -> None:
-        known, work = self._known[self._hosts[trial.target_id]], trial.workload
+        known = self._known[self._hosts[trial.target_id]]
         turnover = known.turnover_s
-        times = _plus(self._own(trial, known, count), (turnover.low, turnover.typical, turnover.high))
-        if work.moved_bytes is not None:
-            rate = known.amounts.get((trial.target_ids, work.rated()))
-            self.unknown_trials += count if rate is None else 0
-            times = _plus(times, _moved(work.moved_bytes, rate))
+        each = [self._stream(trial, work, known, count) for work in trial.workloads]
+        times = (max(t[0] for t in each), max(t[1] for t in each), max(t[2] for t in each))
+        unknown = (_amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes is not None)
+        self.unknown_trials += count if any(unknown) else 0
+        times = _plus(times, (turnover.low, turnover.typical, turnover.high))
         if hosts_at_once(trial.point) > 1:
             times = _plus(times, (COMMON_START_S, COMMON_START_S, COMMON_START_S))
-        if work.load_bytes:
-            times = _plus(times, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
         times = _plus(times, self._steps(trial, known))
         self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
@@ -222,9 +222,17 @@ class _Clock:
         written = sum(written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).values())
         return _plus((paused, paused, paused), _moved(written, known.prefill_bytes_per_s or _SLOW_PREFILL))
 
-    def _own(self, trial: PlannedTrial, known: Experience, count: int) -> Times:
+    def _stream(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
+        """The time of one workload of a trial: its run time, and that of its amount if its rate is known."""
+        own = self._own(trial, work, known, count)
+        if work.load_bytes:
+            own = _plus(own, _moved(work.load_bytes, known.prefill_bytes_per_s or _SLOW_PREFILL))
+        if work.moved_bytes is None:
+            return own
+        return _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
+
+    def _own(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
         """The run time of a trial."""
-        work = trial.workload
         most = float(work.time_s)
         if not work.may_end_early:
             return most, most, most
@@ -258,6 +266,11 @@ class _Clock:
         return min((known.runs for known in self._known.values()), default=0)
 
 
+def _amount_rate(trial: PlannedTrial, work: Workload, known: Experience) -> Span | None:
+    """Unknown for several workloads at once: they share the target."""
+    return known.amounts.get((trial.target_ids, work.rated())) if len(trial.workloads) == 1 else None
+
+
 def _moved(amount_bytes: int, rate: Span | None) -> Times:
     """The fastest rate gives the shortest time."""
     if rate is None:
@@ -276,8 +289,8 @@ def written_most(
     bytes/s."""
     total = Counter(before)
     for trial, count in expansion.distinct:
-        for target_id in trial.target_ids:
-            total[target_id] += count * written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
+        for target_id, most in written_in(trial, limits or {}).items():
+            total[target_id] += count * most
     return total
 
 
@@ -301,11 +314,28 @@ def _prefilled(expansion: Expansion, sets: Sequence[_FileSet]) -> Mapping[str, i
     return total
 
 
+def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
+    """Maximum bytes that a trial writes, by target id. Streams on one target share its rate."""
+    found: dict[str, int] = {}
+    for target in trial.target_ids:
+        works = [stream.workload for stream in trial.streams if stream.target_id == target and stream.workload.writes]
+        fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
+        exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
+        timed = [work for work in works if work.moved_bytes is None]
+        bound = round(max((work.time_s for work in timed), default=0) * fastest)
+        found[target] = exact + min(bound, sum(written_by(work, fastest) for work in timed))
+    return found
+
+
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[_FileSet]) -> int:
-    """Bytes if only files of one size are kept at a time."""
-    by_size = {one.size_bytes: one.filled_bytes for one in sets}
-    sizes = [trial.workload.size_bytes or 0 for trial in trials if target_id in trial.target_ids]
-    return sum(by_size[size] for size, _ in groupby(sizes))
+    """Bytes if only the files of one trial are kept at a time."""
+    filled = {(one.stream, one.size_bytes): one.filled_bytes for one in sets}
+    needed = [
+        tuple((each.name, each.workload.size_bytes or 0) for each in trial.streams if each.target_id == target_id)
+        for trial in trials
+        if target_id in trial.target_ids
+    ]
+    return sum(filled[key] for keys, _ in groupby(needed) for key in keys)
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:

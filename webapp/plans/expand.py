@@ -41,13 +41,14 @@ import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
-from webapp.plans.fitness import Fitness, TargetFacts
+from webapp.plans.fitness import Fitness, TargetFacts, Workloads, verification_problems
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, layout_of, point_key, settings_of, steps_of, stream_count, workload_of
+from webapp.plans.points import Point, layout_of, point_key, settings_of, steps_of, target_count, workloads_of
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.steps import NO_PREPARATION, Preparation
+from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
@@ -56,7 +57,15 @@ __all__ = ["MAX_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
 MAX_TRIALS = 10_000
 MAX_SETTINGS = 200  # settings in one order, over all its streams
-_COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
+
+
+@dataclass(frozen=True)
+class PlannedStream:
+    """One workload on one target; `name` is "" unless the workloads of the trial differ."""
+
+    name: str
+    target_id: str
+    workload: AnyWorkload
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ class PlannedTrial:
     target_id: str  # the first one
     point: Point
     point_key: str
-    workload: AnyWorkload
+    workloads: Workloads  # of each named stream, or one that all streams have
     settings: dict[str, str]
     drop_caches: bool
     kind: TargetKind  # kind that the workload uses: a layout turns a pool's drives into a device or a directory
@@ -82,8 +91,22 @@ class PlannedTrial:
 
     @property
     def target_ids(self) -> tuple[str, ...]:
-        """The target ids, one per stream, in order."""
+        """The ids of its targets, in the order of its streams, each once."""
         return (self.target_id, *self.further_ids)
+
+    @property
+    def workload(self) -> AnyWorkload:
+        """The workload of its first stream, which is that of all streams unless they have names."""
+        return self.workloads[0]
+
+    @property
+    def streams(self) -> tuple[PlannedStream, ...]:
+        """Its streams. Named streams share the only target, or have one target each."""
+        ids, names = self.target_ids, names_of(self.point)
+        if not names:
+            return tuple(PlannedStream("", each, self.workloads[0]) for each in ids)
+        targets = ids if len(ids) > 1 else ids * len(names)
+        return tuple(map(PlannedStream, names, targets, self.workloads))
 
 
 @dataclass(frozen=True)
@@ -110,7 +133,7 @@ class _Found:
 
     point: Point
     key: str
-    workload: AnyWorkload  # with seed 1
+    workloads: Workloads  # with the seeds of the first repeat
     settings: dict[str, str]
     layout: Layout | None
 
@@ -202,7 +225,7 @@ class _PartCells:
         found = [] if relative else list(self._found(grid.points))
         for group in place.groups:
             for one in self._sized(grid.points, group) if relative else found:
-                if stream_count(one.point) == len(group):
+                if target_count(one.point) == len(group):
                     self._take(group, one)
 
     def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:
@@ -216,28 +239,41 @@ class _PartCells:
         """The points that the contract allows."""
         for point in points:
             try:
-                workload, settings = workload_of(point, seed=1), settings_of(point)
+                workloads, settings = workloads_of(point, seed=1), settings_of(point)
             except msgspec.ValidationError as error:
                 self.invalid[f"{error}."] += 1
                 continue
-            yield _Found(point, point_key(point), workload, settings, layout_of(point))
+            yield _Found(point, point_key(point), workloads, settings, layout_of(point))
 
     def _take(self, group: Group, one: _Found) -> None:
         kind = made_kind(group[0].kind, one.layout)
-        if reasons := self._fitness.combination_problems(one.workload, kind):
+        on_each = _on_each(group, one.workloads)
+        if reasons := self._invalid(one.workloads, on_each[0][1], kind):
             self.invalid.update(reasons)
             return
-        unfit = [text for target in group for text in _unfit(self._fitness, one, target)]
+        unfit = [text for target, works in on_each for text in _unfit(self._fitness, one, target, works)]
         if len(one.settings) * len(group) > MAX_SETTINGS:
             unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
         self.problems += unfit
         if not unfit:
             self.cells.append(_Cell(self.number, self.part, group, one))
 
+    def _invalid(self, workloads: Workloads, on_first: Workloads, kind: TargetKind) -> list[str]:
+        """Reasons why this combination of levels cannot run on any target of the kind."""
+        own = [text for work in workloads for text in self._fitness.combination_problems(work, kind)]
+        return own + verification_problems(on_first, kind)
 
-def _unfit(fitness: Fitness, found: _Found, target: TargetFacts) -> list[str]:
+
+def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Workloads]]:
+    """The workloads on each target: streams with one target each, all streams on one target, or one workload on all."""
+    if len(workloads) == len(group):
+        return [(target, (work,)) for target, work in zip(group, workloads, strict=True)]
+    return [(target, workloads) for target in group]
+
+
+def _unfit(fitness: Fitness, found: _Found, target: TargetFacts, workloads: Workloads) -> list[str]:
     before = steps_of(found.point).whole
-    return fitness.problems(found.workload, found.settings, target, found.layout, before)
+    return fitness.problems(workloads, found.settings, target, found.layout, before)
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
@@ -279,13 +315,18 @@ def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
 
 def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     part = cell.part_number
-    costly = [rank(part, name, level) for name, level in cell.found.point.items() if name in _COSTLY]
+    costly = [rank(part, name, level) for name, level in cell.found.point.items() if _is_costly(name)]
     return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
+
+
+def _is_costly(name: str) -> bool:
+    factor = FACTORS.get(name)
+    return factor is not None and factor.cost > 0
 
 
 def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedTrial:
     found = cell.found
-    workload = found.workload if block == found.workload.seed else msgspec.structs.replace(found.workload, seed=block)
+    workloads = found.workloads if block == 1 else tuple(_seeded(each, block) for each in found.workloads)
     return PlannedTrial(
         index=index,
         block=block,
@@ -295,10 +336,15 @@ def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedT
         further_ids=cell.target_ids[1:],
         point=found.point,
         point_key=found.key,
-        workload=workload,
+        workloads=workloads,
         settings=found.settings,
         drop_caches=bool(found.point.get("drop_caches")),
         before=before,
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,
     )
+
+
+def _seeded(workload: AnyWorkload, block: int) -> AnyWorkload:
+    """Offsets of another repeat."""
+    return msgspec.structs.replace(workload, seed=workload.seed + block - 1)

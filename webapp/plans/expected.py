@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from webapp.plans.engines import engine_of, name_of
 from webapp.plans.estimate import written_by
 from webapp.plans.expand import Expansion
+from webapp.plans.streams import own_point
 from webapp.plans.values import Value
 
 Point = Mapping[str, Value]
@@ -62,13 +63,16 @@ def written_expected(
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
     exact = dict(written_before)
-    writing = [(each, count) for each, count in expansion.distinct if each.workload.writes]
-    for trial, count, target in ((each, count, target) for each, count in writing for target in each.target_ids):
-        known, work = earlier.get(target, Earlier()), trial.workload
+    for trial, count, stream in ((each, n, stream) for each, n in expansion.distinct for stream in each.streams):
+        target, work = stream.target_id, stream.workload
+        if not work.writes:
+            continue
+        known = earlier.get(target, Earlier())
         if work.moved_bytes is not None:
             exact[target] = exact.get(target, 0) + count * written_by(work)
             continue
-        own, of_model = known.own.at(trial.point), known.model.at(trial.point)
+        point = own_point(trial.point, stream.name) if stream.name else trial.point
+        own, of_model = known.own.at(point), known.model.at(point)
         rate = of_model if own is None else own
         if rate is None:
             unknown.add(target)

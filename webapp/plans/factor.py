@@ -12,7 +12,8 @@ class FactorKind(StrEnum):
     PROCESS = "process"  # of the engine's processes: part of the workload; in a point only if the plan sets it
     STOPPING = "stopping"  # end of a trial: part of the workload; in a point only if the plan sets it
     DRIVE = "drive"  # done to the drive before the trial; in a point only if the plan sets it
-    CHANGE = "change"  # name of the change from a base; set by the rule `one at a time`
+    CHANGE = "change"  # set by Sweetspot: name of the change from a base (rule `one at a time`), stream of a result
+    STREAMS = "streams"  # streams of a trial with different workloads
     TARGETS = "targets"  # number of targets of a trial; in a point only if the plan sets it
     LAYOUT = "layout"  # of drives: built before its trials, removed at the end
     SETTING = "setting"  # of the host: applied, read back, restored at the end

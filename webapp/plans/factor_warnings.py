@@ -15,7 +15,7 @@ from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid, factor_texts, grids_of
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import DIRECTORIES_ONLY, Point, workload_of
+from webapp.plans.points import DIRECTORIES_ONLY, Point, workloads_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.steps import steps_before
@@ -24,7 +24,7 @@ from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
 from worker.recipes import writes
 
-_OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION)
+_OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION, FactorKind.STREAMS)
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
 
 
@@ -48,8 +48,9 @@ class Case:
         names = [name for name, levels in self.levels.items() if len(levels) > 1 and _tells_apart(FACTORS[name])]
         try:
             return [
-                workload_of(point, seed=1)
+                work
                 for point in {tuple(map(point.get, names)): point for point in self.points}.values()
+                for work in workloads_of(point, seed=1)
             ]
         except msgspec.ValidationError:
             return []

@@ -4,8 +4,10 @@ A factor's stored values are those of `Trial.point` and `Result.point`. Factors 
 engine in `plans.engines`. Settings are in `setting_rows`, with the worker's names, and are stored as text.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
+from functools import lru_cache
 
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factor import Factor, FactorKind
@@ -43,6 +45,11 @@ HOSTS_AT_ONCE = "hosts_at_once"  # hosts that one trial uses together, each with
 MAX_AT_ONCE = 16
 CHANGE = "change"  # from the base, if a part changes one factor at a time
 BASE = "base"  # its level without a change
+STREAMS = "streams"  # names of the streams of a trial, if their workloads differ
+STREAMS_ON = "streams_on"  # whether they share a target
+STREAM = "stream"  # name of the stream of a result
+OTHERS = "beside"  # names of the streams beside that of a result
+BESIDE = " + "  # between the names of streams
 PURGE = "purge"  # of the drive before a trial
 BEFORE = "before"  # steps before a trial; also the field `before` of a part
 
@@ -93,6 +100,30 @@ _TARGETS = (
         "start together, and the result is their sum; the trials of the run never overlap",
     ),
 )
+_STREAM_TEXT = "[a-z][a-z0-9_-]*"
+_STREAM_NAMES = rf"{_STREAM_TEXT}( *\+ *{_STREAM_TEXT})*"
+_STREAMS = (
+    Factor(
+        STREAMS,
+        "Streams",
+        Token(_STREAM_NAMES, "`together`, `alone` or names of streams: `reader + writer`"),
+        kind=FactorKind.STREAMS,
+        example="alone, together",
+        help="streams of the part that run at the same time: together is all of them, alone is each by itself",
+    ),
+    Factor(
+        STREAMS_ON,
+        "Targets of streams",
+        Choice(("same", "each"), {"same": "same target", "each": "one target each"}),
+        kind=FactorKind.STREAMS,
+        example="same, each",
+        help="same: all streams use one target; each: every stream uses its own target, in the chosen order",
+    ),
+)
+_OF_RESULTS = (
+    Factor(STREAM, "Stream", Token(_STREAM_TEXT, "the name of a stream"), kind=FactorKind.CHANGE),
+    Factor(OTHERS, "Beside", Token(_STREAM_NAMES, "`alone` or names of streams"), kind=FactorKind.CHANGE),
+)
 _CHANGE = Factor(CHANGE, "Change", Token(r".{1,500}", f"`{BASE}`"), kind=FactorKind.CHANGE)
 _LAYOUT = Factor(
     "layout",
@@ -120,15 +151,56 @@ def _of_engines() -> list[Factor]:
     return list(found.values())
 
 
-FACTORS: Mapping[str, Factor] = {
-    factor.name: factor for factor in (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, _CHANGE, *_DRIVE, *_SETTINGS)
-}
+class _Factors(Mapping[str, Factor]):
+    """The factors by name. It also finds the factors of streams, such as `reader.iodepth`, but does not list them."""
+
+    def __init__(self, listed: Iterable[Factor]) -> None:
+        self._listed = {factor.name: factor for factor in listed}
+        self._of_stream = lru_cache(maxsize=1000)(self._named_for_stream)
+
+    def __getitem__(self, name: str) -> Factor:
+        return self._listed.get(name) or self._of_stream(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def _named_for_stream(self, name: str) -> Factor:
+        stream, _, own = name.partition(".")
+        if own not in OF_STREAMS or not stream:
+            raise KeyError(name)
+        factor = self._listed[own]
+        word = factor.label[:2]
+        label = factor.label if word[1:].isupper() or "/" in word else word.lower() + factor.label[2:]
+        return replace(factor, name=name, label=f"{stream}: {label}")
+
+
+# Factors that a stream may have of its own: its engine, and those of its workload and processes.
+OF_STREAMS = frozenset({ENGINE, *(factor.name for factor in _of_engines())} - {"drop_caches"})
+FACTORS: Mapping[str, Factor] = _Factors(
+    (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_STREAMS, *_OF_RESULTS, _CHANGE, *_DRIVE, *_SETTINGS)
+)
+
+
+def stream_and_factor(name: str) -> tuple[str, str]:
+    """`reader.iodepth` is ("reader", "iodepth"); a factor that belongs to no stream has the stream ""."""
+    stream, dot, own = name.partition(".")
+    return (stream, own) if dot and own in OF_STREAMS else ("", name)
+
+
+def of_other_engines(name: str) -> frozenset[str]:
+    """Factors of other engines only."""
+    own = {factor.name for factor in ENGINES[name].FACTORS}
+    return frozenset(factor.name for engine in ENGINES.values() for factor in engine.FACTORS) - own
 
 
 def factor_of(name: str, engine: str) -> Factor | None:
     """The factor as this engine defines it: engines may allow different levels."""
-    own = next((factor for factor in ENGINES[engine].FACTORS if factor.name == name), None)
-    return own or FACTORS.get(name)
+    plain = stream_and_factor(name)[1]
+    own = next((factor for factor in ENGINES[engine].FACTORS if factor.name == plain), None)
+    return replace(own, name=name, label=FACTORS[name].label) if own else FACTORS.get(name)
 
 
 # Alternatives: if a part names one, the other does not apply.
@@ -138,7 +210,7 @@ ALTERNATIVES = (*(pair for engine in ENGINES.values() for pair in engine.ALTERNA
 def by_cost(names: Iterable[str]) -> tuple[str, ...]:
     """Names sorted by cost, slowest first, then in the order of the table. Unknown names come last, alphabetically."""
     place = {name: index for index, name in enumerate(FACTORS)}
-    known = sorted((n for n in names if n in FACTORS), key=lambda n: (-FACTORS[n].cost, place[n]))
+    known = sorted((n for n in names if n in FACTORS), key=lambda n: (-FACTORS[n].cost, place[stream_and_factor(n)[1]]))
     return (*known, *sorted(n for n in names if n not in FACTORS))
 
 

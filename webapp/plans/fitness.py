@@ -9,11 +9,12 @@ from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.layouts import FileSystem, Layout, Maker
 from worker.contract.steps import WriteStep
-from worker.contract.workload import TargetKind, Workload
+from worker.contract.workload import AnyWorkload, FioWorkload, TargetKind, Workload
 from worker.recipes import path_problem, step_problems, step_words, step_workload, workload_problems
 from worker.recipes.layouts import write
 
 _ALL = "*"
+Workloads = tuple[AnyWorkload, ...]
 HOST_WIDE = frozenset(row.name for row in SETTING_ROWS if row.host_wide)
 
 
@@ -50,21 +51,22 @@ class Fitness:
 
     def problems(
         self,
-        workload: Workload,
+        workloads: Workloads,
         settings: dict[str, str],
         target: TargetFacts,
         layout: Layout | None = None,
         before: Preparation = NO_PREPARATION,
     ) -> list[str]:
-        """Reasons why a point cannot run on the target, as sentences, besides those of its combination of levels."""
+        """Reasons why a point cannot run on the target, as sentences, besides those of its combination of levels.
+        `workloads` are those that use the target at the same time."""
         kind = made_kind(target.kind, layout)
         return [
             *_path_problems(target),
             *_drive_problems(layout, target),
-            *_reflink_problems(workload, layout),
-            *_space_problems(workload, target, kind, room_of(target, layout)),
-            *_destroy_problems(workload, before, target),
-            *self._step_problems(workload, before, target, layout),
+            *(text for work in workloads for text in _reflink_problems(work, layout)),
+            *_space_problems(workloads, target, kind, room_of(target, layout)),
+            *dict.fromkeys(text for work in workloads for text in _destroy_problems(work, before, target)),
+            *(text for work in workloads for text in self._step_problems(work, before, target, layout)),
             *purge_problems(before.purge, target, layout),
             *_settings_problems(settings, target),
         ]
@@ -122,9 +124,22 @@ def room_of(target: TargetFacts, layout: Layout | None) -> int:
     return target.size_bytes if layout is None else usable_bytes(layout, target.drives)
 
 
-def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
-    """Check the space: a directory needs space for its files, a device must be as large as its used part."""
-    needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.end_bytes or 0
+def verification_problems(workloads: Workloads, kind: TargetKind) -> list[str]:
+    """A stream cannot verify data that another stream overwrites. In a directory, each stream has its own files."""
+    if kind is TargetKind.DIRECTORY or len(workloads) < 2:
+        return []
+    checks = any(isinstance(work, FioWorkload) and work.verifies for work in workloads)
+    if not checks or sum(work.writes for work in workloads) < 2:
+        return []
+    return ["A stream verifies its data while another stream writes to the same target. Verify on a target of its own."]
+
+
+def _space_problems(workloads: Workloads, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
+    """Check the space: a directory needs space for all files, a device must be as large as its used part."""
+    if kind is TargetKind.DIRECTORY:
+        needed = sum(work.space_bytes for work in workloads)
+    else:
+        needed = max(work.end_bytes or 0 for work in workloads)
     if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"

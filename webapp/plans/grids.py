@@ -16,14 +16,26 @@ from webapp.plans.factors import (
     FACTORS,
     HOSTS_AT_ONCE,
     PURGE,
+    STREAMS,
     FactorKind,
     closest,
     factor_of,
+    of_other_engines,
+    stream_and_factor,
 )
+from webapp.plans.grid_problem import GridProblem
 from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules, RuleTexts, selected
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.steps import steps_before
+from webapp.plans.stream_grids import (
+    StreamLevels,
+    complete,
+    stream_engine,
+    stream_problems,
+    stream_texts,
+    with_running,
+)
 from webapp.plans.values import Value
 from worker.contract.stopping import SNIA_ROUNDS
 from worker.contract.workload import TargetKind
@@ -36,15 +48,6 @@ _ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
-
-
-@dataclass(frozen=True)
-class GridProblem:
-    """`field` is the factor with the problem, `on` for the kinds of target, `rules`, or "" for the part as a whole.
-    The problems of a part's field `before` have the name of that factor."""
-
-    field: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class PartGrid:
         """The number of points with rules, else their maximum. A factor without effect does not multiply them."""
         if self.found:
             return 0
-        if self.part.rules:
+        if self.part.rules or self.part.streams:
             return len(self.points)
         return sum(
             math.prod(len(values) for name, values in self.levels.items() if name not in without)
@@ -94,22 +97,16 @@ def _without(engine: PlanEngine, levels: Levels) -> list[set[str]]:
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     """Factor name -> levels as typed. The part overrides the common factors and their alternatives."""
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
-    others = _of_other_engines(engine_name(document.common | part.factors))
+    others = set() if part.streams else of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
     steps = {BEFORE: "; ".join(part.before)} if part.before else {}
-    return common | part.factors | steps
+    return stream_texts(part, common | part.factors | steps)
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
     """The engine of a part; the default engine if the part names none or an unknown one."""
     name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
     return name if name in ENGINES else DEFAULT_ENGINE
-
-
-def _of_other_engines(name: str) -> set[str]:
-    """Factors of other engines only."""
-    own = {factor.name for factor in ENGINES[name].FACTORS}
-    return {factor.name for engine in ENGINES.values() for factor in engine.FACTORS} - own
 
 
 def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
@@ -120,19 +117,16 @@ def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
-    problems += (
-        _engine_problems(texts)
-        + _contradictions(texts)
-        + _pooled(texts)
-        + _stopped_at_once(texts)
-        + _on_several_hosts(texts)
-        + _missing(parsed, texts)
-        + _steps(part, parsed)
-        + _unknown_kinds(part)
-    )
-    sequence = document.sequence if document.order is Order.LISTED else ()
-    levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
-    most = MAX_CROSSED // max(1, sum(bool(each.rules) for each in document.parts))
+    if part.streams:
+        parsed, unknown = with_running(part, parsed)
+        problems += unknown
+    else:
+        problems += _engine_problems(texts)
+    problems += _contradictions(texts) + _pooled(texts) + _stopped_at_once(texts) + _on_several_hosts(part, texts)
+    problems += [] if part.streams else _missing(parsed, texts)
+    problems += _steps(part, parsed) + _unknown_kinds(part) + stream_problems(part, texts)
+    levels = {} if problems else _completed(document, part, parsed, texts)
+    most = MAX_CROSSED // max(1, sum(bool(each.rules or each.streams) for each in document.parts))
     wanted, wrong = (NO_RULES, []) if problems else _rules(part, levels, engine_name(texts), most)
     wrong += _round_problems(document) if wanted.tracked else []
     grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
@@ -141,6 +135,13 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     if wanted.tracked and grid.points and not any(map(wanted.tracks, grid.points)):
         return replace(grid, found=(GridProblem("rules", f"no point meets `{TRACK}`. Change this rule."),))
     return grid
+
+
+def _completed(document: PlanDocument, part: Part, parsed: StreamLevels, texts: Mapping[str, str]) -> StreamLevels:
+    sequence = document.sequence if document.order is Order.LISTED else ()
+    if part.streams:
+        return complete(part, parsed, texts, drop_caches=document.drop_caches, sequence=sequence)
+    return with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
 
 
 def _round_problems(document: PlanDocument) -> list[GridProblem]:
@@ -163,6 +164,7 @@ def _rules(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, l
     for text in (*texts.excluded, *texts.only, *texts.tracked):
         parsed, wrong = parsed_levels(text, engine)
         problems += [GridProblem("rules", one.message) for one in wrong]
+        parsed = with_running(part, parsed)[0] if STREAMS in parsed else parsed
         conditions.append({name: frozenset(values) for name, values in parsed.items()})
     if problems:
         return NO_RULES, problems
@@ -192,8 +194,9 @@ def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProb
             said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
     if texts.one_at_a_time and not unknown and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
         said.append("`one at a time` needs a factor with several levels.")
-    if texts != RuleTexts() and math.prod(len(values) for values in levels.values()) > most:
-        said.append(f"rules can select from at most {most:,} combinations in this part. Remove levels.")
+    several = "streams" if STREAMS in levels else "rules"
+    if (texts != RuleTexts() or STREAMS in levels) and math.prod(map(len, levels.values())) > most:
+        said.append(f"{several} can select from at most {most:,} combinations in this part. Remove levels.")
     return [GridProblem("rules", text) for text in said]
 
 
@@ -207,9 +210,8 @@ def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str,
     texts."""
     parsed: dict[str, tuple[Value, ...]] = {}
     problems = []
-    of_engine = engine or engine_name(texts)
     for name, text in texts.items():
-        factor = factor_of(name, of_engine)
+        factor = factor_of(name, engine or stream_engine(texts, stream_and_factor(name)[0]))
         if factor is None or factor.kind is FactorKind.CHANGE:
             problems.append(GridProblem(name, _no_such_factor(name)))
             continue
@@ -229,7 +231,7 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
     if len(texts.get(ENGINE, "").split(",")) > 1:
         return [GridProblem(ENGINE, "a part has one engine; create one part per engine.")]
     name = engine_name(texts)
-    others = _of_other_engines(name)
+    others = of_other_engines(name)
     return [
         GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; remove it.")
         for factor in texts
@@ -238,10 +240,13 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
+    """Alternatives of the part, or of one of its streams."""
+    scopes = dict.fromkeys(name.removesuffix(stream_and_factor(name)[1]) for name in texts)
     return [
-        GridProblem(other, f"`{one}` and `{other}` exclude each other; remove one of them.")
+        GridProblem(f"{scope}{other}", f"`{one}` and `{other}` exclude each other; remove one of them.")
+        for scope in scopes
         for one, other in ALTERNATIVES
-        if one in texts and other in texts
+        if f"{scope}{one}" in texts and f"{scope}{other}" in texts
     ]
 
 
@@ -255,7 +260,7 @@ def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
     return [GridProblem("stop", words.format(name)) for name in _together(texts) if "stop" in texts]
 
 
-def _on_several_hosts(texts: Mapping[str, str]) -> list[GridProblem]:
+def _on_several_hosts(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
     """Only fio waits for a common start, and preparation once for a part is not shared by hosts."""
     if HOSTS_AT_ONCE not in texts:
         return []
@@ -264,6 +269,7 @@ def _on_several_hosts(texts: Mapping[str, str]) -> list[GridProblem]:
     )
     problems = (
         (AT_ONCE in texts, several),
+        (bool(part.streams), "streams with different workloads cannot use several hosts; remove this factor."),
         (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one."),
         (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
     )

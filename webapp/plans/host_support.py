@@ -10,6 +10,7 @@ from webapp.plans.expand import PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.setting_rows import OF_CONTROLLERS
 from worker.contract.inventory import Capabilities, Inventory
+from worker.contract.workload import AnyWorkload
 from worker.recipes import installation_words, missing_features
 from worker.recipes.layouts import needed
 
@@ -38,17 +39,22 @@ def _distinct(trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
 
 
 def _parts(trial: PlannedTrial) -> tuple[object, ...]:
-    return trial.target_ids, trial.layout, trial.workload.engine, trial.workload.features, *trial.settings
+    return trial.target_ids, trial.layout, *((work.engine, work.features) for work in trial.workloads), *trial.settings
 
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
-    lacks = missing_features(trial.workload, offered.engines)
-    if trial.workload.engine not in offered.engines and (words := installation_words(trial.workload)):
-        lacks = [f"{lack} ({words})" for lack in lacks]
+    lacks = [lack for work in trial.workloads for lack in _missing(work, offered)]
     lacks += (
         [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
     )
     return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
+
+
+def _missing(work: AnyWorkload, offered: Capabilities) -> list[str]:
+    lacks = missing_features(work, offered.engines)
+    if work.engine not in offered.engines and (words := installation_words(work)):
+        return [f"{lack} ({words})" for lack in lacks]
+    return lacks
 
 
 def without_controller(

@@ -6,9 +6,12 @@ from math import ceil
 from statistics import fmean
 
 from webapp.plans.document import PlanDocument
+from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.estimate import OVERHEAD_S
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.grids import PartGrid, grids_of
+from webapp.plans.points import at_once
+from webapp.plans.streams import of_stream
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ def outline(document: PlanDocument) -> Outline:
     seconds: dict[str, float] = defaultdict(float)
     bound = True
     for grid in grids_of(document):
-        count, each = _count(grid) * document.repeats, grid.engine.time_s(grid.levels)
+        count, each = _count(grid) * document.repeats, _seconds(grid)
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)
             seconds[kind] += count * ((each or 0.0) + OVERHEAD_S)
@@ -37,7 +40,22 @@ def outline(document: PlanDocument) -> Outline:
     return Outline(min(counts), max(counts), max(seconds.values(), default=0.0) if bound else None)
 
 
+def _seconds(grid: PartGrid) -> float | None:
+    """The mean time of a trial, at most; of streams, that of the longest one."""
+    if not grid.part.streams or not grid.levels:
+        return grid.engine.time_s(grid.levels)
+    of_streams = [_of_stream(grid, stream.name) for stream in grid.part.streams]
+    return None if None in of_streams else max(seconds for seconds in of_streams if seconds is not None)
+
+
+def _of_stream(grid: PartGrid, stream: str) -> float | None:
+    engine = str((grid.levels.get(f"{stream}.{ENGINE}") or grid.levels[ENGINE])[0])
+    return ENGINES[engine].time_s(of_stream(grid.levels, stream, engine))
+
+
 def _count(grid: PartGrid) -> float:
+    if grid.part.streams:
+        return sum(1 / at_once(point) for point in grid.points)
     together = next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in grid.levels), AT_ONCE)
     sizes = [float(level or 1) for level in grid.levels.get(together, (1,))]
     return grid.count * fmean(1 / size for size in sizes)

@@ -14,7 +14,7 @@ from itertools import permutations
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
-from webapp.plans.points import stream_count
+from webapp.plans.points import at_once, target_count
 from worker.contract.workload import TargetKind
 
 _KIND_WORDS = {
@@ -42,10 +42,10 @@ class Places:
 
     @property
     def cells(self) -> int:
-        """The number of points on all groups. Without rules, all sizes of groups have the same number of points."""
-        if self.grid.part.rules:
+        """The number of points on all groups. Without rules and streams, all sizes of groups have equally many."""
+        if self.grid.part.rules or self.grid.part.streams:
             groups = Counter(map(len, self.groups))
-            return sum(groups[stream_count(point)] for point in self.grid.points)
+            return sum(groups[target_count(point)] for point in self.grid.points)
         return self.grid.count // len(self._sizes) * len(self.groups)
 
     @property
@@ -69,8 +69,10 @@ class Places:
             if len(alike) < size
         ]
 
-    @property
+    @cached_property
     def _sizes(self) -> list[int]:
+        if self.grid.part.streams:
+            return sorted({at_once(point) for point in self.grid.points}) or [1]
         levels = self.grid.levels.get(HOSTS_AT_ONCE if self._over_hosts else AT_ONCE, (1,))
         return sorted(level for level in levels if isinstance(level, int)) or [1]
 

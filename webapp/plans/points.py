@@ -12,8 +12,21 @@ from dataclasses import replace
 
 import msgspec
 
-from webapp.plans.engines import ENGINE, engine_of, name_of
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, BEFORE, FACTORS, HOSTS_AT_ONCE, FactorKind, by_cost
+from webapp.plans import streams
+from webapp.plans.engines import ENGINE, ENGINES, engine_of, name_of
+from webapp.plans.factors import (
+    ALTERNATIVES,
+    AT_ONCE,
+    BEFORE,
+    FACTORS,
+    HOSTS_AT_ONCE,
+    STREAM,
+    STREAMS,
+    STREAMS_ON,
+    FactorKind,
+    by_cost,
+    stream_and_factor,
+)
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.steps import NONE, StepsBefore, steps_before
 from webapp.plans.values import LayoutLine, Value
@@ -42,9 +55,13 @@ def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()
         for factor in engine.FACTORS
         if factor.kind is FactorKind.WORKLOAD and factor.name not in {*replaced, *optional, engine.REQUIRED}
     }
-    full: dict[str, tuple[Value, ...]] = {ENGINE: (name_of(named),)} | defaults | dict(grid)
-    listed = [name for name in sequence if name in full]
-    return {name: full[name] for name in dict.fromkeys([*listed, *by_cost(full)])}
+    return slowest_first({ENGINE: (name_of(named),)} | defaults | dict(grid), sequence)
+
+
+def slowest_first(grid: Grid, sequence: Sequence[str] = ()) -> dict[str, tuple[Value, ...]]:
+    """The factors of `sequence` in their order, then the others by the cost of changing them."""
+    listed = [name for name in sequence if name in grid]
+    return {name: grid[name] for name in dict.fromkeys([*listed, *by_cost(grid)])}
 
 
 def applicable(point: Point) -> Point:
@@ -54,14 +71,22 @@ def applicable(point: Point) -> Point:
 
 
 def without_effect(point: Point) -> frozenset[str]:
-    """Unused factors of its engine, and tunables of other schedulers: they depend on the levels of `decides_effect`."""
+    """Unused factors of its engine, tunables of other schedulers, and factors of streams that do not run.
+
+    They depend on the levels of `decides_effect`.
+    """
     scheduler = point.get("scheduler")
     others = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
+    if streams.names_of(point):
+        return frozenset(others).union(point.keys() - streams.applicable(point).keys())
     return frozenset(others).union(engine_of(point).silent(point))
 
 
-def decides_effect(point: Point) -> tuple[str, str]:
+def decides_effect(point: Point) -> tuple[str, ...]:
     """The factors whose levels decide which other factors of the point have no effect."""
+    if STREAMS in point:
+        deciding = {"scheduler", *(engine.SILENT_BY for engine in ENGINES.values())}
+        return STREAMS, *(name for name in point if stream_and_factor(name)[1] in deciding)
     return engine_of(point).SILENT_BY, "scheduler"
 
 
@@ -83,7 +108,11 @@ def steps_of(point: Mapping[str, Value]) -> StepsBefore:
 
 
 def at_once(point: Mapping[str, object]) -> int:
-    """The number of targets of each host that a trial at this point uses at once."""
+    """The number of targets that a trial at this point uses at once; a result of one stream has one target."""
+    if STREAM in point:
+        return 1
+    if names := streams.names_of(point):
+        return len(names) if point.get(STREAMS_ON) == streams.EACH else 1
     wanted = point.get(AT_ONCE, 1)
     return wanted if isinstance(wanted, int) else 1
 
@@ -94,9 +123,14 @@ def hosts_at_once(point: Mapping[str, object]) -> int:
     return wanted if isinstance(wanted, int) else 1
 
 
-def stream_count(point: Mapping[str, object]) -> int:
-    """The number of targets, and so of streams, of a trial at this point, over all its hosts."""
+def target_count(point: Mapping[str, object]) -> int:
+    """The number of targets of a trial at this point, over all its hosts."""
     return at_once(point) * hosts_at_once(point)
+
+
+def stream_count(point: Mapping[str, object]) -> int:
+    """The number of streams of a trial at this point, over all its hosts."""
+    return len(streams.names_of(point)) or target_count(point)
 
 
 def point_key(point: Mapping[str, Value]) -> str:
@@ -104,12 +138,12 @@ def point_key(point: Mapping[str, Value]) -> str:
     return hashlib.sha256(msgspec.json.encode(dict(point), order="sorted")).hexdigest()
 
 
-def workload_of(point: Point, *, seed: int) -> AnyWorkload:
-    """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it.
+def workloads_of(point: Point, *, seed: int) -> tuple[AnyWorkload, ...]:
+    """The contract's workload of each named stream of a point, or the one workload of all its streams.
 
-    `seed` is the seed of random offsets and data.
+    Raises msgspec.ValidationError if the contract does not allow it. `seed` is the seed of random offsets and data.
     """
-    return engine_of(point).workload(point, seed=seed)
+    return streams.workloads_of(point, seed=seed) or (engine_of(point).workload(point, seed=seed),)
 
 
 def layout_of(point: Mapping[str, Value]) -> Layout | None:

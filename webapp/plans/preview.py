@@ -11,7 +11,7 @@ from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
-from webapp.plans.expand import Expansion, PlannedTrial, expand
+from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import room_of
 from webapp.plans.grids import PartGrid, grids_of
@@ -51,6 +51,7 @@ class Preview:
 class StreamJob:
     """The job of one stream of a trial; `prefill` is None without a prefill."""
 
+    name: str  # of a stream with its own workload
     target: Target
     recipe: Recipe
     prefill: Recipe | None
@@ -97,7 +98,8 @@ def preview(
 
 def _no_reflinks(expansion: Expansion, targets: Sequence[Target], file_systems: Mapping[str, str]) -> Iterator[str]:
     """A warning, not a problem of the trials: the file system may have changed since the inventory."""
-    copying = {id_ for trial in expansion.trials if trial.workload.needs_reflinks for id_ in trial.target_ids}
+    streams = (stream for trial in expansion.trials for stream in trial.streams)
+    copying = {stream.target_id for stream in streams if stream.workload.needs_reflinks}
     for target in targets:
         kind = file_systems.get(str(target.id))
         if str(target.id) in copying and kind in WITHOUT_REFLINKS:
@@ -135,13 +137,17 @@ def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJ
 
     Raises worker.recipes.RecipeError for a path that the engine does not accept.
     """
-    return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
+    return tuple(_job(trial, number, one, targets[one.target_id]) for number, one in enumerate(trial.streams))
 
 
-def _job(trial: PlannedTrial, number: int, target: Target) -> StreamJob:
-    stream = opening(stream_at(target, trial.workload, trial.layout, number), _node(trial, target))
+def _job(trial: PlannedTrial, number: int, planned: PlannedStream, target: Target) -> StreamJob:
+    stream = opening(stream_at(target, planned.workload, trial.layout, number, planned.name), _node(trial, target))
     return StreamJob(
-        target=target, recipe=render(stream), prefill=render_prefill(stream), steps=tuple(_steps(trial, target, stream))
+        name=planned.name,
+        target=target,
+        recipe=render(stream),
+        prefill=render_prefill(stream),
+        steps=tuple(_steps(trial, target, stream)),
     )
 
 

@@ -12,15 +12,16 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import BEFORE
-from webapp.plans.grids import GridProblem, PartGrid, engine_name, grids_of, parsed_levels
+from webapp.plans.grid_problem import GridProblem
+from webapp.plans.grids import PartGrid, engine_name, grids_of, parsed_levels
 
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class FieldProblem:
-    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>, or name, on, rules and
-    before of a part: parts.<n>.name."""
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.factors.<factor>,
+    parts.<n>.streams.<stream>.<factor>, or name, on, rules, before and streams of a part: parts.<n>.name."""
 
     place: str
     message: str
@@ -62,7 +63,11 @@ def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
 
 def _unused(document: PlanDocument) -> list[FieldProblem]:
     """Common factors that belong to an engine that no part uses."""
-    used = {engine_name(document.common | part.factors) for part in document.parts}
+    used = {
+        engine_name(document.common | part.factors | stream)
+        for part in document.parts
+        for stream in ([each.factors for each in part.streams] or [{}])
+    }
     by_engine = {name: {factor.name for factor in engine.FACTORS} for name, engine in ENGINES.items()}
     silent = set[str]().union(*by_engine.values()).difference(*(by_engine[name] for name in used))
     labels = " or ".join(ENGINES[name].LABEL for name in sorted(used))
@@ -94,9 +99,11 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequenc
 
 
 def _place(number: int, field: str, part: Part) -> str:
-    """The place of the factor if the part names it; else the part, which causes the conflict."""
-    if field in ("on", "rules") or (field == BEFORE and part.before):
+    """The place of the factor if the part or a stream names it; else the part, which causes the conflict."""
+    if field in ("on", "rules", "streams") or (field == BEFORE and part.before):
         return f"parts.{number}.{field}"
+    if field in {f"{stream.name}.{name}" for stream in part.streams for name in stream.factors}:
+        return f"parts.{number}.streams.{field}"
     return f"parts.{number}.factors.{field}" if field in part.factors else f"parts.{number}"
 
 

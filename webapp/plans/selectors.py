@@ -131,7 +131,8 @@ def reference_of(target: Target) -> TargetRef:
     )
 
 
-def stream_at(target: Target, workload: AnyWorkload, layout: Layout | None, number: int = 0) -> Stream:
+def stream_at(target: Target, workload: AnyWorkload, layout: Layout | None, number: int = 0, name: str = "") -> Stream:
     """A stream of a trial; on a pool it uses the target that the layout creates."""
     made = made_kind(TargetKind(target.kind), layout)
-    return Stream(number=number, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)
+    reference = msgspec.structs.replace(reference_of(target), kind=made)
+    return Stream(number=number, name=name, target=reference, workload=workload)

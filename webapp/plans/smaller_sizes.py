@@ -7,15 +7,16 @@ import msgspec
 
 from webapp.core.formatting import bytes_binary
 from webapp.plans import levels
-from webapp.plans.document import PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.expand import MAX_TRIALS
 from webapp.plans.factors import FACTORS
-from webapp.plans.fitness import TargetFacts
+from webapp.plans.fitness import TargetFacts, Workloads
 from webapp.plans.grids import PartGrid, grids_of
-from webapp.plans.points import workload_of
+from webapp.plans.points import workloads_of
 from worker.contract.workload import AnyWorkload, TargetKind
 
 SIZES = ("size", "amount", "skip")
+STEPS = {"scale": 1, "max_wal_size": 32 * 2**20}  # further factors of space, with their smallest level
 
 Texts = Mapping[str, str]
 
@@ -31,13 +32,17 @@ def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
     divisor = _divisor(every, most_bytes)
     if divisor == 1:
         return document
-    parts = tuple(
-        msgspec.structs.replace(part, factors=_divided(part.factors, divisor, some))
-        for part, some in zip(document.parts, works, strict=True)
-    )
+    parts = tuple(_part(part, divisor, some) for part, some in zip(document.parts, works, strict=True))
     said = f"**Sizes and amounts are divided by {divisor:,}**, to fit targets of {bytes_binary(most_bytes)}."
     note = f"{document.note.rstrip()}\n\n{said}\n".lstrip()
     return msgspec.structs.replace(document, note=note, common=_divided(document.common, divisor, every), parts=parts)
+
+
+def _part(part: Part, divisor: int, works: Sequence[Workloads]) -> Part:
+    streams = tuple(
+        msgspec.structs.replace(stream, factors=_divided(stream.factors, divisor, works)) for stream in part.streams
+    )
+    return msgspec.structs.replace(part, factors=_divided(part.factors, divisor, works), streams=streams)
 
 
 def fitting_bytes(grids: Iterable[PartGrid], targets: Iterable[TargetFacts]) -> int:
@@ -56,29 +61,36 @@ def _room(target: TargetFacts) -> int:
     return target.size_bytes // (2 if target.kind is TargetKind.DIRECTORY else 1)
 
 
-def _divisor(works: Iterable[AnyWorkload], most_bytes: int) -> int:
-    needed = max((max(work.space_bytes, work.end_bytes or 0) for work in works), default=0)
+def _divisor(works: Iterable[Workloads], most_bytes: int) -> int:
+    """Streams share a directory, so their files must fit together."""
+    needed = max(
+        (max(sum(w.space_bytes for w in each), *(w.end_bytes or 0 for w in each)) for each in works), default=0
+    )
     return 1 << (-(-needed // most_bytes) - 1).bit_length() if needed > most_bytes else 1
 
 
-def _workloads(grid: PartGrid) -> list[AnyWorkload]:
-    """[] if a run cannot have so many points, whatever their sizes: there may be billions."""
+def _workloads(grid: PartGrid) -> list[Workloads]:
+    """Of each point; [] if a run cannot have so many points, whatever their sizes: there may be billions."""
     found = []
     for point in grid.points if grid.count <= MAX_TRIALS else ():
         try:
-            found.append(workload_of(point, seed=1))
+            found.append(workloads_of(point, seed=1))
         except msgspec.ValidationError:  # such points are left out
             continue
     return found
 
 
-def _divided(factors: Texts, divisor: int, works: Sequence[AnyWorkload]) -> dict[str, str]:
-    return {name: _text(name, text, divisor, works) if name in SIZES else text for name, text in factors.items()}
+def _divided(factors: Texts, divisor: int, points: Sequence[Workloads]) -> dict[str, str]:
+    works = [work for each in points for work in each]
+    return {
+        name: _text(name, text, divisor, works) if name in (*SIZES, *STEPS) else text for name, text in factors.items()
+    }
 
 
 def _text(name: str, text: str, divisor: int, works: Sequence[AnyWorkload]) -> str:
     factor = FACTORS[name]
-    step = lcm(*(work.largest_io_bytes if name == "skip" or work.random else work.size_step_bytes for work in works))
+    steps = (work.largest_io_bytes if name == "skip" or work.random else work.size_step_bytes for work in works)
+    step = STEPS.get(name) or lcm(*steps)
     smaller = [_smaller(value, divisor, step) for value in levels.parse(factor, text)]
     return ", ".join(dict.fromkeys(factor.values.write(value) for value in smaller))
 

@@ -11,9 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from webapp.plans.engines import engine_of
-from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
+from webapp.plans.factors import ALTERNATIVES, BESIDE, FACTORS, STREAMS, STREAMS_ON, FactorKind
 
-_SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS, FactorKind.OPTION, FactorKind.CHANGE)
+_SPEAKING = (
+    FactorKind.SETTING,
+    FactorKind.LAYOUT,
+    FactorKind.TARGETS,
+    FactorKind.STREAMS,
+    FactorKind.OPTION,
+    FactorKind.CHANGE,
+)
 DERIVED_FROM: Mapping[str, frozenset[str]] = {"size": frozenset({"size_percent", "size_memory"})}  # resolved per target
 _ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
 _ALTERNATIVES_OF = {
@@ -69,6 +76,8 @@ def _is_derived(name: str, point: Mapping[str, object]) -> bool:
 
 def _applies(name: str, point: Mapping[str, object]) -> bool:
     """Whether the point could have the factor: its engine has it, and its other levels leave it an effect."""
+    if name == STREAMS_ON:
+        return BESIDE in str(point.get(STREAMS, ""))
     engine = engine_of(point)
     if name not in _OPTIONS:
         return True

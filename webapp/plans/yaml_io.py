@@ -61,7 +61,16 @@ def _joined(data: object) -> object:
     parts = data.get("parts")
     read = dict(data) | ({"common": _levels(data["common"])} if "common" in data else {})
     if isinstance(parts, list):
-        read["parts"] = [p | {"factors": _levels(p.get("factors"))} if isinstance(p, dict) else p for p in parts]
+        read["parts"] = [_read_part(part) if isinstance(part, dict) else part for part in parts]
+    return read
+
+
+def _read_part(part: dict[str, object]) -> dict[str, object]:
+    """Streams may also be a map from name to factors, which keeps its order in a file."""
+    read = part | {"factors": _levels(part.get("factors", {}))}
+    streams = part.get("streams")
+    if isinstance(streams, dict):
+        read["streams"] = [{"name": name, "factors": _levels(factors)} for name, factors in streams.items()]
     return read
 
 
@@ -89,7 +98,8 @@ def _part(part: Part) -> dict[str, object]:
         shown["on"] = list(part.on)
     rules = {"rules": list(part.rules)} if part.rules else {}
     before = {"before": list(part.before)} if part.before else {}
-    return shown | before | {"factors": _sorted(part.factors)} | rules
+    streams = {"streams": {one.name: _sorted(one.factors) for one in part.streams}} if part.streams else {}
+    return shown | before | {"factors": _sorted(part.factors)} | streams | rules
 
 
 def _sorted(factors: dict[str, str]) -> dict[str, str]:

@@ -56,7 +56,9 @@ def left_of(trials: QuerySet[Trial]) -> tuple[list[Trial], int]:
 def _all_known(run: Run, planned: Sequence[Trial], least: int, allowed: float) -> bool:
     rates: dict[tuple[UUID, str], list[float]] = defaultdict(list)
     valid = Result.objects.filter(run=run, invalid=False).order_by()
-    for target, point, _trial, rate in valid.values_list("target", "point_key", "trial").annotate(Sum("bytes_per_s")):
+    for target, point, _trial, rate in valid.values_list("trial__target", "trial__point_key", "trial").annotate(
+        Sum("bytes_per_s")
+    ):
         rates[target, point].append(rate)
     found = [rates[trial.target_id, trial.point_key] for trial in planned]
     return all(len(each) >= least and interval(each) <= allowed for each in found)

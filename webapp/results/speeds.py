@@ -6,7 +6,8 @@ from uuid import UUID
 from webapp.hosts.models import Target
 from webapp.plans.expand import Expansion
 from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
-from webapp.plans.points import stream_count
+from webapp.plans.points import target_count
+from webapp.plans.streams import names_of
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
 
@@ -17,8 +18,8 @@ def expected_writes(
     expansion: Expansion, written_before: Mapping[str, int], targets: Sequence[Target]
 ) -> list[tuple[Target, Expected]]:
     """For the targets with an estimate, by name. Queries the database only if a time limit ends trials that write."""
-    writing = (trial for trial, _ in expansion.distinct if trial.workload.writes)
-    open_ended = {each for trial in writing if trial.workload.moved_bytes is None for each in trial.target_ids}
+    writing = (stream for trial, _ in expansion.distinct for stream in trial.streams if stream.workload.writes)
+    open_ended = {stream.target_id for stream in writing if stream.workload.moved_bytes is None}
     wanted = [target for target in targets if str(target.pk) in open_ended]
     found = written_expected(expansion, written_before, _earlier_writes(wanted)) if wanted else {}
     told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)
@@ -47,6 +48,6 @@ def _speeds(groups: Mapping[UUID, object]) -> dict[object, Speeds]:
     points = POINTS.get({key: pk for _, key, pk, _ in rows})
     found: dict[object, list[tuple[Point, float]]] = {}
     for target, key, _, rate in rows:
-        if stream_count(points[key]) == 1:
+        if target_count(points[key]) == 1 and len(names_of(points[key])) < 2:
             found.setdefault(groups[target], []).append((points[key], rate))
     return {group: Speeds.of(measured) for group, measured in found.items()}

@@ -12,6 +12,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_re
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from webapp.plans.points import at_once
 from webapp.runs.forecast.pace import Pace, Work, paces, work_of
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -68,7 +69,7 @@ def count_of_trials(wanted: Q) -> Coalesce:
 
 def read_further(trials: Iterable[Trial]) -> None:
     """Fetch the further targets of these trials. One query, or none."""
-    prefetch_related_objects([trial for trial in trials if trial.stream_count > 1], "further")
+    prefetch_related_objects([trial for trial in trials if at_once(trial.point) > 1], "further")
 
 
 def progress(run: Run) -> RunProgress:

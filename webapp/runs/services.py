@@ -154,7 +154,8 @@ def _next_number() -> int:
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
-    destructive = destroys(planned.workload, planned.kind, planned.layout, steps_of(planned.point).whole)
+    before = steps_of(planned.point).whole
+    destructive = any(destroys(work, planned.kind, planned.layout, before) for work in planned.workloads)
     return Trial(
         run=run,
         index=planned.index,
@@ -165,6 +166,7 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
         point=msgspec.to_builtins(planned.point),
         point_key=planned.point_key,
         workload=msgspec.to_builtins(planned.workload),
+        further_workloads=[msgspec.to_builtins(work) for work in planned.workloads[1:]],
         settings=dict(planned.settings),
         drop_caches=planned.drop_caches,
         destructive=destructive,

@@ -31,6 +31,7 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     trial: int  # number in the run
     attempt: int
     stream: int
+    stream_name: str  # of a stream with its own workload, else ""
     offset_ms: int  # end of the interval, since the measured part of the stream began
     length_ms: int
     estimated: bool  # counted at the device, as the engine reported nothing

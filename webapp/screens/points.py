@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from webapp.plans.engines import engine_of
-from webapp.plans.factors import FACTORS, FactorKind
+from webapp.plans.factors import BESIDE, FACTORS, STREAM, FactorKind
+from webapp.plans.streams import named_levels, names_of, own_point
 from webapp.plans.varying import in_order as in_order
 from webapp.plans.varying import varying as varying
 
@@ -27,7 +28,18 @@ def levels(point: Point, names: Iterable[str]) -> list[str]:
 
 
 def in_words(point: Point, names: Iterable[str] = ()) -> str:
-    """The given factors of a point in one line; by default the factors in `NAMED_BY` of its engine."""
+    """The given factors of a point in one line; by default the factors in `NAMED_BY` of its engine, of each stream."""
+    running = names_of(point)
+    if running and not names:
+        if STREAM not in point:
+            return BESIDE.join(f"{name}: {_main(own_point(point, name))}" for name in running)
+        others = [name for name in running if name != point[STREAM]]
+        beside = BESIDE.join(f"{name}: {_main(named_levels(point, name))}" for name in others)
+        return f"{point[STREAM]}: {_main(point)}" + (f" (beside {beside})" if others else "")
+    return _main(point, names)
+
+
+def _main(point: Point, names: Iterable[str] = ()) -> str:
     texts = engine_of(point).NAMED_BY
     main = [name for name, text in texts.items() if not _is_one(text, point.get(name))]
     named = [name for name in names or main if name in point]

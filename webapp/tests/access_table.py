@@ -68,6 +68,7 @@ PAGES: dict[str, Rule] = {
     # bench
     "bench": look(Who.VIEWER),
     "bench_plan": act(Who.VIEWER),
+    "set_price": act(Who.OPERATOR),
     "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),

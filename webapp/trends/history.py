@@ -6,12 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, F, FloatField, Max, QuerySet
+from django.db.models import Case, Count, F, FloatField, Max, QuerySet, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
 from webapp.hosts.models import Target
+from webapp.plans.factors import STREAMS
 from webapp.plans.models import Plan
+from webapp.plans.points import at_once, point_key
+from webapp.plans.streams import names_of, result_point
 from webapp.results.metrics import Metric
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
@@ -68,13 +71,22 @@ def read_history(plan: Plan, target: Target, metric: Metric) -> History:
 
 
 def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
-    """The keys of the points of each run, by its number."""
+    """The keys of the points of the results that each run should have, by its number."""
     found: dict[int, set[str]] = {run.number: set() for run in runs}
-    trials = Trial.objects.filter(run__in=runs, target=target).order_by().values_list("point_key")
-    for key, numbers in trials.annotate(runs=ArrayAgg("run__number", distinct=True)):
+    trials = Trial.objects.filter(run__in=runs, target=target).order_by()
+    # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
+    columns = ("point_key", Case(When(point__has_key=STREAMS, then="point")))
+    for key, point, numbers in trials.values_list(*columns).annotate(runs=ArrayAgg("run__number")):
+        keys = _of_streams(point) if point else {key}
         for number in numbers:
-            found[number].add(key)
+            found[number] |= keys
     return found
+
+
+def _of_streams(point: Point) -> set[str]:
+    """The keys of the results at the first target of a trial with named streams."""
+    here = names_of(point)[:1] if at_once(point) > 1 else names_of(point)
+    return {point_key(result_point(point, name)) for name in here}
 
 
 def _invalid(runs: Sequence[Run], target: Target) -> dict[int, int]:

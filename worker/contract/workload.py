@@ -305,9 +305,13 @@ class TargetRef(Message, frozen=True, kw_only=True):
     serial: Annotated[str, Meta(max_length=100)] = ""  # the drive's serial, else its stable id
 
 
+StreamName = Annotated[str, Meta(max_length=20, pattern=r"^([a-z][a-z0-9_-]*)?\Z")]
+
+
 class Stream(Message, frozen=True, kw_only=True):
     """One workload at one target; the streams of a trial start together."""
 
     number: Annotated[int, Meta(ge=0, le=63)]
+    name: StreamName = ""  # of streams with different workloads; each has its own files in a directory
     target: TargetRef
     workload: AnyWorkload

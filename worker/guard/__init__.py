@@ -56,17 +56,24 @@ __all__ = [
 
 
 @contextmanager
-def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    """Open the stream's target and hold it inside the context. Raises GuardRefused."""
-    with _held(_entry(stream.target, policy), stream, armed_serials) as open_target:
+def admit(
+    stream: Stream, policy: Policy, armed_serials: tuple[str, ...], beside: Sequence[Stream] = ()
+) -> Iterator[OpenTarget]:
+    """Open the stream's target and hold it inside the context. Raises GuardRefused.
+
+    `beside` are the other streams on this target, whose demands are not higher; in a directory all need space.
+    """
+    with _held(_entry(stream.target, policy), stream, armed_serials, beside) as open_target:
         yield open_target
 
 
 @contextmanager
-def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
+def _held(
+    entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
+) -> Iterator[OpenTarget]:
     with ExitStack() as held:
         try:
-            open_target = held.enter_context(_hold(entry, stream, armed_serials))
+            open_target = held.enter_context(_hold(entry, stream, armed_serials, beside))
         except OSError as error:
             raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
         yield open_target
@@ -141,13 +148,15 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) 
 
 
 @contextmanager
-def admit_layout(stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...]) -> Iterator[OpenTarget]:
+def admit_layout(
+    stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...], beside: Sequence[Stream] = ()
+) -> Iterator[OpenTarget]:
     """Open a layout that the worker has built, and hold it inside the context.
 
     The stream uses the directory `mount_point`, or the device node `device` if `mount_point` is "".
     """
     entry = _layout_entry(stream.target.id, device, mount_point)
-    with _held(entry, stream, (entry.arming_serial,)) as open_target:
+    with _held(entry, stream, (entry.arming_serial,), beside) as open_target:
         yield msgspec.structs.replace(open_target, members=members)
 
 
@@ -201,11 +210,13 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collect
         return Survey(problem=f"{entry.path}: {error.strerror or error}.")
 
 
-def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[OpenTarget]:
+def _hold(
+    entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
+) -> AbstractContextManager[OpenTarget]:
     if entry.kind is TargetKind.BLOCK:
         return hold_block(entry, stream, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:
-        return hold_directory(entry, stream)
+        return hold_directory(entry, (stream, *beside))
     if entry.kind is TargetKind.SLOT:
         raise GuardRefused("guard_path", f"{entry.id} is a slot: only the controller can access its drive.")
     return hold_file(entry, stream, armed_serials)

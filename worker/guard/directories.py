@@ -4,7 +4,7 @@ import fcntl
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
-_TEST_FILE = re.compile(r"sweetspot\.\d+\.\d+")  # worker.recipes.names
+_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?\d+\.\d+")  # worker.recipes.names
 _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,13 +35,13 @@ def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenT
 
 
 @contextmanager
-def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[OpenTarget]:
+def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[OpenTarget]:
     """Hold the worker's private directory in the target; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
         _lock(inner, shown)
         _refuse_odd_content(inner, shown)
-        _make_room(entry, stream, inner, shown)
+        _make_room(entry, streams, inner, shown)
         yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
 
 
@@ -134,14 +134,15 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
 
-def _make_room(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
-    """Remove test files of other sizes, the oldest first, as far as the files of this workload need their space.
+def _make_room(entry: PolicyEntry, streams: Sequence[Stream], fd: int, shown: str) -> None:
+    """Remove test files of other sizes, the oldest first, as far as the files of these streams need their space.
 
     Raises GuardRefused no_space; then nothing is removed.
     """
-    files = recipes.render(stream).files
+    files = [name for stream in streams for name in recipes.render(stream).files]
+    missing = sum(_missing(entry, stream, fd) for stream in streams)
     space = _Space(
-        entry, shown, missing=_missing(entry, stream, fd), free=_free(fd),
+        entry, shown, missing=missing, free=_free(fd),
         taken=sum(_allocated(fd, name) for name in os.listdir(fd)),
     )  # fmt: skip
     others = {name: _allocated(fd, name) for name in _oldest_first(fd) if name not in files}

@@ -198,18 +198,23 @@ class Trial:
         """Open the target of each stream. Streams on the same target share it: a device can be held only once."""
         open_targets: dict[int, OpenTarget] = {}
         for streams in by_target(self._streams):
-            open_target = held.enter_context(self._hold(strictest(admissible(self._order, streams)), allowed, armed))
+            open_target = held.enter_context(self._hold(streams, allowed, armed))
             guard.refuse_quarantined(_drives(open_target), self._host.state)
             open_targets.update((stream.number, open_target) for stream in streams)
         return open_targets
 
     def _hold(
-        self, stream: Stream, allowed: policy.Policy, armed: tuple[str, ...]
+        self, streams: list[Stream], allowed: policy.Policy, armed: tuple[str, ...]
     ) -> AbstractContextManager[OpenTarget]:
+        """Hold the target of these streams, which they share."""
+        stream = strictest(admissible(self._order, streams))
+        beside = [each for each in streams if each.number != stream.number]
         if self._built is not None:
             built = self._built
-            return guard.admit_layout(stream, device=built.device, mount_point=built.mount_point, members=built.members)
-        return guard.admit(stream, allowed, armed)
+            return guard.admit_layout(
+                stream, device=built.device, mount_point=built.mount_point, members=built.members, beside=beside
+            )
+        return guard.admit(stream, allowed, armed, beside)
 
     def _apply_settings(self, allowed: policy.Policy, open_targets: Mapping[int, OpenTarget]) -> None:
         try:
@@ -313,7 +318,7 @@ class Trial:
             self._emit(KernelLog(lines=lines))
 
     def _stream_words(self, stream: Stream, words: str) -> str:
-        return words if len(self._streams) == 1 else f"Stream {stream.number}: {words}"
+        return words if len(self._streams) == 1 else f"Stream {stream.name or stream.number}: {words}"
 
     @contextmanager
     def _scope(self, name: str, open_target: OpenTarget) -> Iterator[process.Scope]:

@@ -54,7 +54,7 @@ def render(stream: Stream) -> Recipe:
     work = stream.workload
     assert isinstance(work, CopyWorkload)
     assert work.size_bytes is not None
-    sources = scratch_names(work)
+    sources = scratch_names(stream)
     job = CopyJob(
         sources=sources,
         copies=tuple(f"{name}.copy" for name in sources),

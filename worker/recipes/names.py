@@ -1,11 +1,14 @@
 """File names in targets."""
 
-from worker.contract.workload import Stream, TargetKind, Workload
+from worker.contract.workload import Stream, TargetKind
 
 
-def scratch_names(work: Workload) -> tuple[str, ...]:
-    """The stream's files in a directory target. The size is part of the name: streams of one size share files."""
-    return tuple(f"sweetspot.{work.size_bytes}.{number}" for number in range(work.files))
+def scratch_names(stream: Stream) -> tuple[str, ...]:
+    """The stream's files in a directory target. The size is part of the name: trials of one size share files. So is
+    the name of the stream: streams of one trial do not share files."""
+    own = f"{stream.name}." if stream.name else ""
+    work = stream.workload
+    return tuple(f"sweetspot.{own}{work.size_bytes}.{number}" for number in range(work.files))
 
 
 def temporary_folder(stream: Stream) -> str:
@@ -19,4 +22,4 @@ def target_names(stream: Stream) -> tuple[str, ...]:
         return (stream.target.path,)
     if stream.target.kind is TargetKind.FILE:
         return (stream.target.path.rpartition("/")[2],)
-    return scratch_names(stream.workload)
+    return scratch_names(stream)

@@ -32,7 +32,9 @@ def small(request: pytest.FixtureRequest) -> PlanDocument:
 def test_it_runs_within_seconds_on_small_targets(small: PlanDocument) -> None:
     assert document_problems(small) == ()
     at_once = any("at_once" in factors for factors in (small.common, *(each.factors for each in small.parts)))
-    made = expand(small, TARGETS[1:5] if at_once else TARGETS, seed=1)
+    each = any("each" in one.factors.get("streams_on", "") for one in small.parts)
+    other = directory(id="dir2", path="/srv/other", name="a/other", size_bytes=BYTES)
+    made = expand(small, TARGETS[1:5] if at_once else (TARGETS[0], other) if each else TARGETS, seed=1)
     assert not made.problems
     assert all(0 < len(part_grid(small, each).points) <= SCALE.points for each in small.parts)
     for trial in made.trials:

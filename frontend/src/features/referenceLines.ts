@@ -68,21 +68,20 @@ interface Drawn {
 }
 
 function draw(chart: Drawn, lines: readonly ReferenceLine[], across: (level: number) => number, levels: number): void {
-  const { x, y } = chart.scales;
-  if (!x || !y || lines.length === 0) return;
+  const { x: columns, y: rows } = chart.scales;
+  if (!columns || !rows || lines.length === 0) return;
   const { left, right, top, bottom } = chart.chartArea;
   const pen = chart.ctx;
   const used: number[] = [];
   pen.save();
   pen.strokeStyle = themed("--ss-chart-text");
-  pen.fillStyle = themed("--ss-chart-text");
   pen.font = "11px sans-serif";
   pen.textAlign = "right";
   for (const line of lines) {
     const places = placesOf(
       line,
-      (level) => x.getPixelForValue(across(level)),
-      (value) => y.getPixelForValue(value),
+      (level) => columns.getPixelForValue(across(level)),
+      (value) => rows.getPixelForValue(value),
       { left, right },
       levels,
     );
@@ -93,7 +92,11 @@ function draw(chart: Drawn, lines: readonly ReferenceLine[], across: (level: num
     const height = freeHeight(end.y - 4, used, top);
     used.push(height);
     const width = Math.min(pen.measureText(label).width, right - left);
-    pen.fillText(label, Math.min(right - 2, Math.max(end.x, left + width + 2)), height, right - left - 4);
+    const x = Math.min(right - 2, Math.max(end.x, left + width + 2));
+    pen.fillStyle = themed("--tblr-bg-surface") || "#ffffff";
+    pen.fillRect(x - width - 2, height - LABEL_HEIGHT + 2, width + 4, LABEL_HEIGHT);
+    pen.fillStyle = themed("--ss-chart-text");
+    pen.fillText(label, x, height, right - left - 4);
   }
   pen.restore();
 }

@@ -8,7 +8,7 @@ import { Chart, download, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
-import { points, type SampleStore } from "../lib/samples";
+import { points, type SampleStore, type Stream } from "../lib/samples";
 import type { ChartCeiling } from "../payloads/ceiling";
 import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
@@ -221,16 +221,18 @@ export class SecondsChart {
     return this.store.hosts.flatMap((host, index) =>
       this.store
         .streams(host)
-        .flatMap((stream) => panel.lines.flatMap((line) => this.ofStream(line, host, stream, index, from))),
+        .flatMap((stream, place) =>
+          panel.lines.flatMap((line) => this.ofStream(line, host, index, [stream, place], from)),
+        ),
     );
   }
 
-  private ofStream(line: Line, host: string, stream: number, index: number, from: number): Series[] {
-    if (line.ofDevice)
-      return [dataset(line, this.store.deviceLine(host, stream), { direction: "", host: index, stream }, from)];
-    return this.store.directions(host).map((direction) => {
-      return dataset(line, this.store.line(host, direction, stream), { direction, host: index, stream }, from);
-    });
+  private ofStream(line: Line, host: string, index: number, [stream, place]: [Stream, number], from: number): Series[] {
+    const owner = { direction: "", host: index, stream, place };
+    if (line.ofDevice) return [dataset(line, this.store.deviceLine(host, stream), owner, from)];
+    return this.store
+      .directions(host)
+      .map((direction) => dataset(line, this.store.line(host, direction, stream), { ...owner, direction }, from));
   }
 
   /** Every second trial is shaded, so that trials can be told apart. */
@@ -273,18 +275,20 @@ function rightAxis(): object {
   };
 }
 
-/** The line's host, by its index among the shown hosts, and its stream: higher numbers have fainter lines. */
+/** The line's host, by its index among the shown hosts, and its stream: lines of later places are fainter. */
 interface Owner {
   readonly direction: string;
   readonly host: number;
-  readonly stream: number;
+  readonly stream: Stream;
+  readonly place: number;
 }
 
-function dataset(line: Line, samples: readonly LiveSample[], { direction, host, stream }: Owner, from: number): Series {
+function dataset(line: Line, samples: readonly LiveSample[], owner: Owner, from: number): Series {
+  const { direction, host, stream, place } = owner;
   const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
-  const colour = `${plain}${stream > 0 ? opacity(stream) : ""}`;
+  const colour = `${plain}${place > 0 ? opacity(place) : ""}`;
   return {
-    label: `${line.ofDevice ? line.label : `${direction} ${line.label}`}${stream > 0 ? ` of stream ${stream + 1}` : ""}`,
+    label: `${line.ofDevice ? line.label : `${direction} ${line.label}`}${ofStream(stream)}`,
     data: points(samples, line.field, from) as ScatterDataPoint[],
     borderColor: colour,
     borderWidth: line.width ?? 1.5,
@@ -297,9 +301,14 @@ function dataset(line: Line, samples: readonly LiveSample[], { direction, host, 
   };
 }
 
+function ofStream(stream: Stream): string {
+  if (typeof stream === "string") return ` of ${stream}`;
+  return stream > 0 ? ` of stream ${stream + 1}` : "";
+}
+
 /** The opacity as two hexadecimal digits: three quarters of the previous stream's, at least a third. */
-function opacity(stream: number): string {
-  return Math.round(255 * Math.max(1 / 3, 0.75 ** stream))
+function opacity(place: number): string {
+  return Math.round(255 * Math.max(1 / 3, 0.75 ** place))
     .toString(16)
     .padStart(2, "0");
 }

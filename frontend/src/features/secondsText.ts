@@ -4,9 +4,13 @@ import { bytesPerSecond, clock, iops, latency, percent, significant } from "../l
 import { METRIC_LABELS } from "../lib/labels";
 import type { LiveSample } from "../payloads/live";
 
-/** Direction, the stream where targets are used at once, and whether the engine or the device counted. */
+/** Direction, the stream where several run at once, and whether the engine or the device counted. */
 function whatOf(sample: LiveSample): string {
-  const stream = sample.stream > 0 ? ` stream ${sample.stream + 1}` : "";
+  const stream = sample.stream_name
+    ? ` ${sample.stream_name}`
+    : sample.stream > 0
+      ? ` stream ${sample.stream + 1}`
+      : "";
   return `${sample.direction}${stream}${sample.estimated ? " (estimated from the device)" : ""}`;
 }
 

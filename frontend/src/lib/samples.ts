@@ -23,6 +23,13 @@ function identity(sample: LiveSample): string {
   return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.stream}/${sample.offset_ms}/${sample.direction}`;
 }
 
+/** A stream by its name, or by its number if all streams of the trial have the same workload. */
+export type Stream = number | string;
+
+function streamOf(sample: LiveSample): Stream {
+  return sample.stream_name || sample.stream;
+}
+
 function attemptOf(of: { host: string; trial: number; attempt: number }): string {
   return `${of.host}/${of.trial}/${of.attempt}`;
 }
@@ -98,7 +105,7 @@ export class SampleStore {
   }
 
   private insert(sample: LiveSample): void {
-    const name = `${sample.host}\t${sample.direction}\t${sample.stream}`;
+    const name = `${sample.host}\t${sample.direction}\t${streamOf(sample)}`;
     insertInto(this.lines, name, sample);
     if (sample.telemetry.length === 0) return;
     insertInto(this.read, sample.host, sample);
@@ -119,19 +126,20 @@ export class SampleStore {
     );
   }
 
-  /** Streams of a host's samples: 0, and more if several targets were used at once. */
-  streams(host: string): number[] {
-    const seen = [...this.lines.keys()].map((name) => name.split("\t")).filter((parts) => parts[0] === host);
-    return [...new Set(seen.map((parts) => Number(parts[2])))].sort((a, b) => a - b);
+  /** Streams of a host's samples: 0, more if several targets were used at once, and names of streams. */
+  streams(host: string): Stream[] {
+    const lines = [...this.lines].filter(([name]) => name.startsWith(`${host}\t`)).map(([, line]) => line);
+    const seen = new Set(lines.flatMap((line) => (line[0] ? [streamOf(line[0])] : [])));
+    return [...seen].sort((a, b) => Number(typeof a === "string") - Number(typeof b === "string") || (a > b ? 1 : -1));
   }
 
-  /** The lines of one stream. The streams of a trial run at the same time, each on another target. */
-  line(host: string, direction: string, stream = 0): readonly LiveSample[] {
+  /** The lines of one stream. The streams of a trial run at the same time. */
+  line(host: string, direction: string, stream: Stream = 0): readonly LiveSample[] {
     return this.lines.get(`${host}\t${direction}\t${stream}`) ?? [];
   }
 
   /** The device's figures of a stream, once per second: both directions of a second have the same ones. */
-  deviceLine(host: string, stream = 0): readonly LiveSample[] {
+  deviceLine(host: string, stream: Stream = 0): readonly LiveSample[] {
     const seconds = new Map<string, LiveSample>();
     for (const direction of this.directions(host)) {
       for (const sample of this.line(host, direction, stream)) {

@@ -7,6 +7,7 @@ export const liveSample = struct({
   trial: number,
   attempt: number,
   stream: number,
+  stream_name: string,
   offset_ms: number,
   length_ms: number,
   estimated: boolean,

@@ -85,7 +85,7 @@ _FIELDS = {
     "database_fsync": "fsync",
     "max_wal_size": "max_wal_bytes",
 }
-_OF_WRITES = ("database_fsync", "synchronous_commit", "full_page_writes", "max_wal_size")
+_OF_WRITES = ("database_fsync", "synchronous_commit", "full_page_writes")
 
 
 def silent(point: Mapping[str, object]) -> tuple[str, ...]:

@@ -2,6 +2,6 @@
 
 from webapp.plans.jobfile.lines import JobFileError, JobProblem
 from webapp.plans.jobfile.reader import read_job_file
-from webapp.plans.jobfile.writer import parts_of_other_engines, write_job_file
+from webapp.plans.jobfile.writer import parts_unfit_for_job_files, write_job_file
 
-__all__ = ["JobFileError", "JobProblem", "parts_of_other_engines", "read_job_file", "write_job_file"]
+__all__ = ["JobFileError", "JobProblem", "parts_unfit_for_job_files", "read_job_file", "write_job_file"]

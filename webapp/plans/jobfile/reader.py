@@ -71,8 +71,8 @@ def _parts(jobs: Sequence[Job]) -> tuple[Part, ...]:
             grids = [(group.part, grid) for grid in folded([whole_point(job) for job in members])]
         else:
             grids = [(job.section.name[:90], texts(job)) for job in members]
-        on = {"on": group.on} if group.on else {}
-        parts += [Part(name=name, factors=grid, **on) for name, grid in grids]
+        made = [Part(name=name, factors=grid) for name, grid in grids]
+        parts += [msgspec.structs.replace(part, on=group.on) for part in made] if group.on else made
     if len(parts) > _MAX_PARTS:
         problem = f"{len(parts)} jobs exceed the maximum of {_MAX_PARTS} parts in a plan."
         raise JobFileError([JobProblem(0, "", problem)])

@@ -37,9 +37,12 @@ Options = list[tuple[str, str]]
 
 def write_job_file(document: PlanDocument) -> str:
     """Raises PlanRefused, or Refusal too_many_points."""
-    if others := parts_of_other_engines(document):
+    if others := parts_unfit_for_job_files(document):
+        streams = any(part.streams for part in document.parts)
+        several = " without streams" if streams else ""
         raise Refusal(
-            "not_fio", f"A fio job file can contain only parts of fio, not of {', '.join(others)}. Export YAML instead."
+            "not_fio",
+            f"A fio job file can contain only parts of fio{several}, not of {', '.join(others)}. Export YAML instead.",
         )
     refuse_unsound(document)
     grids = grids_of(document)
@@ -57,10 +60,10 @@ def write_job_file(document: PlanDocument) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parts_of_other_engines(document: PlanDocument) -> list[str]:
-    """The names of the parts that a fio job file cannot contain."""
+def parts_unfit_for_job_files(document: PlanDocument) -> list[str]:
+    """The names of the parts that a fio job file cannot contain: those of other engines, and those with streams."""
     own = fio.WORKLOAD.engine_name()
-    return [part.name for part in document.parts if engine_name(factor_texts(document, part)) != own]
+    return [part.name for part in document.parts if part.streams or engine_name(factor_texts(document, part)) != own]
 
 
 def _head(document: PlanDocument) -> list[str]:

@@ -11,7 +11,7 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import CHANGE
 from webapp.plans.grids import part_grid
-from webapp.plans.jobfile import parts_of_other_engines, read_job_file, write_job_file
+from webapp.plans.jobfile import parts_unfit_for_job_files, read_job_file, write_job_file
 from webapp.plans.points import point_key
 from webapp.plans.problems import document_problems
 from webapp.plans.services import BUILTIN
@@ -28,7 +28,9 @@ def keys(plan: PlanDocument) -> set[tuple[str, tuple[str, ...]]]:
     }
 
 
-OF_FIO = [file for file in sorted(BUILTIN.glob("*.yaml")) if not parts_of_other_engines(import_plan(file.read_text()))]
+OF_FIO = [
+    file for file in sorted(BUILTIN.glob("*.yaml")) if not parts_unfit_for_job_files(import_plan(file.read_text()))
+]
 
 
 @pytest.mark.parametrize("file", OF_FIO, ids=lambda path: path.stem)

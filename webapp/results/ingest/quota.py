@@ -5,16 +5,14 @@ A host has as many attempts as the server gives it orders.
 
 from collections.abc import Collection, Mapping, Sequence
 
-import msgspec
 from django.db.models import Model
 from django.utils import timezone
 
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.models import DriveReading, KernelLine, Sample
-from webapp.runs.dispatch.orders import total_limit_s
+from webapp.runs.dispatch.orders import longest_limit_s
 from webapp.runs.models import Attempt, SettingChange
 from worker.contract.items import Sample as SampleItem
-from worker.contract.workload import AnyWorkload
 
 # Of each table besides the samples. A worker sends at most 200 lines of the kernel's log.
 MAX_ROWS: Mapping[type[Model], int] = {SettingChange: 10_000, KernelLine: 1_000, DriveReading: 1_000}
@@ -40,7 +38,7 @@ def _limit_s(attempt: Attempt) -> float:
     trial = attempt.trial
     if trial is None:
         return 0
-    return total_limit_s(msgspec.convert(trial.workload, AnyWorkload), trial.stream_count) + SLACK_S
+    return longest_limit_s(trial) + SLACK_S
 
 
 def _check_short(attempt: Attempt, samples: Sequence[SampleItem], last_s: float) -> None:

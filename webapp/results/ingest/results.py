@@ -1,25 +1,28 @@
 """The result rows of a finished attempt."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
+from webapp.plans.points import Point, point_key
+from webapp.plans.streams import result_point
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.sums import summed
 from webapp.results.models import NO_IO, Result, StreamRun
 from webapp.runs.dispatch.ending import lock_trial
-from webapp.runs.models import Attempt, AttemptState
+from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import BadPacking, pack, unpack
-from worker.contract.workload import AnyWorkload
 
 
 def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
-    """Unsaved result rows of a done attempt, one for each direction: the sums over its streams (by number).
+    """Unsaved result rows of a done attempt, one for each direction: the sums over its streams (by number), or those of
+    each stream if they have different workloads.
 
     On several hosts, the last attempt that is done makes the results, of the streams of all of them.
 
@@ -36,41 +39,66 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
             return []
     ended_at = max(stream.ended_at for stream in streams.values() if stream.ended_at is not None)
     try:
-        measured = summed([directions_of(streams[number]) for number in sorted(streams)])
-        rows = [_result(attempt, streams[0], direction, ended_at) for direction in measured]
+        rows = _of_each(trial, streams) if trial.stream_names else _of_sum(trial, streams, ended_at)
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
-    for row in rows:
-        row.device_share = _device_share(row.direction, row.bytes or 0, streams.values())
-    if rows and len(streams) == 1:
-        rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
     if not all(isfinite(row.iops or 0) and isfinite(row.bytes_per_s or 0) for row in rows):
         raise BadItem("The attempt is done, but its rates are out of range.")
-    if not rows and msgspec.convert(trial.workload, AnyWorkload).does_io:
+    if not rows:
         raise BadItem("The attempt is done, but its result has no I/O in any direction.")
-    return rows or [_idle_result(attempt, streams[0], ended_at)]
+    return rows
 
 
-def _of(attempt: Attempt, stream: StreamRun, ended_at: datetime) -> dict[str, Any]:
-    """The columns of all results of the attempt."""
-    trial = attempt.trial
-    assert trial is not None
+def _of(trial: Trial, target_id: UUID, point: Point, stream: StreamRun, ended_at: datetime) -> dict[str, Any]:
+    """The columns of all results of a stream."""
     return {
         "trial_id": trial.pk,
         "stream_run": stream,
         "run_id": trial.run_id,
         "host_id": trial.host_id,
-        "target_id": trial.target_id,
-        "point": trial.point,
-        "point_key": trial.point_key,
+        "target_id": target_id,
+        "point": point,
+        "point_key": point_key(point),
         "measured_at": ended_at,
     }
 
 
-def _idle_result(attempt: Attempt, stream: StreamRun, ended_at: datetime) -> Result:
+def _idle_result(of: dict[str, Any], stream: StreamRun, ended_at: datetime) -> Result:
     """Of a workload without I/O: telemetry is all that it has."""
     runtime_ms = round(1000 * (ended_at - stream.started_at).total_seconds())
-    return Result(direction=NO_IO, runtime_ms=runtime_ms, latency=pack(Histogram()), **_of(attempt, stream, ended_at))
+    return Result(direction=NO_IO, runtime_ms=runtime_ms, latency=pack(Histogram()), **of)
+
+
+def _of_sum(trial: Trial, streams: Mapping[int, StreamRun], ended_at: datetime) -> list[Result]:
+    of = _of(trial, trial.target_id, trial.point, streams[0], ended_at)
+    rows = [_result(of, direction) for direction in summed([directions_of(streams[each]) for each in sorted(streams)])]
+    for row in rows:
+        row.device_share = _device_share(row.direction, row.bytes or 0, streams.values())
+    if len(streams) == 1:
+        _add_metrics(rows, streams[0])
+    return rows or ([] if trial.workloads[0].does_io else [_idle_result(of, streams[0], ended_at)])
+
+
+def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
+    """The results of named streams."""
+    rows: list[Result] = []
+    each = zip(trial.stream_names, trial.stream_targets, trial.workloads, strict=True)
+    for number, (name, target, work) in enumerate(each):
+        stream = streams[number]
+        assert stream.ended_at is not None
+        of = _of(trial, target.pk, result_point(trial.point, name), stream, stream.ended_at)
+        own = [_result(of, measured) for measured in directions_of(stream)]
+        for row in own:
+            if _device_share(row.direction, 1, streams.values()) is not None:  # no two streams share a device
+                row.device_share = _device_share(row.direction, row.bytes or 0, [stream])
+        _add_metrics(own, stream)
+        rows += own if own or work.does_io else [_idle_result(of, stream, stream.ended_at)]
+    return rows
+
+
+def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:
+    if rows:
+        rows[-1].metrics = {each["name"]: each["value"] for each in stream.metrics if each["value"] is not None}
 
 
 def _streams_of_others(attempt: Attempt) -> dict[int, StreamRun]:
@@ -98,8 +126,11 @@ def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
     return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
 
 
-def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ended_at: datetime) -> Result:
-    """A transaction is no I/O: a result of transactions has neither I/Os nor bytes. Its engine's metrics count."""
+def _result(of: Mapping[str, Any], measured: DirectionResult) -> Result:
+    """A transaction is no I/O: a result of transactions has neither I/Os nor bytes. Its engine's metrics count.
+
+    `of` are the columns of `_of`.
+    """
     latency = unpack(measured.latency)
     is_io = measured.direction is not Direction.TRANSACTION
     return Result(
@@ -119,5 +150,5 @@ def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ende
         p99_ns=supported_percentile(latency, 99.0),
         p999_ns=supported_percentile(latency, 99.9),
         latency=measured.latency,
-        **_of(attempt, stream, ended_at),
+        **of,
     )

@@ -1,9 +1,9 @@
 """Step 4: write the changes, one statement for each table; samples by COPY."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from uuid import UUID
 
-import msgspec
 from django.db import transaction
 from django.db.models import Model
 
@@ -17,7 +17,6 @@ from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
 from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
-from worker.contract.workload import AnyWorkload
 
 
 def write(changes: Changes) -> None:
@@ -67,18 +66,21 @@ def _write_rows(attempt: Attempt, rows: list[Model]) -> None:
         model._default_manager.bulk_create(found, ignore_conflicts=True)
 
 
-def _steadiness(changes: Changes) -> Steadiness | None:
-    """None if the workload is not expected to have a uniform speed."""
+def _steadiness(changes: Changes) -> Mapping[int, Steadiness | None]:
+    """By stream: its own verdict if it has a name, else that of the least steady one; None without a verdict."""
     trial = changes.attempt.trial
-    if trial is None or not msgspec.convert(trial.workload, AnyWorkload).uniform:
-        return None
+    assert trial is not None
     samples: dict[tuple[UUID, int], list[Timed]] = defaultdict(list)
     found = Sample.objects.filter(attempt__in=_attempts(changes)).values_list("attempt_id", "stream", *_TIMES)
     for attempt, stream, *timed in found.iterator(chunk_size=10_000):
         samples[attempt, stream].append((timed[0], timed[1], timed[2]))
     kept = StreamRun.objects.filter(attempt__in=_attempts(changes)).only("attempt_id", "stream", "stopped")
     streams = {(stream.attempt_id, stream.stream): stream for stream in kept}
-    return least_steady(_judged(streams[key], timed) for key, timed in samples.items())
+    judged = {key[1]: _judged(streams[key], timed) for key, timed in samples.items()}
+    uniform = [work.uniform for work in trial.workloads]  # whether a uniform speed is expected
+    if trial.stream_names:
+        return {stream: verdict for stream, verdict in judged.items() if uniform[stream]}
+    return {0: least_steady(judged.values()) if uniform[0] else None}
 
 
 _TIMES = ("offset_ms", "length_ms", "ios")
@@ -108,7 +110,8 @@ def _write_results(changes: Changes) -> None:
     for result in changes.results:
         result.kernel_lines = lines
         result.settings_changed = changed
-        if found is not None:
-            result.steadiness, result.steadiness_numbers = found.verdict.value, found.numbers
+        verdict = found.get(known(result.stream_run).stream)
+        if verdict is not None:
+            result.steadiness, result.steadiness_numbers = verdict.verdict.value, verdict.numbers
         result.stream_run_id = known(result.stream_run).pk  # the stream may have been saved after the result was made
     Result.objects.bulk_create(changes.results)

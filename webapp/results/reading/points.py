@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from webapp.hosts.names import group_name
-from webapp.plans.points import stream_count
+from webapp.plans.points import target_count
 from webapp.results.reading.content import POINTS, Point
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import further_targets
@@ -29,7 +29,7 @@ def target_points(query: ResultQuery) -> list[TargetPoint]:
     columns = ("id", "host__slug", "target__slug", "run__label", "point_key")
     rows = list(query.results.values_list(*columns)[:MAX_RESULTS_READ])
     points = POINTS.get({key: id_ for id_, _, _, _, key in rows})
-    further = further_targets([id_ for id_, _, _, _, key in rows if stream_count(points[key]) > 1])
+    further = further_targets([id_ for id_, _, _, _, key in rows if target_count(points[key]) > 1])
     found = {
         (group_name(f"{host}/{slug}", [name for name, _, _ in further.get(id_, ())]), label, key)
         for id_, host, slug, label, key in rows

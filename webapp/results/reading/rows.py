@@ -16,7 +16,8 @@ from django.db.models.functions import Cast
 from webapp.hosts.models import Target
 from webapp.hosts.names import BESIDE, group_name
 from webapp.plans.engines import name_of
-from webapp.plans.points import stream_count
+from webapp.plans.factors import STREAM
+from webapp.plans.points import target_count
 from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Origin, Result
 from webapp.results.reading.content import FACTS, POINTS, Point
@@ -85,6 +86,16 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
         return (self.id, *self.summed_ids)
 
     @property
+    def stream(self) -> str:
+        """The name of the stream that it is of, "" for a result of all streams of its trial."""
+        return str(self.point.get(STREAM, ""))
+
+    @property
+    def stream_direction(self) -> str:
+        """The stream and the direction: `writer: write`, or `write`."""
+        return f"{self.stream}: {self.direction}" if self.stream else self.direction
+
+    @property
     def source(self) -> int:
         """The number of the run, or of the import with a minus sign."""
         return self.run or -self.imported
@@ -148,7 +159,7 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
     points = POINTS.get({row[_POINT_KEY]: row[0] for row in found})
     runs = Run.objects.filter(pk__in={row[_RUN] for row in found if row[_RUN]})
     targets = Target.objects.filter(pk__in={row[_TARGET] for row in found if row[_TARGET]})
-    several = {key for key, point in points.items() if stream_count(point) > 1}
+    several = {key for key, point in points.items() if target_count(point) > 1}
     shared = _Shared(
         points,
         FACTS.get({row[_DIGEST]: row[_DIGEST] for row in found if row[_DIGEST]}) if with_facts else {},

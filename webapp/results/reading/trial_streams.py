@@ -24,6 +24,7 @@ class StreamFigures:
     hosts, when I/O began and ended, by the server's clock."""
 
     stream: int  # from 0
+    name: str  # of a stream with its own workload
     target: str  # host/target
     device: str  # kernel name, "" if unknown
     direction: str
@@ -69,10 +70,13 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
     if trial.stream_count < 2 or not results:
         return None
     measured_streams = _streams(trial, results[0].id)
-    sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
+    sums: dict[str, float] = {}
+    for result in results:
+        sums[result.direction] = sums.get(result.direction, 0.0) + (result.iops or 0.0)
+    targets, names = trial.stream_targets, trial.stream_names or ("",) * trial.stream_count
     times = _times(measured_streams)
     figures = [
-        _figures(stream, str(targets[stream.stream]), measured, sums, times[stream.stream])
+        _figures(stream, names[stream.stream], str(targets[stream.stream]), measured, sums, times[stream.stream])
         for stream in measured_streams
         for measured in directions_of(stream)
     ]
@@ -118,15 +122,17 @@ def _hosts_start(streams: Sequence[StreamRun], skew_s: float) -> HostsStart:
 
 def _figures(
     stream: StreamRun,
+    name: str,
     target: str,
     measured: DirectionResult,
-    sums: Mapping[str, float | None],
+    sums: Mapping[str, float],
     times: tuple[float, ...],
 ) -> StreamFigures:
     total = sums.get(measured.direction.value)
     is_io = measured.direction is not Direction.TRANSACTION
     return StreamFigures(
         stream=stream.stream,
+        name=name,
         target=target,
         device=(stream.device or {}).get("device", ""),
         direction=measured.direction.value,

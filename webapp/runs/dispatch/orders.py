@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from uuid import UUID
 
-import msgspec
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
@@ -18,7 +17,7 @@ from webapp.core.services import actor_name
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE
-from webapp.plans.points import layout_of
+from webapp.plans.points import at_once, layout_of
 from webapp.plans.selectors import reference_of, stream_at
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
@@ -40,7 +39,7 @@ from worker.contract.orders import (
 )
 from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
-from worker.contract.workload import AnyWorkload, Stream, Workload
+from worker.contract.workload import Stream, Workload
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +110,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         steps=before.steps,
         arming=arming_of(run),
         start_limit_s=start_limit_s(trial) if trial.on_several_hosts else None,
-        total_limit_s=total_limit_s(streams[0].workload, trial.stream_count, largest_bytes(trial, streams, before)),
+        total_limit_s=longest_limit_s(trial, largest_bytes(trial, streams, before)),
         **head,  # type: ignore[arg-type]
     )
 
@@ -139,16 +138,24 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 
 def streams_of(trial: Trial, host_id: UUID) -> tuple[Stream, ...]:
-    """One stream per target on the host, all with the same workload, numbered over all hosts of the trial."""
-    work, layout = msgspec.convert(trial.workload, AnyWorkload), layout_of(trial.point)
-    targets = trial.all_targets
-    return tuple(stream_at(targets[number], work, layout, number) for number in trial.streams_on(host_id))
+    """The streams on the host, numbered over all hosts of the trial: named streams with their workloads, or one stream
+    per target, all with the same workload."""
+    layout, targets, count = layout_of(trial.point), trial.stream_targets, trial.stream_count
+    names = trial.stream_names or ("",) * count
+    works = trial.workloads if trial.stream_names else trial.workloads * count
+    each = list(zip(targets, works, names, strict=True))
+    return tuple(
+        stream_at(target, work, layout, number, name)
+        for number, (target, work, name) in enumerate(each)
+        if target.host_id == host_id
+    )
 
 
 def _setting_requests(trial: Trial, streams: Sequence[Stream]) -> Iterator[SettingRequest]:
-    """Settings of the host once, settings of a target's devices for each stream."""
+    """Settings of the host once, settings of a target's devices for the first stream on each target."""
+    first = streams[: at_once(trial.point)]
     for name, value in trial.settings.items():
-        for stream in streams[:1] if name in HOST_WIDE else streams:
+        for stream in first[:1] if name in HOST_WIDE else first:
             yield SettingRequest(name=name, value=value, stream=stream.number)
 
 
@@ -159,6 +166,11 @@ def _layout_request(trial: Trial) -> LayoutRequest | None:
         return None
     drives = drives_of(trial.target)[: layout.drives]
     return LayoutRequest(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
+
+
+def longest_limit_s(trial: Trial, step_bytes: int = 0) -> int:
+    """The time limit of the streams of a trial."""
+    return max(total_limit_s(work, trial.stream_count, step_bytes) for work in trial.workloads)
 
 
 def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> int:
@@ -176,8 +188,7 @@ def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> 
 def start_limit_s(trial: Trial) -> int:
     """How long a host waits for the others of its trial: as long as they may prefill, or be silent before they are
     lost."""
-    work = msgspec.convert(trial.workload, AnyWorkload)
-    return min(_MAX_ORDER_S, total_limit_s(work, trial.stream_count) + settings.LEASE_SECONDS)
+    return min(_MAX_ORDER_S, longest_limit_s(trial) + settings.LEASE_SECONDS)
 
 
 def to_publish_again() -> list[Attempt]:

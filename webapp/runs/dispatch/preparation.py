@@ -32,7 +32,7 @@ def _is_prepared(trial: Trial) -> bool:
 def largest_bytes(trial: Trial, streams: Sequence[Stream], before: Preparation) -> int:
     """The most that one of the steps writes to one target."""
     layout = layout_of(trial.point)
-    pairs = zip(trial.all_targets, streams, strict=True) if before.steps else ()
+    pairs = zip(trial.stream_targets, streams, strict=True) if before.steps else ()
     return max(
         (
             step_bytes([step], stream.workload, stream.target.kind, facts_of(target), layout)

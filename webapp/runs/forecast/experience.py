@@ -85,6 +85,7 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         state=AttemptState.DONE,
         number=1,
         started_at__isnull=False,
+        trial__further_workloads=[],  # streams with different workloads slow each other down
     )
     built = SettingChange.objects.filter(attempt=OuterRef("pk"), name="layout", restoring=False)
     further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("stream")

@@ -267,6 +267,7 @@ class Migration(migrations.Migration):
                 ("point", models.JSONField()),
                 ("point_key", models.CharField(max_length=64)),
                 ("workload", models.JSONField()),
+                ("further_workloads", models.JSONField(default=list)),
                 ("settings", models.JSONField(default=dict)),
                 ("drop_caches", models.BooleanField(default=False)),
                 ("destructive", models.BooleanField(default=False)),

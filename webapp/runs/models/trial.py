@@ -3,6 +3,7 @@
 import uuid
 from typing import Self
 
+import msgspec
 from django.db import models
 from django.db.models import Q
 
@@ -10,14 +11,15 @@ from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import group_name
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import Point, hosts_at_once, layout_of, on_kind, stream_count
+from webapp.plans.points import Point, hosts_at_once, layout_of, on_kind, stream_count, target_count
+from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import index_of, number_of
 from webapp.runs.models.choices import (
     TrialState,
 )
 from webapp.runs.models.run import Run
 from webapp.runs.reasons import sentence
-from worker.contract.workload import TargetKind
+from worker.contract.workload import AnyWorkload, TargetKind
 
 
 class Trials(models.QuerySet["Trial"]):
@@ -41,7 +43,8 @@ class Trial(models.Model):
     point = models.JSONField()
     # Identifies the point: trials with equal point_key differ only in target and repeat.
     point_key = models.CharField(max_length=64)
-    workload = models.JSONField()  # contract.workload.AnyWorkload
+    workload = models.JSONField()  # contract.workload.AnyWorkload: of all its streams, or of the first named one
+    further_workloads = models.JSONField(default=list)  # of the other named streams
     settings = models.JSONField(default=dict)  # setting name -> wanted value
     drop_caches = models.BooleanField(default=False)
     destructive = models.BooleanField(
@@ -112,8 +115,17 @@ class Trial(models.Model):
 
     @property
     def stream_count(self) -> int:
-        """Its targets, one per stream."""
         return stream_count(self.point)
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names of its streams; () if all have the same workload."""
+        return names_of(self.point)
+
+    @property
+    def workloads(self) -> tuple[AnyWorkload, ...]:
+        """The workload of each named stream, or one that all streams have."""
+        return msgspec.convert([self.workload, *self.further_workloads], tuple[AnyWorkload, ...])
 
     @property
     def on_several_hosts(self) -> bool:
@@ -126,13 +138,19 @@ class Trial(models.Model):
 
     def streams_on(self, host_id: uuid.UUID) -> list[int]:
         """The numbers of its streams on a host."""
-        return [number for number, target in enumerate(self.all_targets) if target.host_id == host_id]
+        return [number for number, target in enumerate(self.stream_targets) if target.host_id == host_id]
 
     @property
     def all_targets(self) -> list[Target]:
-        """Its targets in the order of its streams; no query for a trial with one target."""
-        further = self.further.all() if self.stream_count > 1 else ()
+        """Its targets in the order of its streams, each once; no query for a trial with one target."""
+        further = self.further.all() if target_count(self.point) > 1 else ()
         return [self.target, *(each.target for each in further)]
+
+    @property
+    def stream_targets(self) -> list[Target]:
+        """The target of each stream: named streams share the only target, or have one each."""
+        targets = self.all_targets
+        return targets if len(targets) > 1 else targets * self.stream_count
 
     @property
     def target_names(self) -> str:

@@ -5,11 +5,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
+from webapp.compare.models import Price
 from webapp.hosts.models import Target
 from webapp.screens.access import page
 from webapp.screens.bench.product_parts import product_parts
 
 DRIVES = (Kind.MODEL, Kind.SERIAL)  # values that targets have
+PRICED = (Kind.MODEL, Kind.CONTROLLER)
 KINDS = (*DRIVES, Kind.CONTROLLER, Kind.LAYOUT, Kind.CONFIGURATION)
 
 
@@ -20,7 +22,15 @@ def product_page(request: HttpRequest, kind: str, value: str) -> HttpResponse:
     parts = product_parts(product)
     if parts is None and not targets:
         raise Http404(f"There is no {product.label.lower()} {product.value}.")
-    return render(request, "screens/product.html", {"product": product, "targets": targets, "parts": parts})
+    priced = product.kind in PRICED
+    context = {
+        "product": product,
+        "targets": targets,
+        "parts": parts,
+        "priced": priced,
+        "price": Price.objects.filter(kind=product.kind, name=product.value).first() if priced else None,
+    }
+    return render(request, "screens/product.html", context)
 
 
 def _targets(product: Product) -> QuerySet[Target]:

@@ -3,11 +3,13 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.bench.plan_action import plan_missing
+from webapp.screens.bench.price_action import price_action
 from webapp.screens.bench.product_page import product_page
 from webapp.screens.bench.views import bench_page
 
 urlpatterns: list[URLPattern] = [
     path("bench/", bench_page, name="bench"),
     path("bench/plan/", plan_missing, name="bench_plan"),
+    path("products/price/", price_action, name="set_price"),
     path("products/<str:kind>/<path:value>/", product_page, name="product"),
 ]

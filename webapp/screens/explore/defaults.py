@@ -13,7 +13,19 @@ from webapp.compare.layout_parts import NUMBERS, others_of, varying_parts
 from webapp.hosts.names import parted
 from webapp.plans.engines import engine_of
 from webapp.plans.engines.base import PlanEngine
-from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, FactorKind, Value
+from webapp.plans.factors import (
+    AT_ONCE,
+    CHANGE,
+    FACTORS,
+    HOSTS_AT_ONCE,
+    OTHERS,
+    STREAM,
+    STREAMS,
+    STREAMS_ON,
+    FactorKind,
+    Value,
+    stream_and_factor,
+)
 from webapp.plans.varying import follow_from
 from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import NOT_SET, Level
@@ -131,6 +143,8 @@ def choose(all_points: Sequence[Point]) -> Chosen:
     names = [name for name in points.varying(all_points) if name in FACTORS]
     engine = engine_of(all_points[0] if all_points else {})
     chart_by = engine.CHART_BY
+    if STREAMS in names:
+        return _streams(names, all_points)
     if CHANGE in names:
         return _changes([name for name in names if name != CHANGE], chart_by, all_points)
     x = _best_x([name for name in names if _varies_inside(name, chart_by, all_points)] or names, all_points)
@@ -138,6 +152,15 @@ def choose(all_points: Sequence[Point]) -> Chosen:
     rest = [name for name in names if name not in (x, series)]
     panel = chart_by if chart_by in rest else ""
     return Chosen(x, series, panel, _fixed([name for name in rest if name != panel], panel, all_points))
+
+
+def _streams(names: Sequence[str], all_points: Sequence[Point]) -> Chosen:
+    """A chart for each stream; alone and beside others are the series. The level of another stream is a numeric x."""
+    numeric = [name for name in names if FACTORS[name].numeric]
+    named = [name for name in numeric if stream_and_factor(name)[0]]
+    x = _best_x(named or numeric, all_points) if numeric else _constant(all_points)
+    series = STREAMS_ON if STREAMS_ON in names else OTHERS if OTHERS in names else STREAMS
+    return Chosen(x, series, STREAM if STREAM in names else "", {})
 
 
 def _changes(names: Sequence[str], chart_by: str, all_points: Sequence[Point]) -> Chosen:

@@ -103,7 +103,7 @@ def _charts(answer: Answer, options: ViewOptions) -> Iterator[Chart]:
 def _means(comparison: Comparison, panel: Panel, colours: dict[str, int], kind: str, *, logarithmic: bool) -> Chart:
     used = sorted({cell.level for series in panel.series for cell in series.cells})
     levels = [comparison.levels[level] for level in used]
-    bars = kind == "bar" or (kind != "line" and any(level.number is None for level in levels))
+    bars = kind == "bar" or (kind != "line" and (len(levels) < 2 or any(level.number is None for level in levels)))
     x, places = _levels_axis(comparison.x_label, levels, evenly=bars)
     at = dict(zip(used, places, strict=True))
     lines = tuple(

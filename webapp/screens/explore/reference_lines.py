@@ -15,6 +15,7 @@ from webapp.compare.dimensions import label_of
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, select
 from webapp.plans.factors import FACTORS
+from webapp.results.metrics import Metric
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.explore.payloads import ReferenceLine, ReferencePoint
@@ -169,7 +170,12 @@ def _values_of(
 
 def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected) -> ReferenceLine:
     points = (
-        ReferencePoint(level=level, value=value, text=selected.metric.format(value))
+        ReferencePoint(level=level, value=value, text=_with_unit(value, selected.metric))
         for level, value in sorted(means.items())
     )
     return ReferenceLine(panel=panel, name=name, points=tuple(points))
+
+
+def _with_unit(value: float, metric: Metric) -> str:
+    unit = {"iops": "IOPS", "number": metric.unit}.get(metric.shown_as, "")
+    return f"{metric.format(value)} {unit}".strip()

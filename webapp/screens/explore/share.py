@@ -69,7 +69,8 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
         given["refusal"] = str(refusal)
     response = render(request, "screens/comparison_report.html", given | context)
     response["Cache-Control"] = "no-store"
-    response["Referrer-Policy"] = "no-referrer"  # the address is the secret
+    if "shared" in context:  # elsewhere, forms need the origin: Django refuses a POST without it
+        response["Referrer-Policy"] = "no-referrer"  # the address is the secret
     response["X-Robots-Tag"] = "noindex"
     return response
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.db.models import Model
 from django.urls import reverse
 
-from webapp.compare.models import SavedComparison
+from webapp.compare.models import Price, SavedComparison
 from webapp.core.models import AuditEntry, User
 from webapp.hosts.models import EnrolmentToken, Host, HostGroup, ServerKey, Target
 from webapp.notices.models import Subscription
@@ -46,6 +46,7 @@ _RULES = (
     Rule(SavedComparison, "saved_comparison"),
     Rule(Baseline, "baseline"),
     Rule(Import, "import", ("number",)),
+    Rule(Price, "product", ("kind", "name")),
     Rule(Subscription),
     Rule(EnrolmentToken),
     Rule(ServerKey),

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PlanDocument
+from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.problems import FieldProblem, document_problems
+from webapp.plans.stream_lines import StreamRefused, lines_of, streams_of
 
 COMMON = "common"
 MAX_ROWS = 200
@@ -36,6 +37,7 @@ class DraftPart:
     rows: tuple[FactorRow, ...]
     rules: str = ""  # one per line
     before: str = ""  # steps, one per line
+    streams: str = ""  # one per line, see `plans.stream_lines`
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def draft_of(document: PlanDocument) -> Draft:
                 _rows(part.factors, document.sequence),
                 "\n".join(part.rules),
                 "\n".join(part.before),
+                lines_of(part.streams),
             )
             for part in document.parts
         ),
@@ -110,6 +113,7 @@ def draft_from(data: QueryDict) -> Draft:
                 _typed_rows(data, key),
                 data.get(f"{key}.rules", "").replace("\r\n", "\n"),
                 data.get(f"{key}.before", "").replace("\r\n", "\n"),
+                data.get(f"{key}.streams", "").replace("\r\n", "\n"),
             )
             for key in data.getlist("part")[:MAX_ROWS]
         ),
@@ -151,6 +155,7 @@ def checked(draft: Draft) -> Checked:
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
+        *_stream_problems(draft),
     ]
     plain = _plain(draft)
     try:
@@ -184,6 +189,21 @@ def _row_problems(draft: Draft) -> list[FieldProblem]:
     return found
 
 
+def _stream_problems(draft: Draft) -> list[FieldProblem]:
+    return [problem for number, part in enumerate(draft.parts) for problem in _streams(number, part)[1]]
+
+
+def _streams(number: int, part: DraftPart) -> tuple[list[dict[str, object]], list[FieldProblem]]:
+    """The streams of a part; none if their text is invalid."""
+    place = f"parts.{number}.streams"
+    try:
+        read = streams_of(part.streams)
+        msgspec.convert(read, tuple[PartStream, ...])
+    except (StreamRefused, msgspec.ValidationError) as error:
+        return [], [FieldProblem(place, str(error))]
+    return read, []
+
+
 def _unsaid(place: str, row: FactorRow) -> FieldProblem:
     if not row.factor:
         return FieldProblem(f"{place}.", "Choose the factor of these levels, or remove the row.")
@@ -210,8 +230,9 @@ def _plain(draft: Draft) -> dict[str, object]:
                 "factors": _factors(part.rows),
                 "rules": _lines(part.rules),
                 "before": _lines(part.before),
+                "streams": _streams(number, part)[0],
             }
-            for part in draft.parts
+            for number, part in enumerate(draft.parts)
         ],
         "sequence": list(_sequence(draft)),
         "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,

@@ -1,5 +1,6 @@
 """The editor's fields for the template: rows with labels, help, choices and problems."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ _GROUPS = {
     FactorKind.OPTION: "Further options of fio",
     FactorKind.PROCESS: "Processes of the engine",
     FactorKind.TARGETS: "Several targets",
+    FactorKind.STREAMS: "Several streams",
     FactorKind.LAYOUT: "Layout of a pool's drives",
     FactorKind.DRIVE: "Drive preparation",
     FactorKind.SETTING: "Settings of the host",
@@ -58,6 +60,8 @@ class Block:
     warnings: tuple[str, ...]
     rules: str = ""
     rules_problems: tuple[str, ...] = ()
+    streams: str = ""
+    streams_problems: tuple[str, ...] = ()
     before: str = ""
     before_problems: tuple[str, ...] = ()
 
@@ -79,6 +83,7 @@ class EditorForm:
         return sum(len(messages) for messages in self.problems.values())
 
 
+_OF_STREAM = re.compile(r"^(parts\.\d+\.streams)\..*")  # all streams of a part have one field
 Messages = Mapping[str, tuple[str, ...]]  # by place
 
 
@@ -94,7 +99,8 @@ def editor_form(
 def _by_place(found: Iterable[FieldProblem]) -> Messages:
     said: dict[str, tuple[str, ...]] = {}
     for one in found:
-        said[one.place] = (*said.get(one.place, ()), one.message)
+        place = _OF_STREAM.sub(r"\1", one.place)
+        said[place] = (*said.get(place, ()), one.message)
     return said
 
 
@@ -114,6 +120,8 @@ def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Blo
         warnings=warned.get(place, ()),
         rules=part.rules,
         rules_problems=said.get(f"{place}.rules", ()),
+        streams=part.streams,
+        streams_problems=said.get(f"{place}.streams", ()),
         before=part.before,
         before_problems=said.get(f"{place}.before", ()),
     )

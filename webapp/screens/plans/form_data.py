@@ -23,6 +23,7 @@ def data_of(draft: Draft) -> QueryDict:
         data[f"{key}.name"] = part.name
         data.setlist(f"{key}.on", list(part.on))
         data[f"{key}.rules"] = part.rules
+        data[f"{key}.streams"] = part.streams
         data[f"{key}.before"] = part.before
         _add_rows(data, key, part.rows)
     return data

@@ -106,7 +106,7 @@ def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
         trial=trial.number,
         title=f"#{trial.number} {points.in_words(trial.point)}",
         target=_place(trial, targets) + (", all at once" if trial.further_ids else ""),
-        command=" ".join(streams[0].recipe.command),
+        command=" + ".join(dict.fromkeys(" ".join(stream.recipe.command) for stream in streams)),
         job_text=_together(streams, [stream.recipe.job_text for stream in streams]),
         prefill_text=_together(streams, [stream.prefill.job_text if stream.prefill else "" for stream in streams]),
         steps_text=_steps(trial, streams),
@@ -128,6 +128,7 @@ def _together(streams: Sequence[StreamJob], texts: Sequence[str]) -> str:
     if len(streams) == 1 or not any(texts):
         return "".join(texts)
     heads = (
-        f"; stream {number} of {len(streams)}, on {stream.target}" for number, stream in enumerate(streams, start=1)
+        f"; stream {stream.name or f'{number} of {len(streams)}'}, on {stream.target}"
+        for number, stream in enumerate(streams, start=1)
     )
     return "\n".join(f"{head}\n{text}" for head, text in zip(heads, texts, strict=True))

@@ -7,6 +7,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import BEFORE, FACTORS, FactorKind, factor_of
 from webapp.plans.grids import engine_name, factor_texts
+from webapp.plans.streams import named_levels
 from webapp.screens import points
 from worker.recipes import DEFAULT_ENGINE
 
@@ -32,7 +33,12 @@ _BOTH = {
 }
 # Factors of all engines in the sentence, before and after those of the engine.
 _BEFORE: Mapping[str, str] = {"layout": "on {}"}
-_AFTER: Mapping[str, str] = {"at_once": "{} targets at once", "hosts_at_once": "{} hosts at once"}
+_AFTER: Mapping[str, str] = {
+    "at_once": "{} targets at once",
+    "hosts_at_once": "{} hosts at once",
+    "streams": "streams {}",
+    "streams_on": "{}",
+}
 _MAX_LISTED = 4
 
 
@@ -73,6 +79,14 @@ def _patterns(names: Sequence[str]) -> str:
 def part_in_words(document: PlanDocument, part: Part) -> str:
     """`random read, random write · 4 KiB · queue depth 1, 32 · 3 s each`."""
     said = factor_texts(document, part)
+    phrases = _phrases(said)
+    for stream in part.streams:
+        own = _phrases(named_levels(said, stream.name))
+        phrases.append(f"{stream.name}: {', '.join(own)}")
+    return " · ".join([*phrases, *part.rules])
+
+
+def _phrases(said: Mapping[str, str]) -> list[str]:
     name_of_engine = engine_name(said)
     engine = ENGINES[name_of_engine]
     texts = {**_BEFORE, **engine.PHRASES, **_AFTER}
@@ -82,5 +96,4 @@ def part_in_words(document: PlanDocument, part: Part) -> str:
     ]
     settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
     phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
-    steps = [f"before: {text}"] if (text := said.get(BEFORE)) else []
-    return " · ".join([*phrases, *part.rules, *steps])
+    return [*phrases, *([f"before: {text}"] if (text := said.get(BEFORE)) else [])]

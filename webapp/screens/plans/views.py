@@ -15,7 +15,7 @@ from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.factors import FACTORS
-from webapp.plans.jobfile import parts_of_other_engines
+from webapp.plans.jobfile import parts_unfit_for_job_files
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.services import start_run
 from webapp.schedules.models import Schedule
@@ -61,7 +61,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "newest": version.plan.versions.aggregate(newest=Max("number"))["newest"],
         "document": document,
         "sentences": sentences(document),
-        "fits_job_file": not parts_of_other_engines(document),
+        "fits_job_file": not parts_unfit_for_job_files(document),
         "factor_rows": _factor_rows(document),
         "factor_warnings": shown.preview.factor_warnings if shown else factor_warnings(document),
         "targets": usable_targets(),

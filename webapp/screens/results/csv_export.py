@@ -6,8 +6,9 @@ from itertools import chain
 
 from django.http import StreamingHttpResponse
 
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, stream_and_factor
 from webapp.results.metrics import METRICS
+from webapp.results.reading.content import Point
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import Page, ResultQuery, Sort
 from webapp.results.reading.rows import ResultRow
@@ -55,7 +56,8 @@ def _header() -> Sequence[object]:
     return [
         "run", "import", "plan", "trial", "repeat", "host", "target", "label", "tool", "controller",
         "drive_model", "drive_serial", "drive_state", "direction",
-        "measured_at", "invalid", "invalid_reason", "steadiness", *map(_heading, FACTORS), *_NUMBERS, *_OF_ENGINES,
+        "measured_at", "invalid", "invalid_reason", "steadiness", *map(_heading, FACTORS), "levels_of_streams",
+        *_NUMBERS, *_OF_ENGINES,
     ]  # fmt: skip
 
 
@@ -64,6 +66,12 @@ def _rows(found: ResultQuery, page: Page) -> Iterator[Sequence[object]]:
     while page.older:
         page = found.page(Sort(), limit=CHUNK, after=page.older)
         yield from map(_row, page.rows)
+
+
+def _of_streams(point: Point) -> str:
+    """Levels in the names of streams: `writer.iodepth=8; writer.pattern=randwrite`."""
+    named = {name: level for name, level in point.items() if stream_and_factor(name)[0]}
+    return "; ".join(f"{name}={FACTORS[name].values.write(level)}" for name, level in sorted(named.items()))
 
 
 def _heading(name: str) -> str:
@@ -78,6 +86,7 @@ def _row(result: ResultRow) -> Sequence[object]:
         result.run or "", result.import_title, result.plan, result.trial, result.repeat, result.host, result.target,
         result.label, result.tool, result.controller, result.model, result.serial, result.drive_state,
         result.direction, result.measured_at.isoformat(), result.invalid, result.why_invalid, result.steadiness,
-        *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),
+        *(result.point.get(name, "") for name in FACTORS), _of_streams(result.point),
+        *(getattr(result, number) for number in _NUMBERS),
         *(result.metrics.get(name, "") for name in _OF_ENGINES),
     ]  # fmt: skip

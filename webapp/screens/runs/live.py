@@ -207,6 +207,7 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
         trial=row.attempt.trial.number if row.attempt.trial else 0,
         attempt=row.attempt.number,
         stream=row.stream,
+        stream_name=next(iter(row.attempt.trial.stream_names[row.stream :]), "") if row.attempt.trial else "",
         offset_ms=row.offset_ms,
         length_ms=row.length_ms,
         estimated=row.estimated,
@@ -256,7 +257,7 @@ def _live_value(row: ResultRow) -> LiveValue:
     metric = METRICS[engine_of(row.point).DEFAULT_METRIC]
     own = None if metric.column else metric.of(row)
     return LiveValue(
-        direction=row.direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
+        direction=row.stream_direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
         p99_ns=row.p99_ns, own=own, own_text="" if own is None else metric.format(own),
     )  # fmt: skip
 
@@ -265,7 +266,9 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
     """Cells of the trials of one run, with the results of finished trials."""
     these = trials.order_by().values("pk")
     values: dict[int, list[LiveValue]] = {}
-    for row in read_rows(Result.objects.filter(trial__in=these).order_by("direction"), with_facts=False):
+    for row in read_rows(
+        Result.objects.filter(trial__in=these).order_by("stream_run__stream", "direction"), with_facts=False
+    ):
         values.setdefault(row.trial, []).append(_live_value(row))
     said, labels = kernel_lines_of(these), dict(TrialState.choices)
     columns = (

@@ -98,7 +98,9 @@ def _tiles(results: list[ResultRow]) -> list[Tile]:
         found = [_observed(COMPARED[key], results) for key in ("power", "temperature")]
     else:
         keys = dict.fromkeys((default_metric(result.point for result in results).key, *TILES)) if results else {}
-        found = [(METRICS[key], [(METRICS[key].of(result), result.direction) for result in results]) for key in keys]
+        found = [
+            (METRICS[key], [(METRICS[key].of(result), result.stream_direction) for result in results]) for key in keys
+        ]
         found = [(metric, values) for metric, values in found if any(value is not None for value, _ in values)]
     several = len(results) > 1
     return [
@@ -142,8 +144,9 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     shown = request.GET.get("ceilings") == "on"
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
-    results = read_rows(Result.objects.filter(trial=trial).order_by("direction"))
+    results = read_rows(Result.objects.filter(trial=trial).order_by("stream_run__stream", "direction"))
     found = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
+    names = trial.stream_names or tuple(str(number + 1) for number in range(trial.stream_count))
     return {
         "trial": trial,
         "run": trial.run,
@@ -162,7 +165,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "doubts": dict.fromkeys(doubt.words for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
         "stops": [stop_words(stream.stopped) for stream in found if stream.stopped],
-        "streams": found,
+        "streams": [(stream, names[stream.stream]) for stream in found],
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),

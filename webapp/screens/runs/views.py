@@ -27,6 +27,7 @@ from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
 from webapp.screens.runs.live import NOT_RUN, live_run
 from webapp.screens.runs.pivot import build_pivot
+from webapp.screens.runs.shares import share_rows
 from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
 
@@ -64,7 +65,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
     payload = live_run(run, with_samples=False)
     trials = list(
-        run.trials.defer("workload", "settings")
+        run.trials.defer("workload", "further_workloads", "settings")
         .prefetch_related("host", "target__host", "skipped_by")
         .order_by("index")
     )
@@ -91,6 +92,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "virtual_drives": on_virtual_drives(trial.point for trial in trials),
         "since_before": since_run_before(run),
         "wear_rows": wear_rows(run),
+        "shares": share_rows(run) if any(trial.stream_names for trial in trials) else (),
         "tracked": tracked_points(run),
         **_actions(run, payload, trials),
     }

@@ -50,6 +50,7 @@ def test_a_published_table_is_a_line_where_it_agrees(viewer: Client, run: Run, p
     (line,) = lines(page)
     assert [(point["level"], point["value"]) for point in line["points"]] == [(0, 900.0), (1, 1800.0)]
     assert line["name"] == "Old drive"
+    assert line["points"][1]["text"] == "1.80k IOPS"
     assert "They are not series" in page
 
 

@@ -188,6 +188,11 @@ def test_a_comparison_that_cannot_be_answered_says_so_in_the_picture(
     assert "There is no factor" in client.get(f"{new_link(operator, saved)}chart.svg").content.decode()
 
 
+def test_forms_of_the_report_can_be_sent(operator: Client, saved: SavedComparison) -> None:
+    """With no-referrer, browsers send `Origin: null`, which Django refuses."""
+    assert operator.get(f"/comparisons/{saved.pk}/report/")["Referrer-Policy"] == "same-origin"
+
+
 def test_the_address_is_shown_once_and_only_its_hash_is_stored(operator: Client, saved: SavedComparison) -> None:
     token = new_link(operator, saved).split("/")[2]
     again = report(operator, saved)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
-from webapp.plans.points import point_key, settings_of, workload_of
+from webapp.plans.points import point_key, settings_of, workloads_of
 from webapp.plans.values import Value
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, Trial, TrialState
@@ -63,7 +63,7 @@ class Lab:
         index = self.run.trials.count()
         trial = Trial.objects.create(
             run=self.run, index=index, repeat=repeat, part="a", host=at.host, target=at, point=point,
-            point_key=point_key(point), workload=msgspec.to_builtins(workload_of(point, seed=repeat)),
+            point_key=point_key(point), workload=msgspec.to_builtins(workloads_of(point, seed=repeat)[0]),
             settings=settings_of(point), state=state, reason_code="fio_error" if state == TrialState.FAILED else "",
         )  # fmt: skip
         attempt = Attempt.objects.create(

@@ -96,13 +96,16 @@ class Differ:
         }
 
 
+DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)  # of fio
+
+
 def runtime_ms(dump: Dump) -> int:
     """Length of the measured part on fio's clock: that of the longest direction and job."""
     return max(flow.runtime for job in dump.jobs for flow in (job.read, job.write, job.trim))
 
 
 def totals_of(dump: Dump, kind: LatencyKind) -> dict[Direction, Totals]:
-    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in Direction}
+    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in DIRECTIONS}
 
 
 def _totals(flows: list[Flow], kind: LatencyKind) -> Totals:

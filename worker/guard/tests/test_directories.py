@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from worker import guard
 from worker.contract.workload import Stream
@@ -154,6 +155,19 @@ def test_it_removes_the_oldest_test_files_of_other_sizes_only_if_it_needs_their_
     assert refusal(rig.stream(allowed, files=4), allowed).code == "guard_no_space"
     assert left(files=1) == names
     assert left(files=2) == names[1:]
+
+
+def test_all_streams_in_a_directory_need_space_and_keep_their_files(tmp_path: Path, scratch: Path) -> None:
+    allowed = allow(tmp_path, scratch, max_bytes=2 * rig.MIB)
+    reader, writer = (structs.replace(rig.stream(allowed), number=n, name=name) for n, name in enumerate(("r", "w")))
+    old = scratch / ".sweetspot" / "sweetspot.old.1024.0"
+    with guard.admit(reader, allowed, (), [writer]):
+        old.write_bytes(os.urandom(rig.MIB))
+    with guard.admit(reader, allowed, (), [writer]):
+        assert not old.exists()
+    larger = structs.replace(rig.stream(allowed, files=2), number=1, name="w")
+    with pytest.raises(guard.GuardRefused, match="the policy allows"), guard.admit(larger, allowed, (), [reader]):
+        pass
 
 
 def test_test_files_count_as_free_space(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:

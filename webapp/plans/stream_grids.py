@@ -1,0 +1,159 @@
+"""The levels of a part with several streams: its texts, problems and defaults. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from webapp.plans.document import Part
+from webapp.plans.engines import ENGINE, ENGINES
+from webapp.plans.factors import (
+    AT_ONCE,
+    BEFORE,
+    BESIDE,
+    FACTORS,
+    OF_STREAMS,
+    STREAMS,
+    STREAMS_ON,
+    FactorKind,
+    of_other_engines,
+    stream_and_factor,
+)
+from webapp.plans.grid_problem import GridProblem
+from webapp.plans.points import slowest_first, with_defaults
+from webapp.plans.streams import ALONE, EACH, TOGETHER, of_stream, overruled
+from webapp.plans.values import Value
+from worker.recipes import DEFAULT_ENGINE
+
+StreamLevels = dict[str, tuple[Value, ...]]
+_SCOPES = {name.partition(".")[0] for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING}
+_RESERVED = frozenset({ALONE, TOGETHER, *_SCOPES})
+_RELATIVE = ("size_percent", "size_memory")
+
+
+def stream_texts(part: Part, texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a part with the factors of its streams: `reader.iodepth`.
+
+    A factor that one stream names belongs to each stream that it applies to; the text of the part is then its default.
+    """
+    if not part.streams:
+        return dict(texts)
+    named = {name for stream in part.streams for name in stream.factors}
+    found = {STREAMS: TOGETHER} | {name: text for name, text in texts.items() if name not in named}
+    for stream in part.streams:
+        left_out = overruled(stream.factors) | of_other_engines(_engine({**texts, **stream.factors}))
+        inherited = {name: text for name, text in texts.items() if name in named and name not in left_out}
+        found |= {f"{stream.name}.{name}": text for name, text in (inherited | stream.factors).items()}
+    return found
+
+
+def _engine(texts: Mapping[str, str]) -> str:
+    name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
+    return name if name in ENGINES else DEFAULT_ENGINE
+
+
+def stream_engine(texts: Mapping[str, str], stream: str) -> str:
+    """The engine of a stream of a part, or of the part for the stream ""."""
+    return _engine({ENGINE: texts.get(f"{stream}.{ENGINE}", texts.get(ENGINE, DEFAULT_ENGINE))})
+
+
+def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
+    """Problems of a part's streams, besides those of levels."""
+    names = [stream.name for stream in part.streams]
+    unknown = {stream for stream, _ in map(stream_and_factor, texts) if stream and stream not in names}
+    found = [GridProblem("streams", f"there is no stream `{name}` in this part.") for name in sorted(unknown)]
+    if not part.streams:
+        words = "this part has no streams; remove it, or add streams."
+        return found + [GridProblem(name, words) for name in (STREAMS, STREAMS_ON) if name in texts]
+    own = [each for name in names for each in _own(texts, name)]
+    return [*found, *_names(names), *_contradictions(texts), *_of_the_trial(part), *_of_no_stream(part, texts), *own]
+
+
+def _names(names: Sequence[str]) -> Iterator[GridProblem]:
+    if len(names) == 1:
+        yield GridProblem("streams", "one stream needs no name: move its factors to the part, or add a stream.")
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield GridProblem("streams", f"two streams are called {name}. Rename one of them.")
+        if name in _RESERVED:
+            yield GridProblem("streams", f"a stream cannot be called {name}. Rename it.")
+
+
+def _contradictions(texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    if AT_ONCE in texts:
+        yield GridProblem(
+            AT_ONCE, "`at_once` runs one workload on several targets; use `streams_on` for streams, and remove it."
+        )
+    if BEFORE in texts:
+        yield GridProblem(BEFORE, "steps before trials cannot be combined with streams; remove them.")
+    if "layout" in texts and EACH in texts.get(STREAMS_ON, ""):
+        yield GridProblem(
+            STREAMS_ON, "a layout makes one target from a pool, which all streams share; remove the level `each`."
+        )
+    for name in texts:
+        if stream_and_factor(name)[1] == "stop":
+            yield GridProblem(name, "a stop rule would end each stream at a different time; remove `stop`.")
+        if stream_and_factor(name)[1] in _RELATIVE:
+            yield GridProblem(name, "streams need a size in bytes; use `size`.")
+
+
+def _of_no_stream(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    engines = {stream_engine(texts, stream.name) for stream in part.streams}
+    for name in part.factors:
+        if all(name in of_other_engines(engine) for engine in engines):
+            yield GridProblem(name, f"`{name}` is not a factor of any stream's engine; remove it.")
+
+
+def _own(texts: Mapping[str, str], stream: str) -> Iterator[GridProblem]:
+    engine = stream_engine(texts, stream)
+    own = {name: text for of, name, text in ((*stream_and_factor(n), t) for n, t in texts.items()) if of == stream}
+    for name in own:
+        if name in of_other_engines(engine):
+            yield GridProblem(f"{stream}.{name}", f"`{name}` is not a factor of {ENGINES[engine].LABEL}; remove it.")
+    required = ENGINES[engine].REQUIRED
+    if required not in of_stream(texts, stream, engine):
+        yield GridProblem(
+            f"{stream}.{ENGINE}",
+            f"`{required}` of the stream {stream} is missing, e.g. `{FACTORS[required].example}`.",
+        )
+
+
+def _of_the_trial(part: Part) -> Iterator[GridProblem]:
+    """Factors in a stream that apply to the whole trial, such as settings of the host."""
+    for stream in part.streams:
+        for name in stream.factors:
+            if name in FACTORS and name not in OF_STREAMS:
+                words = f"`{name}` cannot differ between streams; move it to the factors of the part."
+                yield GridProblem(f"{stream.name}.{name}", words)
+
+
+def with_running(part: Part, parsed: StreamLevels) -> tuple[StreamLevels, list[GridProblem]]:
+    """The levels of `streams` as names of streams: `together` and `alone` depend on the part."""
+    names = [stream.name for stream in part.streams]
+    levels: list[Value] = []
+    problems = []
+    for text in map(str, parsed.get(STREAMS, ())):
+        if text == ALONE:
+            levels += names
+            continue
+        wanted = names if text == TOGETHER else [name.strip() for name in text.split("+")]
+        if unknown := [name for name in wanted if name not in names]:
+            problems.append(GridProblem(STREAMS, f"`{unknown[0]}` is not a stream of this part."))
+        levels.append(BESIDE.join(name for name in names if name in wanted))
+    return parsed | {STREAMS: tuple(dict.fromkeys(levels))}, problems
+
+
+def complete(
+    part: Part, parsed: StreamLevels, texts: Mapping[str, str], *, drop_caches: bool, sequence: Sequence[str] = ()
+) -> StreamLevels:
+    """The levels with the defaults of missing factors. They belong to a stream if the streams have different engines,
+    or if another stream names the factor."""
+    engines = {stream.name: stream_engine(texts, stream.name) for stream in part.streams}
+    named = {own for stream, own in map(stream_and_factor, parsed) if stream}
+    full = dict(parsed) | {STREAMS_ON: parsed.get(STREAMS_ON, ("same",))}
+    for stream, engine in engines.items():
+        own = of_stream(parsed, stream, engine)
+        for name, levels in with_defaults(own | {ENGINE: (engine,)}, drop_caches=drop_caches).items():
+            if name in own:
+                continue
+            shared = name not in named and (len({*engines.values()}) == 1 or name not in OF_STREAMS)
+            full.setdefault(name if shared else f"{stream}.{name}", levels)
+    return slowest_first(full, sequence)
