@@ -117,10 +117,7 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
     """
     if metric.key not in _READERS:
         return rows
-    # what the whole trial used cannot be divided among streams with different workloads
-    values = _READERS[metric.key](
-        [row for row in rows if row.trial_id and hosts_at_once(row.point) == 1 and len(names_of(row.point)) < 2]
-    )
+    values = _READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])
     last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
     return [
         replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})
@@ -128,6 +125,12 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
         else row
         for row in rows
     ]
+
+
+def _undivided(point: Mapping[str, object]) -> bool:
+    """What the whole trial used cannot be divided among streams with different workloads. On several hosts the results
+    refer only to the first one."""
+    return len(names_of(point)) < 2 and hosts_at_once(point) == 1
 
 
 def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:

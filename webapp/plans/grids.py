@@ -284,8 +284,8 @@ def _on_several_hosts(part: Part, texts: Mapping[str, str]) -> list[GridProblem]
     )
     problems = (
         (AT_ONCE in texts, several),
+        (bool(part.streams), "streams with different workloads cannot use several hosts; remove this factor."),
         (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one."),
-        (bool(part.streams), "streams with different workloads cannot be used with hosts at once; remove one of them."),
         (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
     )
     return [GridProblem(HOSTS_AT_ONCE, words) for applies, words in problems if applies]
