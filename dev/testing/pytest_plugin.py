@@ -1,6 +1,8 @@
 """pytest plugin of `make test`: one Redis database for each pytest process, long tests first, second tries."""
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -26,6 +28,17 @@ usual = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.Hea
 hypothesis.settings.register_profile("usual", usual)
 hypothesis.settings.register_profile("fuzz", usual, max_examples=2000)  # 20 times Hypothesis' own number
 hypothesis.settings.load_profile("usual")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A test that calls a command makes it log to the test's own stderr, which is closed when the test ends."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
 
 
 @pytest.hookimpl(trylast=True)
