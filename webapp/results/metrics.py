@@ -108,7 +108,7 @@ IOPS = METRICS["iops"]
 
 
 # The name of a value that a person entered contains its unit: "Nightly job [min] lower is better".
-_ENTERED = re.compile(r"(?P<label>[^\[\]]+) \[(?P<unit>[^\[\]]*)\] (?P<better>lower|higher) is better")
+_ENTERED = re.compile(r"(?P<name>[^\[\]]+) \[(?P<unit>[^\[\]]*)\] (?P<better>lower|higher) is better")
 
 
 def entered_key(label: str, unit: str, *, lower_is_better: bool) -> str:
@@ -121,7 +121,7 @@ def entered_metric(key: str) -> Metric | None:
     found = _ENTERED.fullmatch(key)
     if found is None:
         return None
-    label, lower = found["label"], found["better"] == "lower"
+    label, lower = found["name"], found["better"] == "lower"
     return Metric(key, label, label, found["unit"], "", "entered", lower_is_better=lower)
 
 

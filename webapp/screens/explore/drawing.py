@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-
-from django.utils.html import escape
+from xml.etree.ElementTree import Element, tostring
 
 from webapp.core.colours import HEX
 
@@ -70,7 +69,7 @@ def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled
     parts, top = [_text(12, 26, title, size=16, weight=600)], 40.0
     for entry, place, down in _legend(shown):
         parts += [
-            f'<rect x="{place:.0f}" y="{top + down:.0f}" width="11" height="11" fill="{_hex(entry.colour)}"/>',
+            _element("rect", x=place, y=top + down, width=11, height=11, fill=_hex(entry.colour)),
             _text(place + 16, top + down + 10, entry.name),
         ]
     top += max((down for *_, down in _legend(shown)), default=0.0) + 1.5 * LINE
@@ -78,17 +77,28 @@ def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled
         if chart.title:
             parts.append(_text(12, top + 12, chart.title, size=13, weight=600))
             top += LINE
-        parts.append(f'<g transform="translate({LEFT} {top + 8:.0f})">{"".join(_chart(chart))}</g>')
+        parts.append(_element("g", *_chart(chart), transform=f"translate({LEFT} {top + 8:.0f})"))
         top += HEIGHT + BELOW + 12
     for line in (line for note in notes for line in wrap(note, int((WIDTH + LEFT) / CHARACTER))):
         top += LINE
         parts.append(_text(12, top, line, fill=MUTED))
-    width, height = LEFT + WIDTH + RIGHT, math.ceil(top + 12)
-    size = 'width="100%"' if scaled else f'width="{width}" height="{height}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" '
-        f'role="img" font-family="system-ui, sans-serif" font-size="12"><title>{escape(title)}</title>'
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>{"".join(parts)}</svg>'
+    return tostring(_sheet(title, parts, math.ceil(top + 12), scaled=scaled), encoding="unicode")
+
+
+def _sheet(title: str, parts: Sequence[Element], height: int, *, scaled: bool) -> Element:
+    width = LEFT + WIDTH + RIGHT
+    size: dict[str, str | float] = {"width": "100%"} if scaled else {"width": width, "height": height}
+    return _element(
+        "svg",
+        _element("title", title),
+        _element("rect", width=width, height=height, fill="#ffffff"),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        font_family="system-ui, sans-serif",
+        font_size=12,
+        **size,
     )
 
 
@@ -120,13 +130,30 @@ def _hex(colour: int) -> str:
     return HEX[colour % len(HEX)]
 
 
+def _element(tag: str, *content: Element | str, **attributes: str | float) -> Element:
+    """`content` is a text or elements. Numbers have one decimal; `_` in the name of an attribute stands for `-`."""
+    made = Element(tag, {name.replace("_", "-"): _attribute(value) for name, value in attributes.items()})
+    for each in content:
+        if isinstance(each, str):
+            made.text = each
+        else:
+            made.append(each)
+    return made
+
+
+def _attribute(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
+
+
 def _text(
     x: float, y: float, text: str, *, size: int = 12, weight: int = 400, anchor: str = "start", fill: str = TEXT
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" '
-        f'fill="{fill}">{escape(text)}</text>'
-    )
+) -> Element:
+    look: dict[str, str | float] = {"font_size": size, "font_weight": weight, "text_anchor": anchor, "fill": fill}
+    return _element("text", text, x=x, y=y, **look)
+
+
+def _path(line: str, colour: str, width: float = 1) -> Element:
+    return _element("path", d=line, fill="none", stroke=colour, stroke_width=width)
 
 
 def _legend(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
@@ -141,16 +168,16 @@ def _legend(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
     return found
 
 
-def _chart(chart: Chart) -> Iterator[str]:
+def _chart(chart: Chart) -> Iterator[Element]:
     yield from _axes(chart)
     for index, line in enumerate(chart.lines):
         yield from _bars(chart, line, index) if chart.bars else _curve(chart, line)
 
 
-def _axes(chart: Chart) -> Iterator[str]:
+def _axes(chart: Chart) -> Iterator[Element]:
     for value, text in chart.y.ticks:
         y = HEIGHT * (1 - chart.y.share(value))
-        yield f'<path d="M0 {y:.1f}H{WIDTH}" stroke="{GRID}"/>'
+        yield _path(f"M0 {y:.1f}H{WIDTH}", GRID)
         yield _text(-8, y + 4, text, anchor="end", fill=MUTED)
     room = -1e9
     for value, text in chart.x.ticks:
@@ -158,13 +185,13 @@ def _axes(chart: Chart) -> Iterator[str]:
         if x - half > room:  # texts that would overlap are left out
             yield _text(x, HEIGHT + 16, text, anchor="middle", fill=MUTED)
             room = x + half + 6
-    yield f'<path d="M0 0V{HEIGHT}H{WIDTH}" fill="none" stroke="{MUTED}"/>'
+    yield _path(f"M0 0V{HEIGHT}H{WIDTH}", MUTED)
     yield _text(WIDTH / 2, HEIGHT + 34, chart.x.label, anchor="middle", fill=MUTED)
     label = _text(0, 0, chart.y.label, anchor="middle", fill=MUTED)
-    yield f'<g transform="translate({14 - LEFT} {HEIGHT / 2:.0f}) rotate(-90)">{label}</g>'
+    yield _element("g", label, transform=f"translate({14 - LEFT} {HEIGHT / 2:.0f}) rotate(-90)")
 
 
-def _curve(chart: Chart, line: Line) -> Iterator[str]:
+def _curve(chart: Chart, line: Line) -> Iterator[Element]:
     colour, drawing, steps = _hex(line.colour), False, []
     for mark in line.marks:
         if mark.y is None:
@@ -175,25 +202,23 @@ def _curve(chart: Chart, line: Line) -> Iterator[str]:
         drawing = True
         yield from _whisker(chart, mark, x, colour)
         if chart.dots:
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
-    yield f'<path d="{"".join(steps)}" fill="none" stroke="{colour}" stroke-width="2"/>'
+            yield _element("circle", cx=x, cy=y, r=3.5, fill=colour)
+    yield _path("".join(steps), colour, 2)
 
 
-def _bars(chart: Chart, line: Line, index: int) -> Iterator[str]:
+def _bars(chart: Chart, line: Line, index: int) -> Iterator[Element]:
     colour, width = _hex(line.colour), 0.8 * WIDTH / max(len(chart.x.ticks), 1) / len(chart.lines)
     for mark in line.marks:
         if mark.y is not None:
             middle = WIDTH * chart.x.share(mark.x) + (index - (len(chart.lines) - 1) / 2) * width
             height = HEIGHT * chart.y.share(mark.y)
-            yield (
-                f'<rect x="{middle - width * 0.45:.1f}" y="{HEIGHT - height:.1f}" width="{width * 0.9:.1f}" '
-                f'height="{height:.1f}" fill="{colour}" fill-opacity="0.75"/>'
-            )
+            box = {"x": middle - width * 0.45, "y": HEIGHT - height, "width": width * 0.9, "height": height}
+            yield _element("rect", fill=colour, fill_opacity="0.75", **box)
             yield from _whisker(chart, mark, middle, MUTED)
 
 
-def _whisker(chart: Chart, mark: Mark, x: float, colour: str) -> Iterator[str]:
+def _whisker(chart: Chart, mark: Mark, x: float, colour: str) -> Iterator[Element]:
     if mark.low is not None and mark.high is not None:
         low, high = (HEIGHT * (1 - chart.y.share(value)) for value in (mark.low, mark.high))
         path = f"M{x - 4:.1f} {high:.1f}h8m-4 0V{low:.1f}m-4 0h8"
-        yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+        yield _path(path, colour, 1.5)
