@@ -87,6 +87,11 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
 
+    def __post_init__(self) -> None:
+        """The worker finds the open target of a stream by its number."""
+        if len({stream.number for stream in self.streams}) < len(self.streams):
+            raise ValueError("Two streams have the same number.")
+
 
 class CloseRunOrder(Order, tag="close_run", frozen=True, kw_only=True):
     """Restore all settings that the run changed, and take down all layouts that it built."""

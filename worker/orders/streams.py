@@ -3,14 +3,17 @@
 from typing import Any
 
 from worker import recipes
-from worker.contract.workload import Stream
+from worker.contract.workload import Stream, TargetRef
 
 
 def by_target(streams: tuple[Stream, ...]) -> list[list[Stream]]:
-    """Group streams by target: a device can be opened exclusively only once."""
-    groups: dict[tuple[str, str], list[Stream]] = {}
+    """Group streams by target: a device can be opened exclusively only once.
+
+    All fields of the target must be the same, because the guard compares only one target of a group with the policy.
+    """
+    groups: dict[TargetRef, list[Stream]] = {}
     for stream in streams:
-        groups.setdefault((stream.target.stable_id, stream.target.path), []).append(stream)
+        groups.setdefault(stream.target, []).append(stream)
     return list(groups.values())
 
 

@@ -121,3 +121,11 @@ def test_it_says_so_where_no_version_is_common(oldest: int, newest: int) -> None
 def test_an_attachment_has_the_plain_name_of_a_file(name: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"name": name, "media_type": "text/plain", "text": ""}, Attachment)
+
+
+def test_it_refuses_an_order_with_two_streams_of_one_number() -> None:
+    """The worker would open the target of the one and write to it with the workload of the other."""
+    plain = msgspec.to_builtins(ex.TRIAL_ORDER)
+    plain["streams"] *= 2
+    with pytest.raises(ContractError, match="same number"):
+        orders.decode_order(msgspec.json.encode(plain))
