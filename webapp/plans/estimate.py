@@ -333,8 +333,9 @@ def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str,
         fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
         exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
         timed = [work for work in works if work.moved_bytes is None]
+        loaded = sum(work.load_bytes for work in timed)
         bound = round(max((work.time_s for work in timed), default=0) * fastest)
-        found[target] = exact + min(bound, sum(written_by(work, fastest) for work in timed))
+        found[target] = exact + loaded + min(bound, sum(written_by(work, fastest) for work in timed) - loaded)
     return found
 
 

@@ -84,7 +84,7 @@ def written_expected(
         if rate is None:
             unknown.add(target)
             continue
-        written = min(written_by(work), round(work.time_s * rate))
+        written = min(written_by(work), work.load_bytes + round(work.time_s * rate))
         before = found.get(target, Expected(0, by_model=False))
         found[target] = Expected(before.bytes + count * written, before.by_model or own is None)
     return {

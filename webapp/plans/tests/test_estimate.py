@@ -2,7 +2,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate
+from webapp.plans.document import Part
+from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate, written_in
 from webapp.plans.expand import expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
@@ -117,3 +118,15 @@ def test_files_that_are_not_written_first_still_need_space() -> None:
 def test_it_names_the_settings_that_change() -> None:
     made = of(device(), scheduler="none, mq-deadline", nr_requests="64")
     assert made.settings_changed == ("a/loop: Queue size", "a/loop: I/O scheduler")
+
+
+def test_the_load_of_a_database_counts_beside_the_measured_writes() -> None:
+    """3 s cannot write as much as the load of scale 10,000, which has no time limit."""
+    plan = document(Part(name="main", factors={"engine": "pgbench", "script": "tpcb-like", "scale": "10000"}),
+                    repeats=1, common={"runtime": "3s"})  # fmt: skip
+    expansion = expand(plan, [directory(size_bytes=2**50)], seed=1)
+    (trial,) = expansion.trials
+    slow = {"dir": 10e6}
+    assert trial.workload.load_bytes > 300 * 10**9
+    assert written_in(trial, {})["dir"] >= trial.workload.load_bytes
+    assert written_in(trial, slow)["dir"] == trial.workload.load_bytes + 30 * 10**6

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from webapp.plans.document import Part
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
@@ -72,3 +73,12 @@ def test_amounts_are_added_as_they_are() -> None:
     exact = part("exact", {"pattern": "write", "amount": "64M"})
     plan = document(part(grid={"pattern": "randwrite"}), exact, repeats=1)
     assert told(expand(plan, [device()], seed=1), *FAST)["loop"].bytes == 300 * MB + 64 * 2**20
+
+
+def test_the_load_of_a_database_is_added_to_its_expected_writes() -> None:
+    part_of = Part(name="main", factors={"engine": "pgbench", "script": "tpcb-like", "scale": "100"})
+    expansion = expand(document(part_of, repeats=1, common={"runtime": "3s"}), [directory(size_bytes=2**40)], seed=1)
+    (trial,) = expansion.trials
+    earlier = {"dir": Earlier(Speeds.of([(trial.point, 10.0 * MB)]))}
+    found = written_expected(expansion, estimate(expansion).written_before, earlier)
+    assert found["dir"] == Expected(trial.workload.load_bytes + 30 * MB, by_model=False)
