@@ -7,7 +7,7 @@ engine in `plans.engines`. Settings are in `setting_rows`, with the worker's nam
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factor import Factor, FactorKind
@@ -190,6 +190,7 @@ def stream_and_factor(name: str) -> tuple[str, str]:
     return (stream, own) if dot and own in OF_STREAMS else ("", name)
 
 
+@cache
 def of_other_engines(name: str) -> frozenset[str]:
     """Factors of other engines only."""
     own = {factor.name for factor in ENGINES[name].FACTORS}

@@ -14,6 +14,7 @@ A result of a stream has this point, and the stream's own levels under their pla
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 from zlib import crc32
 
@@ -69,8 +70,13 @@ def of_stream(factors: Mapping[str, T], stream: str, engine: str) -> dict[str, T
 
 def named_levels(point: Mapping[str, T], stream: str) -> dict[str, T]:
     """The levels that a point has in the name of this stream, with plain names."""
-    split = [(*stream_and_factor(name), value) for name, value in point.items()]
-    return {name: value for of, name, value in split if of == stream}
+    return {own: point[name] for name, own in _named(tuple(point), stream)}
+
+
+@lru_cache(maxsize=1024)  # the points of a part have the same names
+def _named(names: tuple[str, ...], stream: str) -> tuple[tuple[str, str], ...]:
+    split = ((name, *stream_and_factor(name)) for name in names)
+    return tuple((name, own) for name, of, own in split if of == stream)
 
 
 def overruled(own: Mapping[str, object]) -> frozenset[str]:
