@@ -114,7 +114,7 @@ def number(value: float | None) -> str:
 
 def entered(value: float | None) -> str:
     """Whole numbers as entered, others with three significant digits."""
-    if value is not None and value.is_integer() and abs(value) < 1_000_000:
+    if value is not None and float(value).is_integer() and abs(value) < 1_000_000:
         return f"{value:,.0f}"
     return number(value)
 

@@ -3,7 +3,6 @@
 What differs is a label: `before` and `after` of the label `change`, or two hosts.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
@@ -20,6 +19,8 @@ from webapp.results.metrics import entered_key
 from webapp.results.models import Import
 
 TOOL = "entered by hand"
+LEAST = 1e-9  # above 0; ratios of smaller values exceed the range of a float
+_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 MAX_NAME, MAX_UNIT, MAX_LEVEL, MAX_VALUES, MAX_NOTE = 80, 20, 100, 1000, 5000
 
 
@@ -57,12 +58,11 @@ def read_values(text: str) -> dict[str, tuple[float, ...]]:
 
 
 def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= MAX_METRIC:
+    if not _NUMBER.fullmatch(text):
         raise Refusal("entered_values", f"`{text[:40]}` is not a number of 0 or more, such as 348 or 30.5.")
+    number = float(text)
+    if number and not LEAST <= number <= MAX_METRIC:
+        raise Refusal("entered_values", f"`{text[:40]}` is outside {LEAST:g} to {MAX_METRIC:g}. Use another unit.")
     return number
 
 
@@ -100,5 +100,8 @@ def _check(entered: Entered) -> None:
             raise Refusal(f"entered_{what}", f"The {what} has at most {most} characters and no square brackets.")
     if not entered.name.strip() or not entered.differs.strip():
         raise Refusal("entered_name", "Say what was measured, and what differs between the values.")
+    if entered.differs in entered.labels:
+        words = f"`{entered.differs[:60]}` differs between the values. Remove it from the labels of all values."
+        raise Refusal("entered_labels", words)
     if len(entered.note) > MAX_NOTE or "\0" in entered.note:
         raise Refusal("entered_note", f"The note has at most {MAX_NOTE:,} characters.")

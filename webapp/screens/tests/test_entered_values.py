@@ -51,6 +51,10 @@ def test_repeats_and_other_labels_are_compared_like_those_of_runs(operator: Clie
     assert set(Result.objects.values_list("origin__repeat", flat=True)) == {1, 2, 3}
 
 
+def test_the_most_different_values_are_compared(operator: Client) -> None:
+    assert "old" in compared(operator, values="old: 1e18\nnew: 1e-9")
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -58,6 +62,11 @@ def test_repeats_and_other_labels_are_compared_like_those_of_runs(operator: Clie
         ({"values": "old: 348\nold: 30"}, "each name once"),
         ({"values": "old: much"}, "is not a number of 0 or more, such as 348"),
         ({"values": "old: -3"}, "is not a number of 0 or more"),
+        ({"values": "old: nan"}, "is not a number of 0 or more"),
+        ({"values": "old: 1_000"}, "is not a number of 0 or more"),
+        ({"values": "old: 1e308"}, "is outside 1e-09 to 1e+18. Use another unit."),
+        ({"values": "old: 1e18\nnew: 1e-300"}, "is outside 1e-09 to 1e+18. Use another unit."),
+        ({"labels": "host: db1"}, "differs between the values. Remove it from the labels of all values."),
         ({"values": " "}, "Enter 1 to 1,000 values."),
         ({"name": "job [night]"}, "no square brackets"),
         ({"name": ""}, "Say what was measured"),
