@@ -8,7 +8,7 @@ from itertools import chain
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.engines import ENGINE, ENGINES, engine_of
+from webapp.plans.engines import ENGINE, ENGINES, engine_name, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
 from webapp.plans.factors import (
     ALTERNATIVES,
@@ -104,12 +104,6 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
     steps = {BEFORE: "; ".join(part.before)} if part.before else {}
     return stream_texts(part, common | part.factors | steps)
-
-
-def engine_name(texts: Mapping[str, str]) -> str:
-    """The engine of a part; the default engine if the part names none or an unknown one."""
-    name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
-    return name if name in ENGINES else DEFAULT_ENGINE
 
 
 def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
