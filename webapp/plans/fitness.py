@@ -9,7 +9,7 @@ from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.layouts import FileSystem, Layout, Maker
 from worker.contract.steps import WriteStep
-from worker.contract.workload import AnyWorkload, FioWorkload, TargetKind, Workload
+from worker.contract.workload import AnyWorkload, TargetKind, Workload
 from worker.recipes import path_problem, step_problems, step_words, step_workload, workload_problems
 from worker.recipes.layouts import write
 
@@ -128,8 +128,7 @@ def verification_problems(workloads: Workloads, kind: TargetKind) -> list[str]:
     """A stream cannot verify data that another stream overwrites. In a directory, each stream has its own files."""
     if kind is TargetKind.DIRECTORY or len(workloads) < 2:
         return []
-    checks = any(isinstance(work, FioWorkload) and work.verifies for work in workloads)
-    if not checks or sum(work.writes for work in workloads) < 2:
+    if not any(work.verifies for work in workloads) or sum(work.writes for work in workloads) < 2:
         return []
     return ["A stream verifies its data while another stream writes to the same target. Verify on a target of its own."]
 

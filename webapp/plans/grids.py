@@ -8,7 +8,7 @@ from itertools import chain
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.engines import ENGINE, ENGINES, engine_of
+from webapp.plans.engines import ENGINE, ENGINES, engine_name, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
 from webapp.plans.factors import (
     ALTERNATIVES,
@@ -44,10 +44,10 @@ from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 from worker.recipes.stop_rules import write
 
-# Kinds of target that a part may name. Pools are used by parts with a layout.
-# Of a part with steps that are done once: they prepare one part of the targets for all its trials.
+# Factors with one level if steps are done once, because the steps prepare the targets for all trials of the part.
 _ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "offset", "offset_increment")
 
+# Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
@@ -104,12 +104,6 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
     steps = {BEFORE: "; ".join(part.before)} if part.before else {}
     return stream_texts(part, common | part.factors | steps)
-
-
-def engine_name(texts: Mapping[str, str]) -> str:
-    """The engine of a part; the default engine if the part names none or an unknown one."""
-    name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
-    return name if name in ENGINES else DEFAULT_ENGINE
 
 
 def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
@@ -276,16 +270,16 @@ def _stopped_at_once(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _on_several_hosts(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
-    """Only fio waits for a common start, and preparation once for a part is not shared by hosts."""
+    """Only fio waits for a common start, and hosts do not share the steps that are done once for a part."""
     if HOSTS_AT_ONCE not in texts:
         return []
     several = (
-        f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this one."
+        f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this factor."
     )
     problems = (
         (AT_ONCE in texts, several),
         (bool(part.streams), "streams with different workloads cannot use several hosts; remove this factor."),
-        (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this one."),
+        (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this factor."),
         (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
     )
     return [GridProblem(HOSTS_AT_ONCE, words) for applies, words in problems if applies]
@@ -311,7 +305,7 @@ def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
 def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:
     said = []
     if part.before and BEFORE in part.factors:
-        said.append("the steps are given twice, as a field and as a factor. Remove one of them.")
+        said.append("the steps are given twice, as `before` of the part and as a factor. Remove one of them.")
     if any("," in line for line in part.before):
         said.append("a step contains no comma. Write one step per line.")
     steps = [steps_before(str(level)) for level in parsed.get(BEFORE, ())]

@@ -16,7 +16,7 @@ from webapp.plans.points import workloads_of
 from worker.contract.workload import AnyWorkload, TargetKind
 
 SIZES = ("size", "amount", "skip")
-STEPS = {"scale": 1, "max_wal_size": 32 * 2**20}  # further factors of space, with their smallest level
+SMALLEST = {"scale": 1, "max_wal_size": 32 * 2**20}  # further factors of space, with their smallest level
 
 Texts = Mapping[str, str]
 
@@ -83,14 +83,15 @@ def _workloads(grid: PartGrid) -> list[Workloads]:
 def _divided(factors: Texts, divisor: int, points: Sequence[Workloads]) -> dict[str, str]:
     works = [work for each in points for work in each]
     return {
-        name: _text(name, text, divisor, works) if name in (*SIZES, *STEPS) else text for name, text in factors.items()
+        name: _text(name, text, divisor, works) if name in (*SIZES, *SMALLEST) else text
+        for name, text in factors.items()
     }
 
 
 def _text(name: str, text: str, divisor: int, works: Sequence[AnyWorkload]) -> str:
     factor = FACTORS[name]
     steps = (work.largest_io_bytes if name == "skip" or work.random else work.size_step_bytes for work in works)
-    step = STEPS.get(name) or lcm(*steps)
+    step = SMALLEST.get(name) or lcm(*steps)
     smaller = [_smaller(value, divisor, step) for value in levels.parse(factor, text)]
     return ", ".join(dict.fromkeys(factor.values.write(value) for value in smaller))
 

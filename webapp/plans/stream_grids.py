@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from webapp.plans.document import Part
-from webapp.plans.engines import ENGINE, ENGINES
+from webapp.plans.engines import ENGINE, ENGINES, engine_name
 from webapp.plans.factors import (
     AT_ONCE,
     BEFORE,
@@ -39,20 +39,15 @@ def stream_texts(part: Part, texts: Mapping[str, str]) -> dict[str, str]:
     named = {name for stream in part.streams for name in stream.factors}
     found = {STREAMS: TOGETHER} | {name: text for name, text in texts.items() if name not in named}
     for stream in part.streams:
-        left_out = overruled(stream.factors) | of_other_engines(_engine({**texts, **stream.factors}))
+        left_out = overruled(stream.factors) | of_other_engines(engine_name({**texts, **stream.factors}))
         inherited = {name: text for name, text in texts.items() if name in named and name not in left_out}
         found |= {f"{stream.name}.{name}": text for name, text in (inherited | stream.factors).items()}
     return found
 
 
-def _engine(texts: Mapping[str, str]) -> str:
-    name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
-    return name if name in ENGINES else DEFAULT_ENGINE
-
-
 def stream_engine(texts: Mapping[str, str], stream: str) -> str:
     """The engine of a stream of a part, or of the part for the stream ""."""
-    return _engine({ENGINE: texts.get(f"{stream}.{ENGINE}", texts.get(ENGINE, DEFAULT_ENGINE))})
+    return engine_name({ENGINE: texts.get(f"{stream}.{ENGINE}", texts.get(ENGINE, DEFAULT_ENGINE))})
 
 
 def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:

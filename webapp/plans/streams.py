@@ -135,9 +135,3 @@ def _workload(point: Point, stream: str, seed: int) -> AnyWorkload:
 def stream_seed(stream: str, repeat: int) -> int:
     """Different for the streams of a trial, the same for a stream alone and beside others."""
     return repeat + _SEEDS * crc32(stream.encode())
-
-
-def engine_names(point: Point) -> tuple[str, ...]:
-    """The names of the engines of a trial at this point, each once."""
-    streams = names_of(point)
-    return tuple(dict.fromkeys(str(point.get(f"{name}.{ENGINE}", name_of(point))) for name in streams or ("",)))

@@ -100,6 +100,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         return 0
 
     @property
+    def verifies(self) -> bool:
+        """Whether it reads back everything that it has written."""
+        return False
+
+    @property
     def needs_folder(self) -> bool:
         """Whether it needs a temporary folder in its directory (`recipes.names.temporary_folder`)."""
         return False

@@ -184,7 +184,6 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
     @property
     def verifies(self) -> bool:
-        """Whether it reads back everything that it has written."""
         return self.options.verify is not None
 
     @property

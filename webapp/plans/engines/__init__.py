@@ -21,3 +21,9 @@ def name_of(point: Mapping[str, object]) -> str:
 
 def engine_of(point: Mapping[str, object]) -> PlanEngine:
     return ENGINES[name_of(point)]
+
+
+def engine_name(texts: Mapping[str, str]) -> str:
+    """The engine of a part; the default engine if the part names none or an unknown one."""
+    name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
+    return name if name in ENGINES else DEFAULT_ENGINE

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
-from webapp.plans.engines import fio
+from webapp.plans.engines import engine_name, fio
 from webapp.plans.factors import CHANGE, FACTORS
-from webapp.plans.grids import engine_name, factor_texts, grids_of
+from webapp.plans.grids import factor_texts, grids_of
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
 from webapp.plans.points import Point, with_defaults

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from webapp.plans.engines import ENGINES
+from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.factors import ALTERNATIVES, FACTORS
-from webapp.plans.grids import NAMED_KINDS, engine_name
+from webapp.plans.grids import NAMED_KINDS
 from webapp.screens.plans.draft import COMMON, MAX_ROWS, Draft, DraftPart, FactorRow
 
 T = TypeVar("T")
