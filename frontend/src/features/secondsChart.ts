@@ -225,6 +225,8 @@ export class SecondsChart {
     find("seconds-iops", HTMLCanvasElement)?.setAttribute("aria-label", name);
     for (const each of this.root.querySelectorAll<HTMLElement>("[data-direction]"))
       each.hidden = !seen.includes(each.dataset.direction ?? "");
+    for (const each of this.root.querySelectorAll<HTMLElement>("[data-bandwidth]"))
+      each.hidden = seen.every((direction) => direction === "transaction");
   }
 
   private series(panel: Panel, from: number): Series[] {
