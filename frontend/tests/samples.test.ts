@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { sparkline } from "../src/features/nowCards";
+import { rateName } from "../src/features/secondsText";
 import { perSecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
@@ -142,4 +143,10 @@ test("streams with names have lines by name, whatever their number", () => {
   store.add([sample(0, { stream_name: "writer" }), sample(1, { stream: 1, stream_name: "writer" })]);
   expect(store.streams("storage1")).toEqual(["writer"]);
   expect(store.line("storage1", "read", "writer")).toHaveLength(2);
+});
+
+test("the rates of a database's transactions are not called IOPS", () => {
+  expect(rateName(["read", "write"])).toBe("IOPS");
+  expect(rateName(["transaction"])).toBe("Transactions/s");
+  expect(rateName(["read", "transaction"])).toBe("IOPS and transactions/s");
 });

@@ -14,7 +14,7 @@ import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
 import { TelemetryPanel } from "./secondsTelemetry";
-import { inWords, tableRow } from "./secondsText";
+import { inWords, rateName, tableRow } from "./secondsText";
 
 Chart.register(annotation, zoom);
 
@@ -197,6 +197,7 @@ export class SecondsChart {
     if (streams) streams.hidden = !this.store.hosts.some((host) => this.store.streams(host).length > 1);
     this.root.classList.toggle("is-empty", span === null);
     if (!span) return;
+    this.nameDirections();
     const begin = span.from - 1;
     const from = this.windowS === null ? begin : Math.max(begin, span.to - this.windowS);
     const shown = this.zoomed ?? { min: from, max: Math.max(span.to + ROOM * (span.to - from), from + 3) };
@@ -214,6 +215,18 @@ export class SecondsChart {
     this.readOut();
     this.fillTable();
     this.root.dataset.drawn = this.store.newest();
+  }
+
+  /** The heading, the table's column and the key of the first chart, which depend on the directions measured. */
+  private nameDirections(): void {
+    const seen = [...new Set(this.store.hosts.flatMap((host) => this.store.directions(host)))];
+    const name = rateName(seen);
+    for (const each of this.root.parentElement?.querySelectorAll("[data-rate-name]") ?? []) setText(each, name);
+    find("seconds-iops", HTMLCanvasElement)?.setAttribute("aria-label", name);
+    for (const each of this.root.querySelectorAll<HTMLElement>("[data-direction]"))
+      each.hidden = !seen.includes(each.dataset.direction ?? "");
+    for (const each of this.root.querySelectorAll<HTMLElement>("[data-bandwidth]"))
+      each.hidden = seen.every((direction) => direction === "transaction");
   }
 
   private series(panel: Panel, from: number): Series[] {

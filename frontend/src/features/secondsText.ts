@@ -4,6 +4,12 @@ import { bytesPerSecond, clock, iops, latency, percent, significant } from "../l
 import { METRIC_LABELS } from "../lib/labels";
 import type { LiveSample } from "../payloads/live";
 
+/** The name of the rates of these directions: transactions of a database are not I/Os. */
+export function rateName(directions: readonly string[]): string {
+  if (!directions.includes("transaction")) return METRIC_LABELS.iops;
+  return directions.length === 1 ? "Transactions/s" : `${METRIC_LABELS.iops} and transactions/s`;
+}
+
 /** Direction, the stream where several run at once, and whether the engine or the device counted. */
 function whatOf(sample: LiveSample): string {
   const stream = sample.stream_name

@@ -6,6 +6,7 @@ from functools import partial
 from statistics import fmean, stdev
 
 from webapp.core import formatting
+from webapp.plans.factors import STREAMS
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import read_further
 from webapp.screens import points
@@ -83,8 +84,8 @@ def _sort_key(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...
 
 
 def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Levels that all trials have. Trials on several kinds of target show the factors of each kind."""
-    kinds = {(trial.target.kind, trial.point.get("layout")): trial for trial in trials}
+    """Levels that do not vary. Trials on several kinds of target, or with several streams, show the factors of each."""
+    kinds = {(t.target.kind, t.point.get("layout"), t.point.get(STREAMS)): t for t in trials}
     point = {name: level for trial in kinds.values() for name, level in trial.shown_point.items()}
     return tuple((points.label(n), points.level(n, point[n])) for n in points.in_order(point) if n not in varying)
 
