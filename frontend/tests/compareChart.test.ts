@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { boundsOf, panelData, roundedUp, spreads, tooltipText, xAxisOf } from "../src/features/compareChart";
+import {
+  boundsOf,
+  onePerLevel,
+  panelData,
+  roundedUp,
+  spreads,
+  tooltipText,
+  xAxisOf,
+} from "../src/features/compareChart";
 import { meansCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
@@ -29,6 +37,15 @@ test("zero and wide numbers are evenly spaced lines, not a log axis that cannot 
   const series = part.series[0];
   expect(series ? spreads(series, part, "even").map((each) => each.x) : []).toEqual([0, 1]);
   expect(roundedUp(1234)).toBe(1300);
+});
+
+test("a series without the first level keeps its place on an axis of names", () => {
+  const part = panelData(data, panel);
+  const cells = part.series[0]?.cells.filter((cell) => cell.level === 1) ?? [];
+  const made = part.series[0] ? spreads({ ...part.series[0], cells }, part, "names") : [];
+  const filled = onePerLevel(made, part.levels.length);
+  expect(filled.map((each) => each.x)).toEqual([0, 1]);
+  expect(filled.map((each) => each.y)).toEqual([Number.NaN, 98765.4]);
 });
 
 test("points carry their confidence interval; a single measurement carries none", () => {

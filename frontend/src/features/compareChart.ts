@@ -100,9 +100,16 @@ export function spreads(series: Series, data: Pick<PanelData, "levels">, axis: X
   }));
 }
 
+/** One entry for each level, in order: for named levels, the plugin of error bars takes the place in the data as x. */
+export function onePerLevel(made: readonly Spread[], levels: number): Spread[] {
+  const none = { y: Number.NaN, yMin: Number.NaN, yMax: Number.NaN, n: 0, text: "", spread_text: "", doubts: [] };
+  return Array.from({ length: levels }, (_, x) => made.find((each) => each.x === x) ?? { ...none, x });
+}
+
 function dataset(series: Series, data: PanelData, axis: XAxis, look: Look): object {
   const bars = isBars(data, axis);
-  const made = spreads(series, data, axis);
+  const known = spreads(series, data, axis);
+  const made = isPlaced(axis) ? onePerLevel(known, data.levels.length) : known;
   const solid = bars ? `${look.colour}b0` : look.colour;
   return {
     label: series.is_baseline ? `${series.name} (baseline)` : series.name,
@@ -114,6 +121,7 @@ function dataset(series: Series, data: PanelData, axis: XAxis, look: Look): obje
       each.doubts.length > 0 ? `${look.colour}22` : solid,
     ),
     borderWidth: bars ? 1 : 2,
+    spanGaps: true,
     ...(bars ? { maxBarThickness: 48 } : { pointStyle: look.marker, pointRadius: 5, pointHoverRadius: 7 }),
     errorBarColor: bars ? "#8a929c" : look.colour,
     errorBarWhiskerColor: bars ? "#8a929c" : look.colour,
@@ -255,6 +263,7 @@ function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bound
       scales: { x: xScale(data, axis), y: yScale(data, bounds) },
       plugins: {
         tooltip: {
+          filter: (item: TooltipItem<"line">) => Number.isFinite(item.parsed.y),
           callbacks: {
             title: titleOf(data, axis),
             label: (item: TooltipItem<"line">) => tooltipText(item.dataset.label ?? "", item.raw as Spread),

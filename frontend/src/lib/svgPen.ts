@@ -208,7 +208,9 @@ export class SvgPen {
   }
 
   private shape(style: string): void {
-    if (this.path.length > 0) this.parts.push(`<path d="${this.path.join("")}" ${style}${this.clipping()}/>`);
+    const line = this.path.join("");
+    // as a canvas does: nothing is drawn at a place that is not a number
+    if (line && !line.includes("NaN")) this.parts.push(`<path d="${line}" ${style}${this.clipping()}/>`);
   }
   private clipping(): string {
     return this.state.clip ? ` clip-path="url(#${this.state.clip})"` : "";
