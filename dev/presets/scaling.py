@@ -6,7 +6,7 @@
 - Pauses of steps before trials take a second.
 - One repeat, without rules about rounds, and at most `points` points of each part, which have as many different levels
   as possible; the first, last and middle levels of each factor come first. Rules of the part select these points.
-- Layouts with more drives than the pool has are left out.
+- Layouts with more drives than the pool has are left out. Trials use one host.
 """
 
 import re
@@ -17,7 +17,7 @@ import msgspec
 
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.factors import CHANGE, FACTORS
+from webapp.plans.factors import CHANGE, FACTORS, HOSTS_AT_ONCE
 from webapp.plans.grids import part_grid
 from webapp.plans.points import Point, layout_of
 from webapp.plans.relative_sizes import MEMORY
@@ -95,6 +95,8 @@ def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]
 def _cut(name: str, text: str, seconds: int) -> str:
     if name == "stop":
         return ", ".join(dict.fromkeys(map(_stop_rule, text.split(","))))
+    if name == HOSTS_AT_ONCE:
+        return "1"
     if name not in (*TIMES, *PAUSES, "amount"):
         return text
     values = FACTORS[name].values

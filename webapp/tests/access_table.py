@@ -169,6 +169,7 @@ PAGES: dict[str, Rule] = {
     "add_import_files": act(Who.OPERATOR),  # one's own
     "end_import": act(Who.OPERATOR),  # one's own
     "undo_import": act(Who.OPERATOR),  # one's own; admins anybody's
+    "enter_values": act(Who.OPERATOR),
     "preview_import_labels": act(Who.VIEWER),  # stores nothing
     # explore
     "explore": look(Who.VIEWER),

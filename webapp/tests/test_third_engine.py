@@ -25,10 +25,9 @@ from webapp.plans.preview import jobs_of, preview
 from webapp.plans.problems import document_problems
 from webapp.plans.services import create_plan
 from webapp.plans.values import Choice, Duration, Value
-from webapp.results.ingest import write
 from webapp.runs.dispatch import orders
 from webapp.runs.forecast import experience
-from webapp.runs.models import Attempt, AttemptState, Run, RunState
+from webapp.runs.models import Attempt, AttemptState, Run, RunState, trial
 from webapp.runs.services import start_run
 from webapp.screens.results import columns
 from webapp.tests.factories.hosts import CAPABILITIES, a_host, storage1_scratch
@@ -100,12 +99,12 @@ IN_PLANS: Any = SimpleNamespace(
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The four registries without the worker's, which `worker/engines/tests/test_interface.py` registers."""
-    for module in (orders, write, experience):
+    for module in (trial, experience):
         monkeypatch.setattr(module, "AnyWorkload", FioWorkload | CopyWorkload | NapWorkload)
     monkeypatch.setitem(recipes.ENGINES, NapWorkload, RECIPE)  # type: ignore[misc]  # a key of another kind than before
     monkeypatch.setitem(engines.ENGINES, "nap", IN_PLANS)
     for factor in (replace(FACTORS["engine"], values=Choice(tuple(engines.ENGINES))), NAP):
-        monkeypatch.setitem(FACTORS, factor.name, factor)
+        monkeypatch.setitem(FACTORS._listed, factor.name, factor)  # type: ignore[attr-defined]
         monkeypatch.setitem(columns.COLUMNS, factor.name, columns._factor(factor.name))
         dimension = dimensions.FactorDimension(factor.name, factor.label, factor.numeric)
         monkeypatch.setitem(dimensions.DIMENSIONS, factor.name, dimension)

@@ -18,7 +18,7 @@ from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
-_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?\d+\.\d+")  # worker.recipes.names
+_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?[0-9]+\.[0-9]+")  # worker.recipes.names
 _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

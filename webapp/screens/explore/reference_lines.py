@@ -15,7 +15,7 @@ from webapp.compare.dimensions import label_of
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, select
 from webapp.plans.factors import FACTORS
-from webapp.results.metrics import Metric
+from webapp.results.metrics import IOPS, Metric
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.explore.payloads import ReferenceLine, ReferencePoint
@@ -177,5 +177,5 @@ def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected)
 
 
 def _with_unit(value: float, metric: Metric) -> str:
-    unit = {"iops": "IOPS", "number": metric.unit}.get(metric.shown_as, "")
+    unit = {"iops": IOPS.label, "number": metric.unit}.get(metric.shown_as, "")
     return f"{metric.format(value)} {unit}".strip()

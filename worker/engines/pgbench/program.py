@@ -57,7 +57,7 @@ def bin_folder() -> str:
 
 
 def _version(path: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", path)))
+    return tuple(map(int, re.findall(r"[0-9]+", path)))
 
 
 class Meter:

@@ -248,7 +248,7 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
             "alter table attempts rename column started_at to begun_at; "
             "alter table baselines rename column requested to wished; "
             "alter table attempts drop column issued_at; "
-            "drop table layouts; drop table passwords; pragma user_version=1;"
+            "drop table layouts; drop table passwords; drop table folders; pragma user_version=1;"
         )
     assert Journal(path).layouts() == ()
     assert Journal(path).baselines() == ()
