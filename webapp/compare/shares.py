@@ -21,8 +21,8 @@ from webapp.results.metrics import Metric
 from webapp.results.models import StreamRun
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.trial_streams import MIN_OVERLAP
 
-MIN_OVERLAP = 0.95  # of a stream's time beside the others; below it, the share is of a mixture
 Key = tuple[str, str, str]  # target, key of the point, direction
 
 

@@ -20,7 +20,7 @@ class Script(StrEnum):
 
 
 class PgbenchWorkload(Workload, tag="pgbench", frozen=True, kw_only=True):
-    """Creates a cluster, fills a database, and runs transactions for `runtime_s`. Each trial starts with a new one."""
+    """Creates a cluster, fills a database, and runs transactions for `runtime_s`. Each trial has a new cluster."""
 
     prefill: bool = False
     script: Script = Script.TPCB

@@ -13,7 +13,7 @@ export interface Named {
   readonly colour: number;
 }
 
-/** A line in the charts that is no series: a ceiling or a reference. */
+/** A line in the charts that is not a series: a ceiling or a reference. */
 export interface KeyLine {
   readonly name: string;
   readonly colour: string;

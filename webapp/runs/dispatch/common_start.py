@@ -9,10 +9,12 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host
+from webapp.plans.estimate import COMMON_START_S
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt
 
-LEAD = timedelta(seconds=4)  # in which all hosts ask for the start, read the server's clock and launch the engine
+# In which all hosts ask for the start, read the server's clock and launch the engine.
+LEAD = timedelta(seconds=COMMON_START_S)
 
 
 def common_start(*, host: Host, attempt_id: UUID) -> datetime | None:

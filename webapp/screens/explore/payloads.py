@@ -23,7 +23,7 @@ class ReferencePoint(Payload, frozen=True, kw_only=True):
 
 
 class ReferenceLine(Payload, frozen=True, kw_only=True):
-    """Published values, or those of a baseline run. It is no series: nothing is compared with it."""
+    """Published values, or those of a baseline run. It is not a series: nothing is compared with it."""
 
     panel: int  # index
     name: str
