@@ -26,17 +26,17 @@ from worker.contract.items import (
 )
 from worker.contract.packing import pack
 from worker.contract.workload import CopyWorkload, Stream
-from worker.engines.errors import StreamFailed, last_words
 from worker.engines.file_copy import program
+from worker.engines.own_program import OwnProgram
 from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
 from worker.open_target import OpenTarget
-from worker.process import Child, Limits, Reason, Scope, Stopped, follow
+from worker.process import Limits, Scope
 from worker.recipes import render
 from worker.recipes.file_copy import METRICS, CopyJob
 
 COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
 VERSION = f"Python {platform.python_version()}"
-MAX_LINE_BYTES = 4 * 1024 * 1024
+PROGRAM = OwnProgram(name="copy", work="the copy", code="copy_error", most_bytes=4 * 1024 * 1024)
 
 
 class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,18 +77,13 @@ class Reader:
         self._end_ms = 0
 
     def feed(self, data: bytes) -> bool:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
-            raise StreamFailed("output_bad", f"The copy program printed a line of more than {MAX_LINE_BYTES} bytes.")
+        lines, self._rest = PROGRAM.lines(self._rest + data)
         for text in lines:
             self._take(text)
         return bool(lines)
 
     def _take(self, text: bytes) -> None:
-        try:
-            line = msgspec.json.decode(text, type=Line)
-        except msgspec.DecodeError as error:
-            raise StreamFailed("output_bad", f"The copy program printed an invalid line: {error}") from error
+        line = PROGRAM.decoded(text, Line)
         if line.event == "end":
             self.end, self.text = line, text.decode()
         elif line.end_ms > self._end_ms:
@@ -123,11 +118,11 @@ def run_stream(
     reader = Reader(sampler)
     limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
     try:
-        code = _follow(child, scope, limits, reader.feed, cancelled)
+        code = PROGRAM.follow(child, scope, limits, reader.feed, cancelled)
     finally:
         _remove_copies(recipe.job_text, open_target)  # the program removes them unless it is killed
     if code or reader.end is None:
-        raise _failed(child)
+        raise PROGRAM.failed(child)
     end = reader.end
     seconds = max(1, end.end_ms) / 1000
     return StreamResult(
@@ -162,30 +157,6 @@ def _remove_copies(job_text: str, open_target: OpenTarget) -> None:
     for name in msgspec.json.decode(job_text, type=CopyJob).copies:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=open_target.cwd_fd)
-
-
-def _follow(
-    child: Child, scope: Scope, limits: Limits, feed: Callable[[bytes], bool], cancelled: threading.Event
-) -> int:
-    try:
-        return follow(child, scope, limits, feed, cancelled=cancelled, grace_s=0)
-    except Stopped as stopped:
-        raise _stopped(stopped.reason, limits) from stopped
-
-
-def _stopped(reason: Reason, limits: Limits) -> StreamFailed:
-    words = {
-        Reason.CANCELLED: ("cancelled", "The stream was cancelled and the copy was killed."),
-        Reason.SILENT: ("engine_silent", f"The copy program was silent for {limits.silence_s:g} s and was killed."),
-        Reason.TIMEOUT: ("engine_timeout", f"The copy did not finish within {limits.total_s:g} s and was killed."),
-    }
-    code, message = words.get(reason, ("copy_error", f"The copy was killed: {reason}."))
-    return StreamFailed(code, message)
-
-
-def _failed(child: Child) -> StreamFailed:
-    said = last_words(child.stderr()) or "it printed no result"
-    return StreamFailed("copy_error", f"The copy failed: {said}")
 
 
 def _samples(line: Line) -> tuple[DirectionSample, ...]:

@@ -25,19 +25,19 @@ from worker.contract.items import (
 )
 from worker.contract.packing import pack
 from worker.contract.workload import Stream
-from worker.engines.errors import StreamFailed, last_words
 from worker.engines.file_copy.program import bucket_ns
+from worker.engines.own_program import OwnProgram
 from worker.engines.pgbench import program
 from worker.engines.pgbench.version import version
 from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
 from worker.open_target import OpenTarget
-from worker.process import Child, Limits, Reason, Scope, Stopped, follow
+from worker.process import Limits, Scope
 from worker.recipes import render
 from worker.recipes.names import temporary_folder
 from worker.recipes.pgbench import METRICS
 
 COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
-MAX_LINE_BYTES = 16 * 1024 * 1024
+PROGRAM = OwnProgram(name="pgbench", work="pgbench", code="pgbench_error", most_bytes=16 * 1024 * 1024)
 STOP_GRACE_S = 2.0  # for the server's end, so that it leaves no shared memory
 
 
@@ -106,18 +106,13 @@ class Reader:
         self._rest = b""
 
     def feed(self, data: bytes) -> bool:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > MAX_LINE_BYTES:
-            raise StreamFailed("output_bad", f"The pgbench program printed a line of more than {MAX_LINE_BYTES} bytes.")
+        lines, self._rest = PROGRAM.lines(self._rest + data)
         for text in lines:
             self._take(text)
         return bool(lines)
 
     def _take(self, text: bytes) -> None:
-        try:
-            line = msgspec.json.decode(text, type=Line)
-        except msgspec.DecodeError as error:
-            raise StreamFailed("output_bad", f"The pgbench program printed an invalid line: {error}") from error
+        line = PROGRAM.decoded(text, Line)
         if line.event == "end":
             self.end = line
         elif line.event == "loading":
@@ -156,9 +151,16 @@ def run_stream(
     on_started(msgspec.structs.replace(started, command=COMMAND, metrics=METRICS))
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
     reader = Reader(sampler)
-    code = _follow(child, scope, Limits(total_s=total_limit_s, silence_s=silence_limit_s), reader.feed, cancelled)
+    code = PROGRAM.follow(
+        child,
+        scope,
+        Limits(total_s=total_limit_s, silence_s=silence_limit_s),
+        reader.feed,
+        cancelled,
+        grace_s=STOP_GRACE_S,
+    )
     if code or reader.end is None or not reader.whole.count:
-        raise _failed(child)
+        raise PROGRAM.failed(child)
     measured, end, seconds = reader.whole, reader.end, reader.end_ms / 1000
     return StreamResult(
         stream=stream.number,
@@ -186,27 +188,3 @@ def _give_folder(stream: Stream, open_target: OpenTarget) -> None:
     if os.geteuid() == 0:
         user = pwd.getpwnam(program.USER)
         os.chown(temporary_folder(stream), user.pw_uid, user.pw_gid, dir_fd=open_target.cwd_fd, follow_symlinks=False)
-
-
-def _follow(
-    child: Child, scope: Scope, limits: Limits, feed: Callable[[bytes], bool], cancelled: threading.Event
-) -> int:
-    try:
-        return follow(child, scope, limits, feed, cancelled=cancelled, grace_s=STOP_GRACE_S)
-    except Stopped as stopped:
-        raise _stopped(stopped.reason, limits) from stopped
-
-
-def _stopped(reason: Reason, limits: Limits) -> StreamFailed:
-    words = {
-        Reason.CANCELLED: ("cancelled", "The stream was cancelled and pgbench was killed."),
-        Reason.SILENT: ("engine_silent", f"The pgbench program was silent for {limits.silence_s:g} s and was killed."),
-        Reason.TIMEOUT: ("engine_timeout", f"pgbench did not finish within {limits.total_s:g} s and was killed."),
-    }
-    code, message = words.get(reason, ("pgbench_error", f"pgbench was killed: {reason}."))
-    return StreamFailed(code, message)
-
-
-def _failed(child: Child) -> StreamFailed:
-    said = last_words(child.stderr()) or "it printed no result"
-    return StreamFailed("pgbench_error", f"pgbench failed: {said}")
