@@ -38,8 +38,9 @@ class _Reporter:
     every_s: float = 1.0
     delays_s: list[float] = field(default_factory=list)  # from the end of a report's oldest second to its answer
 
-    def run(self, server: Server, seconds: int) -> None:
-        """Measure for so many seconds from now on, until all of them are confirmed."""
+    def run(self, port: int, seconds: int) -> None:
+        """Measure for so many seconds from now on, until all of them are confirmed. Over a connection of its own."""
+        server = Server(port, 1)
         began = time.time() + self.phase_s - self.confirmed
         total = self.confirmed + seconds
         while self.confirmed < total:
@@ -92,9 +93,9 @@ def _load(state: State, hosts: int, seconds: int) -> tuple[list[_Reporter], int]
 
 
 def _run(state: State, reporters: Sequence[_Reporter], seconds: int) -> None:
-    server = Server(state.read_facts("ports.json")[services.WEB], len(reporters))
+    port = state.read_facts("ports.json")[services.WEB]
     with step(f"{len(reporters)} hosts report for {seconds} s"):
-        at_once(lambda each: each.run(server, seconds), reporters)
+        at_once(lambda each: each.run(port, seconds), reporters)
 
 
 def _lost(samples: int) -> Figure:
