@@ -4,7 +4,7 @@ import os
 from logging.config import dictConfig
 
 from celery import Celery
-from celery.signals import celeryd_init, setup_logging
+from celery.signals import celeryd_init, setup_logging, worker_init
 from django.core.exceptions import ImproperlyConfigured
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
@@ -30,3 +30,11 @@ def _refuse_unsafe_settings(**_: object) -> None:
         require_safe_settings()
     except ImproperlyConfigured as error:
         raise SystemExit(str(error)) from error  # Celery only logs other exceptions of a signal's receiver
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def _examine_types(**_: object) -> None:
+    """All tasks are loaded, and no thread of the pool has started."""
+    from worker.contract.thread_safety import examine_types
+
+    examine_types()

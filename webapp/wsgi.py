@@ -7,9 +7,11 @@ from django.urls import get_resolver
 
 from webapp.core.checks import require_safe_settings
 from webapp.core.garbage_collector import configure_garbage_collector
+from worker.contract.thread_safety import examine_types
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
 application = get_wsgi_application()
 require_safe_settings()
 get_resolver().url_patterns  # noqa: B018 - loads all views, so that the first request need not
+examine_types()
 configure_garbage_collector()

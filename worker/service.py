@@ -9,6 +9,7 @@ from types import FrameType
 from celery.signals import worker_shutting_down
 
 from worker import __version__
+from worker.contract.thread_safety import examine_types
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
 from worker.layouts import built_on
@@ -85,6 +86,7 @@ class Service:
         return tuple(dict.fromkeys([*under_way, *self._spool.unconfirmed()]))
 
     def _start(self) -> None:
+        examine_types()
         self._executor.recover()
         self._reporter.start()
         self._registration.register_if_idle()

@@ -7,6 +7,7 @@ the estimate; queries and the page's text come in addition and do not grow with 
 import gc
 import time
 
+from webapp.core.garbage_collector import YOUNG_OBJECTS
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import MAX_TRIALS, expand
@@ -14,7 +15,6 @@ from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.varying import varying
 from webapp.screens.plans.draft import checked, draft_of
-from webapp.serving import OBJECTS_BETWEEN_COLLECTIONS
 from worker.contract.workload import TargetKind
 
 TARGET = TargetFacts(
@@ -55,6 +55,6 @@ def preview(document: PlanDocument) -> float:
 
 if __name__ == "__main__":
     gc.freeze()
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    gc.set_threshold(YOUNG_OBJECTS)
     for name, document in PLANS.items():
         print(f"{name}: {min(preview(document) for _ in range(5)) * 1000:.0f} ms")

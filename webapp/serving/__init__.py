@@ -3,7 +3,6 @@
 https://docs.gunicorn.org/en/stable/settings.html
 """
 
-import gc
 import socket
 from typing import Any
 
@@ -23,7 +22,6 @@ worker_connections = 1500
 control_socket_disable = True
 
 FIRST_BYTE_S = 30
-OBJECTS_BETWEEN_COLLECTIONS = 10_000  # as many as a report of one minute creates; Python's default is 700
 
 
 def on_starting(server: Any) -> None:
@@ -44,12 +42,3 @@ def when_ready(server: Any) -> None:
     for listener in server.LISTENERS:
         if listener.sock.family in (socket.AF_INET, socket.AF_INET6):
             listener.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, FIRST_BYTE_S)
-
-
-def post_worker_init(worker: Any) -> None:  # noqa: ARG001 - gunicorn gives it
-    """Exclude all loaded objects from garbage collection, and collect less often: reports create many objects and no
-    reference cycles. https://docs.python.org/3/library/gc.html
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from celery.signals import worker_init
 
 import webapp
 
@@ -38,3 +39,20 @@ def test_it_refuses_to_start_with_settings_that_give_it_away(process: str, probl
     )  # fmt: skip
     assert done.returncode != 0
     assert words in done.stderr
+
+
+def test_the_web_tier_examines_all_types_before_its_threads_start() -> None:
+    words = (
+        "import worker.contract.thread_safety as it; it.examine_types = lambda: print('examined'); import webapp.wsgi"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", words), cwd=Path(webapp.__file__).parents[1], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "examined\n"
+
+
+def test_the_servers_celery_worker_examines_all_types_before_its_threads_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    examined: list[bool] = []
+    monkeypatch.setattr("worker.contract.thread_safety.examine_types", lambda: examined.append(True))
+    worker_init.send(sender=None)
+    assert examined == [True]
