@@ -37,7 +37,7 @@ _DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 _LAYOUTS = """
 create table layouts (
@@ -56,7 +56,8 @@ create table passwords (
 """
 _FOLDERS = """
 create table folders (
-    path text primary key              -- of a temporary folder in a target
+    path text primary key,             -- of a temporary folder in a target
+    parent_inode integer not null      -- of the directory that contains it
 );
 """
 _SCHEMA = (
@@ -98,6 +99,7 @@ _UPGRADES = {
     3: _PASSWORDS,
     4: "alter table attempts add column issued_at real not null default 0;",
     5: _FOLDERS,
+    6: f"drop table folders; {_FOLDERS}",
 }
 
 
@@ -130,6 +132,11 @@ class LayoutDrive(msgspec.Struct, frozen=True):
     stable_id: str
     serial: str
     path: str  # when the layout was built
+
+
+class TemporaryFolder(msgspec.Struct, frozen=True):
+    path: str
+    parent_inode: int  # tells the directory from an empty mount point of the same name
 
 
 BY_HAND = "by-hand"  # the run id of layouts that a person built on the host and must take down
@@ -354,18 +361,19 @@ class Journal:
 
     # ---- temporary folders to remove
 
-    def save_folder(self, path: str) -> None:
+    def save_folder(self, folder: TemporaryFolder) -> None:
         """Call before the folder is created."""
-        self._change(lambda db: db.execute("insert or ignore into folders (path) values (?)", (path,)))
+        insert = "insert or replace into folders (path, parent_inode) values (?, ?)"
+        self._change(lambda db: db.execute(insert, msgspec.structs.astuple(folder)))
 
     def drop_folder(self, path: str) -> None:
         """Call when the folder is removed."""
         self._change(lambda db: db.execute("delete from folders where path = ?", (path,)))
 
-    def folders(self) -> tuple[str, ...]:
+    def folders(self) -> tuple[TemporaryFolder, ...]:
         with self._lock:
-            rows = self._db.execute("select path from folders order by path").fetchall()
-        return tuple(_text(path) for (path,) in rows)
+            rows = self._db.execute("select path, parent_inode from folders order by path").fetchall()
+        return tuple(TemporaryFolder(_text(path), inode) for path, inode in rows)
 
     # ---- passwords to remove
 

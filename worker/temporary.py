@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from worker.contract.items import SettingRestored
-from worker.journal import Journal
+from worker.journal import Journal, TemporaryFolder
 from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def temporary_folder(name: str, directory_fd: int, journal: Journal) -> Iterator
     A folder that cannot be removed stays in the journal. The next start of the worker tries again.
     """
     path = Path(os.readlink(f"/proc/self/fd/{directory_fd}")) / name  # noqa: PTH115 - of a descriptor
-    journal.save_folder(str(path))
+    journal.save_folder(TemporaryFolder(str(path), os.fstat(directory_fd).st_ino))
     os.mkdir(name, 0o700, dir_fd=directory_fd)
     try:
         yield
@@ -42,14 +42,14 @@ def temporary_folder(name: str, directory_fd: int, journal: Journal) -> Iterator
 
 def remove_recorded(journal: Journal) -> Iterator[SettingRestored]:
     """Remove the folders that a killed worker left; yield a report item for each."""
-    for path in map(Path, journal.folders()):
-        note = _remove_path(path)
+    for folder in journal.folders():
+        note = _remove_folder(folder)
         if not note:
-            journal.drop_folder(str(path))
+            journal.drop_folder(folder.path)
         yield SettingRestored(
             at=time.time(),
             name=NAME,
-            device=str(path)[-MAX_LABEL:],
+            device=folder.path[-MAX_LABEL:],
             value=REMOVED,
             observed="" if note else REMOVED,
             restored=not note,
@@ -57,18 +57,33 @@ def remove_recorded(journal: Journal) -> Iterator[SettingRestored]:
         )
 
 
-def _remove_path(path: Path) -> str:
-    """Why the folder is still there; "" if it is gone, also with the file system of a layout."""
+def drop_folders_in(mount_point: str, journal: Journal) -> None:
+    """Forget the folders of a file system that no longer exists."""
+    for folder in journal.folders():
+        if folder.path.startswith(f"{mount_point}/"):
+            journal.drop_folder(folder.path)
+
+
+def _remove_folder(folder: TemporaryFolder) -> str:
+    """Why the folder is still there, or may be; "" if it is gone."""
+    path = Path(folder.path)
     try:
         fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return ""
+        return _not_there(path)
     except OSError as error:
         return str(error)
     try:
-        return _remove(path.name, fd)
+        return _remove(path.name, fd) if os.fstat(fd).st_ino == folder.parent_inode else _not_there(path)
     finally:
         os.close(fd)
+
+
+def _not_there(path: Path) -> str:
+    return (
+        f"The directory {path.parent} is not there; its file system may not be mounted. Mount it, or run "
+        f"“sweetspot-worker forget {path}” if it is gone for good."
+    )
 
 
 def _remove(name: str, directory_fd: int) -> str:

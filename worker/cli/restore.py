@@ -14,7 +14,7 @@ import msgspec
 
 from worker import layouts
 from worker.contract.items import SettingRestored
-from worker.journal import BY_HAND, Baseline, DrivePassword, Journal, LayoutRecord
+from worker.journal import BY_HAND, Baseline, DrivePassword, Journal, LayoutRecord, TemporaryFolder
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.orders.restore import remove_passwords
 from worker.process import forget_scope, stuck_scopes
@@ -28,7 +28,7 @@ class Work(msgspec.Struct, frozen=True):
     settings: tuple[Baseline, ...]
     layouts: tuple[LayoutRecord, ...]
     passwords: tuple[DrivePassword, ...] = ()
-    folders: tuple[str, ...] = ()  # temporary ones
+    folders: tuple[TemporaryFolder, ...] = ()
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -92,7 +92,7 @@ def _lines(work: Work, journal: Journal) -> list[str]:
     """What `restore` would do."""
     settings = (plan_words(kept, journal) for kept in work.settings)
     passwords = (f"{known.device} ({known.serial}): remove its password" for known in work.passwords)
-    folders = (f"{path}: remove this temporary folder" for path in work.folders)
+    folders = (f"{folder.path}: remove this temporary folder" for folder in work.folders)
     return [*settings, *folders, *map(_removal_line, work.layouts), *passwords]
 
 
@@ -183,7 +183,10 @@ def _entries(journal: Journal, state: Path) -> list[Entry]:
         )
         for known in journal.passwords()
     )
-    folders = (Entry(path, "a temporary folder", partial(journal.drop_folder, path)) for path in journal.folders())
+    folders = (
+        Entry(folder.path, "a temporary folder", partial(journal.drop_folder, folder.path))
+        for folder in journal.folders()
+    )
     stuck = (
         Entry(
             scope.name,

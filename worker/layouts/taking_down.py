@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from worker import temporary
 from worker.contract.layouts import Layout
 from worker.guard import GuardRefused, refuse_quarantined
 from worker.inventory import sysfs, usage
@@ -50,6 +51,7 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     if record.mount_point:
         with contextlib.suppress(OSError):
             Path(record.mount_point).rmdir()
+        temporary.drop_folders_in(record.mount_point, journal)
     journal.drop_layout(record.key)
     log.info("Layout %s was taken down. Its drives are blank.", record.key)
 

@@ -16,12 +16,12 @@ from worker.contract.pgbench import PgbenchWorkload, Script
 from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.engines import StreamFailed, capabilities
 from worker.engines.pgbench import offer, program, run_stream
-from worker.journal import Journal
+from worker.journal import Journal, TemporaryFolder
 from worker.open_target import OpenTarget
 from worker.process import open_scope
 from worker.recipes import missing_features, render, workload_problems
 from worker.recipes.names import temporary_folder as folder_name
-from worker.temporary import remove_recorded, temporary_folder
+from worker.temporary import drop_folders_in, remove_recorded, temporary_folder
 
 installed = pytest.mark.skipif(offer() is None, reason="PostgreSQL's server is not installed here")
 
@@ -105,13 +105,37 @@ def test_a_cancelled_trial_leaves_no_process_and_no_folder(scratch: Scratch, mon
 
 def test_a_folder_that_a_killed_worker_left_is_removed_at_the_next_start(scratch: Scratch) -> None:
     with temporary_folder("temporary.0", scratch.fd, scratch.journal):
-        recorded = scratch.journal.folders()
-    assert recorded == (str(scratch.data / "temporary.0"),)
+        (recorded,) = scratch.journal.folders()
+    assert recorded.path == str(scratch.data / "temporary.0")
     (scratch.data / "temporary.0" / "data").mkdir(parents=True)
-    for path in (*recorded, str(scratch.data / "unmounted" / "temporary.0")):
-        scratch.journal.save_folder(path)
-    assert [item.restored for item in remove_recorded(scratch.journal)] == [True, True]
+    scratch.journal.save_folder(recorded)
+    assert [item.restored for item in remove_recorded(scratch.journal)] == [True]
     assert (scratch.left, scratch.journal.folders()) == ([], ())
+
+
+def test_a_folder_is_remembered_until_its_file_system_is_mounted(scratch: Scratch) -> None:
+    with temporary_folder("temporary.0", scratch.fd, scratch.journal):
+        (recorded,) = scratch.journal.folders()
+    (scratch.data / "temporary.0").mkdir()
+    scratch.journal.save_folder(recorded)
+    mounted = scratch.data.rename(scratch.data.with_name("elsewhere"))
+    for mount_point in (None, scratch.data):
+        if mount_point:
+            mount_point.mkdir()
+        (item,) = remove_recorded(scratch.journal)
+        assert (item.restored, scratch.journal.folders()) == (False, (recorded,))
+        assert "may not be mounted" in item.note
+    scratch.data.rmdir()
+    mounted.rename(scratch.data)
+    assert [item.restored for item in remove_recorded(scratch.journal)] == [True]
+    assert (scratch.left, scratch.journal.folders()) == ([], ())
+
+
+def test_a_folder_goes_with_the_layout_that_contains_it(scratch: Scratch) -> None:
+    for directory in ("/run/layout-1/mnt", "/run/layout-10/mnt"):
+        scratch.journal.save_folder(TemporaryFolder(f"{directory}/temporary.0", 2))
+    drop_folders_in("/run/layout-1/mnt", scratch.journal)
+    assert [folder.path for folder in scratch.journal.folders()] == ["/run/layout-10/mnt/temporary.0"]
 
 
 def test_a_host_without_postgresql_does_not_offer_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
