@@ -4,11 +4,13 @@ The load is the mean number of reports that the process works on at the same tim
 while reports are taken as fast as they come, and near the number of threads that run Django (`webapp.serving.worker`)
 when they pile up.
 
-    load > HIGH_LOAD    interval × 1.5, up to MAX_INTERVAL_S
+    load > HIGH_LOAD    interval × 1.2, up to MAX_INTERVAL_S
     load < LOW_LOAD     interval ÷ 1.25, down to MIN_INTERVAL_S
 
-Each process decides by itself and for the hosts that are connected to it. The interval is changed again only after
-every host has had time to follow the last change. A report of ten seconds costs little more than a report of one.
+The steps are small, because each host has only one report under way and so waits by itself: with steps of 1.5, the
+interval of 500 hosts on two cores went from 1 to 3.4 s and back. The interval is changed again only after every host
+has had time to follow the last change. Each process decides by itself and for the hosts that are connected to it. A
+report of ten seconds costs little more than a report of one.
 """
 
 import logging
@@ -20,8 +22,8 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 MIN_INTERVAL_S, MAX_INTERVAL_S = 1.0, 10.0
-HIGH_LOAD, LOW_LOAD = 8.0, 4.0
-SLOWER, FASTER = 1.5, 1 / 1.25
+HIGH_LOAD, LOW_LOAD = 8.0, 2.0
+SLOWER, FASTER = 1.2, 1 / 1.25
 MIN_PERIOD_S = 2.0  # over which the load is measured
 
 
@@ -48,10 +50,9 @@ class ReportInterval:
     def _next_s(self, load: float, elapsed_s: float) -> float:
         if load > HIGH_LOAD:
             return min(MAX_INTERVAL_S, self.interval_s * SLOWER)
-        if load > LOW_LOAD:
-            return self.interval_s
-        quiet = elapsed_s > 2 * MAX_INTERVAL_S  # nobody reported for a while
-        return MIN_INTERVAL_S if quiet else max(MIN_INTERVAL_S, self.interval_s * FASTER)
+        if elapsed_s > 2 * MAX_INTERVAL_S:  # nobody reported for a while
+            return MIN_INTERVAL_S
+        return self.interval_s if load > LOW_LOAD else max(MIN_INTERVAL_S, self.interval_s * FASTER)
 
 
 _of_this_process = ReportInterval()
