@@ -94,10 +94,10 @@ def test_the_invariants_forbid_a_lease_that_is_held(ended_run: Run) -> None:
 
 def test_the_invariants_forbid_a_trial_recorded_never_or_twice(ended_run: Run) -> None:
     Trial.objects.update(state="done")
-    assert "done trial without exactly one done attempt" in violated(ended_run)
+    assert "done trial without exactly one done attempt on each host" in violated(ended_run)
     for number in (1, 2):
         an_attempt(ended_run, "done", number)
-    assert "done trial without exactly one done attempt" in violated(ended_run)
+    assert "done trial without exactly one done attempt on each host" in violated(ended_run)
     assert "trial without exactly one result a direction" in violated(ended_run)
 
 
