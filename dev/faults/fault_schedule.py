@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FAULTS_PER_ROUND = (3, 5)
-START_WITHIN_S = 7.0  # of a round's start: the duration of its run without faults
+START_WITHIN_S = 15.0  # of a round's start: the duration of its run without faults
 LONG_EVERY = 12  # one fault in 12 lasts up to MAX_S, the others up to USUAL_S
 MAX_S, USUAL_S, MIN_S = 60.0, 8.0, 1.0
 

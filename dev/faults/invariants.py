@@ -14,14 +14,15 @@ from dev.faults.controller import BEFORE, PROGRAM
 from dev.faults.disks import queue_settings
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
-from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RUN_END, TRIAL_ATTEMPTS
+from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RUN_END, TRIAL_STREAMS
 
 # Reasons that a fault explains. Any other reason is a bug in the product.
 EXPECTED_REASONS = frozenset(
     {
         "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
         "guard_no_space", "guard_held", "guard_busy", "guard_mounted", "guard_quarantined", "state_disk_full",
-        "order_unreadable", "order_superseded", "order_too_early", "not_on_host",
+        "order_unreadable", "order_superseded", "order_too_early", "not_on_host", "pgbench_error", "step_failed",
+        "start_timeout", "start_missed", "other_host",
     }
 )  # fmt: skip
 # A fault explains an attempt or a run that failed with such a message: of a drive that is absent (its loop device has
@@ -75,13 +76,13 @@ class InvariantChecker:
                 yield f"the run is {state}: {code}: {words}"
 
     def _fio_starts(self, run: str) -> Iterator[str]:
-        """Every done attempt started fio once, and no attempt started fio twice. The hosts log each start."""
+        """Every fio stream of a done attempt started fio once, and none started it twice. The hosts log each start."""
         logs = [host.fio_log.read_text().splitlines() for host in self._installation.hosts]
         starts = Counter(line.rpartition("/")[2] for lines in logs for line in lines)
-        for attempt, state in self._rows(TRIAL_ATTEMPTS, run):
-            count = starts[f"{attempt}.0"]
-            if count > 1 or (state == "done" and count != 1):
-                yield f"attempt {attempt} is {state} and its fio was started {count} times"
+        for attempt, stream, state, is_fio in self._rows(TRIAL_STREAMS, run):
+            count = starts[f"{attempt}.{stream}"]
+            if count > 1 or (state == "done" and count != bool(is_fio)):
+                yield f"attempt {attempt} is {state} and fio of its stream {stream} was started {count} times"
 
     def _broker(self) -> Iterator[str]:
         with self._installation.broker() as connection:
@@ -104,10 +105,13 @@ class InvariantChecker:
             ),
             ("settings to restore in the journal", "journal.db", "select name, before, written from baselines"),
             ("passwords in the journal", "journal.db", "select device from passwords"),
+            ("temporary folders in the journal", "journal.db", "select path from folders"),
         ):
             rows = host.query(database, sql)
             if rows:
                 yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
+        if left := [path.name for path in host.scratch.glob("temporary.*")]:
+            yield f"{host.slug}: the scratch directory contains {', '.join(left)}"
         if host.controller.write_cache != BEFORE:
             yield f"{host.slug}: the controller's write cache was {BEFORE} and is {host.controller.write_cache}"
         if host.drive_password.exists():
@@ -135,7 +139,7 @@ def _runs_program(process: Path) -> bool:
     except OSError:
         return False
     name = fields.partition("(")[2].rpartition(")")[0]
-    return name in ("fio", PROGRAM) and fields.rpartition(")")[2].split()[0] not in "ZX"
+    return name in ("fio", "pgbench", PROGRAM) and fields.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def _cgroups(host: StorageHost) -> Iterator[str]:

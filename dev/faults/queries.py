@@ -13,15 +13,18 @@ INVARIANTS = {
     "lease held": """
         select kind, state, lease_until from runs_attempt where state in ('dispatched', 'accepted', 'running')""",
     "drive locked": "select lock_key from runs_targetlock",
-    "done trial without exactly one done attempt": """
-        select t.index + 1, count(a.id) from runs_trial t
+    "done trial without exactly one done attempt on each host": """
+        select t.index + 1, count(a.id), count(distinct a.host_id) from runs_trial t
         left join runs_attempt a on a.trial_id = t.id and a.state = 'done'
+            and (t.state = 'done' or t.point ->> 'hosts_at_once' is null)
         where t.run_id = %(run)s group by t.id
-        having count(a.id) <> (t.state = 'done')::int""",
-    "trial without exactly one result a direction": """
-        select t.index + 1, r.direction, count(r.id) from runs_trial t
+        having count(a.id) <> (t.state = 'done')::int * coalesce((t.point ->> 'hosts_at_once')::int, 1)
+            or count(a.id) <> count(distinct a.host_id)""",
+    "trial without exactly one result a stream and direction": """
+        select t.index + 1, l.stream, r.direction, count(r.id) from runs_trial t
         left join results_result r on r.trial_id = t.id
-        where t.run_id = %(run)s group by t.id, r.direction
+        left join results_streamrun l on l.id = r.stream_run_id
+        where t.run_id = %(run)s group by t.id, l.stream, r.direction
         having count(r.id) <> (t.state = 'done')::int""",
     "samples missing or too many": """
         select t.index + 1, l.samples_sent, count(distinct s.offset_ms), max(s.offset_ms) from runs_trial t
@@ -34,9 +37,12 @@ INVARIANTS = {
         select t.index + 1, r.direction, r.ios, sum(s.ios) from results_result r
         join runs_trial t on t.id = r.trial_id
         join results_streamrun l on l.id = r.stream_run_id
-        left join results_sample s on s.attempt_id = l.attempt_id and s.stream = l.stream and s.direction = r.direction
+        left join runs_attempt a on a.trial_id = t.id and a.state = 'done'
+        left join results_sample s on s.attempt_id = a.id and s.direction = r.direction
+            and (s.stream = l.stream or t.point ->> 'hosts_at_once' is not null)
         where r.run_id = %(run)s group by t.index, r.id
-        having sum(s.ios) is distinct from r.ios or sum(s.bytes) is distinct from r.bytes""",
+        having r.direction <> 'transaction'
+            and (sum(s.ios) is distinct from r.ios or sum(s.bytes) is distinct from r.bytes)""",
     "setting that the server records as not restored": """
         select c.name, c.device, c.note from runs_settingchange c
         join runs_attempt a on a.id = c.attempt_id
@@ -50,6 +56,8 @@ FAILED_TRIALS = """
 RUN_END = """
     select state, reason_code, coalesce(reason_fields ->> 'message', reason_fields::text)
     from runs_run where id = %(run)s"""
-TRIAL_ATTEMPTS = "select id, state from runs_attempt where run_id = %(run)s and kind = 'trial'"
+TRIAL_STREAMS = """
+    select a.id, l.stream, a.state, left(l.job_text, 1) = '[' from runs_attempt a
+    join results_streamrun l on l.attempt_id = a.id where a.run_id = %(run)s and a.kind = 'trial'"""
 OUTCOMES = "select state, reason_code from runs_trial where run_id = %(run)s"
 ATTEMPTS = "select state, outcome_code from runs_attempt"
