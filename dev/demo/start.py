@@ -23,8 +23,8 @@ HOST = "this-machine"
 PLAN = "first-look"
 ADMIN = "admin"
 LOOP_DEVICE_BYTES = 512 * MIB
-# Whether the device reads and writes its image with direct I/O. Reads of the second one come from this machine's memory:
-# the tutorial (docs/tutorial/two-drives.md) finds that out. It is not part of the first run.
+# Whether the device uses direct I/O on its image. Without it, this machine's memory answers reads: the tutorial
+# (docs/tutorial/two-drives.md) finds that out. That device is not part of the first run.
 LOOP_DEVICES = {"loop0": True, "loop1": False}
 FIRST_TARGETS = ("scratch", "loop0")
 Prepare = Callable[[State], tuple[PolicyTarget, ...]]

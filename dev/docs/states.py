@@ -1,6 +1,7 @@
 """The page of the states of runs, trials and attempts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from django.db.models import TextChoices
 
@@ -8,6 +9,7 @@ from dev.docs.table import table
 from webapp.runs.models import AttemptState, RunState, TrialState
 from webapp.runs.states import ATTEMPT_TRANSITIONS, RUN_TRANSITIONS, TRIAL_REVIVALS, TRIAL_TRANSITIONS
 
+State = TypeVar("State", RunState, TrialState, AttemptState)
 HEAD = """# States
 
 The states of runs, trials and attempts, and the states that can follow each of them. Each change is recorded with its
@@ -30,7 +32,7 @@ MEANINGS: Mapping[TextChoices, str] = {
     TrialState.DONE: "has results",
     TrialState.FAILED: "has no results; the reason is recorded",
     TrialState.CANCELLED: "ended by a person, or skipped",
-    TrialState.LOST: "the lease ended without a report; it is retried if its plan allows retries and it destroys nothing",
+    TrialState.LOST: "the lease ended without a report; retried if the plan allows it and nothing is destroyed",
     AttemptState.DISPATCHED: "the order was sent to the host",
     AttemptState.ACCEPTED: "the worker has the order in its journal",
     AttemptState.RUNNING: "the worker prepares or measures",
@@ -49,14 +51,10 @@ def page() -> str:
     )
 
 
-def _table(
-    transitions: Mapping[RunState, frozenset[RunState]]
-    | Mapping[TrialState, frozenset[TrialState]]
-    | Mapping[AttemptState, frozenset[AttemptState]],
-) -> str:
+def _table(transitions: Mapping[State, frozenset[State]]) -> str:
     rows = [(f"`{state}`", MEANINGS[state], _names(after)) for state, after in transitions.items()]
     return table(("state", "meaning", "next"), rows)
 
 
-def _names(states: object) -> str:
+def _names(states: Iterable[str]) -> str:
     return ", ".join(f"`{state}`" for state in sorted(map(str, states))) or "–"
