@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults presets lab
+.PHONY: docs screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,6 +13,7 @@ help: ## list the targets
 
 demo: ## set up, start everything on this machine, measure its storage, print the address
 	@.ci/setup
+	-@$(DEV).docs
 	@$(DEV) demo
 
 stop: ## stop what `make demo` started; keep its data
@@ -54,6 +55,10 @@ check-tsc:
 	cd frontend && $(NODE) node_modules/typescript/bin/tsc --noEmit
 check-biome:
 	cd frontend && $(NODE) node_modules/@biomejs/biome/bin/biome ci --colors=off .
+
+docs: ## build the documentation into .build/site/docs; a broken link fails
+	@.ci/setup
+	@$(DEV).docs
 
 bench: ## measure the worker's overhead, CPU time and turnover (ARGS="--pairs N --seconds S")
 	@.ci/setup --tests

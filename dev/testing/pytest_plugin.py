@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start long tests first, so that short ones fill the end; give tests that wait a second try.
 
     These are tests of whole systems and in a browser. Only `make test` without arguments gives second tries, see
-    docs/decisions/0011.
+    docs/understanding/decisions/0011.
     """
     items.sort(key=_order)
     for item in items:

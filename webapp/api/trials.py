@@ -150,7 +150,7 @@ class SampleOut(Schema):
 
 
 class SensorOut(Schema):
-    """What one value of `telemetry` is: see SensorKind in docs/message-contract.md for units."""
+    """What one value of `telemetry` is: see SensorKind in docs/reference/message-contract.md for units."""
 
     kind: str
     name: str
@@ -186,7 +186,7 @@ class JobOut(Schema):
     command: list[str]
     engine_version: str
     exit_code: int | None
-    stopped: dict[str, Any] | None  # how its stop rule ended it: Stopped in docs/message-contract.md; null without one
+    stopped: dict[str, Any] | None  # how its stop rule ended it: Stopped in the message contract; null without one
     stderr: str
     metrics: list[dict[str, Any]]
     attachments: list[AttachmentOut]

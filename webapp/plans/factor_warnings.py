@@ -286,7 +286,7 @@ RULES = (
         ("sync_depth",),
         lambda case, _: _no_depth_to_replace(case),
         "it applies only to I/O engines without a queue (psync) at depths above 1, and there is no such point",
-        "docs/decisions/0005-depth-without-a-queue.md",
+        "docs/understanding/decisions/0005-depth-without-a-queue.md",
     ),
     Rule(
         ("io_poll",),

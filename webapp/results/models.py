@@ -244,8 +244,8 @@ _MEASURED = (
 
 class Result(models.Model):
     """One direction of what was measured once: by a finished trial, as the sum over its streams
-    (`results.ingest.sums`) or by one of its named streams (docs/decisions/0020), or by another tool (`origin`), which
-    may state only some of the values.
+    (`results.ingest.sums`) or by one of its named streams (docs/understanding/decisions/0020), or by another tool
+    (`origin`), which may state only some of the values.
 
     `target` and `stream_run` are of the first stream, or of the named one.
     """

@@ -2,7 +2,8 @@
 
 All repeats are planned when a run starts. With `spread_percent` in its plan, the rest is cancelled on a host once the
 95 % interval of every point there, by Student's t over its repeats, is within that percentage of its mean. A repeat is
-a block: it is run completely or not at all, because comparisons average inside blocks (docs/comparisons.md).
+a block: it is run completely or not at all, because comparisons average inside blocks
+(docs/understanding/comparisons.md).
 """
 
 from collections import defaultdict

@@ -100,6 +100,10 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = True
+# `make docs` writes the documentation to the folder `docs` in it.
+SITE = BASE_DIR / ".build" / "site"
+WHITENOISE_ROOT = SITE if SITE.is_dir() else None
+WHITENOISE_INDEX_FILE = True
 
 CSRF_FAILURE_VIEW = "webapp.screens.access.form_out_of_date"
 SESSION_ENGINE = "webapp.core.sessions"

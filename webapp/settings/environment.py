@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 def text(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
     if value is None or (value == "" and default is None):
-        raise ImproperlyConfigured(f"Set {name}. docs/operations.md lists all settings.")
+        raise ImproperlyConfigured(f"Set {name}. docs/how-to/operations.md lists all settings.")
     return value
 
 
@@ -77,7 +77,7 @@ def broker(name: str) -> str:
     if (parts.username or "default") == "default" or not parts.password:
         raise ImproperlyConfigured(
             f"{name} names no Redis user. Sweetspot gives every host a user of its own and needs one itself: "
-            "rediss://sweetspot:password@host:6379/0, with an ACL file (docs/operations.md, “The broker”)."
+            "rediss://sweetspot:password@host:6379/0, with an ACL file (docs/how-to/operations.md, “The broker”)."
         )
     return url
 

@@ -1,4 +1,4 @@
-"""The command line: text for people, `--json` for programs. Exit codes are in `errors` and docs/command-line.md."""
+"""The command line: text for people, `--json` for programs. `errors` and docs/reference/command-line.md: exit codes."""
 
 import argparse
 import io

@@ -2,5 +2,5 @@
 
 Orders go to a host signed, over Celery; reports come back over HTTP.
 Every message is a frozen msgspec struct that refuses unknown fields.
-`docs/message-contract.md` shows an example of each.
+`docs/reference/message-contract.md` shows an example of each.
 """

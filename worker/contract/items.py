@@ -312,7 +312,7 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
 
 
 class Finished(Message, tag="finished", frozen=True, kw_only=True):
-    """The last item of an attempt. A failure has a code of `docs/message-contract.md` and a sentence."""
+    """The last item of an attempt. A failure has a code of `docs/reference/message-contract.md` and a sentence."""
 
     at: float
     outcome: Outcome

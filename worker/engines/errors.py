@@ -4,7 +4,7 @@ import os
 
 
 class StreamFailed(Exception):
-    """The stream has no result. `code` is one of docs/message-contract.md; the rest is for people."""
+    """The stream has no result. `code` is one of docs/reference/message-contract.md; the rest is for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Generate the page that documents all settings: `python -m worker.settings.table > docs/settings.md`."""
+"""Generate the page that documents all settings: `python -m worker.settings.table > docs/reference/settings.md`."""
 
 from worker.settings import REGISTRY, SettingScope
 from worker.settings.base import Setting

@@ -1,4 +1,4 @@
-"""Stop rules, each a pure function of the series so far: no clock, no I/O. docs/stop-rules.md has formulas and sources.
+"""Stop rules, each a pure function of the series so far: no clock, no I/O. Formulas: docs/reference/stop-rules.md.
 
 A rule gets the I/Os of each whole second since the measured part began and returns the window that it accepts, or
 None. It is checked at the seconds of `looks`, and `first_window` replays that on a recorded series.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from webapp.runs.models import Attempt, Trial
 
 REPORT = "/api/worker/v1/report"
-BUCKETS = 150  # of a second at queue depth 4, see docs/decisions/0003
+BUCKETS = 150  # of a second at queue depth 4, see docs/understanding/decisions/0003
 SENSORS = 16
 POINT = {
     "pattern": "randread", "block_size": 4096, "iodepth": 4, "numjobs": 1, "ioengine": "io_uring", "direct": True,

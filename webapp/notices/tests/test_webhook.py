@@ -47,8 +47,8 @@ def test_it_posts_the_event_as_json(hook: Receiver) -> None:
 
 
 def receiver_of_the_documentation() -> Any:
-    """The class in docs/notices.md, without the line that starts it."""
-    text = (ROOT / "docs" / "notices.md").read_text()
+    """The class in docs/how-to/notices.md, without the line that starts it."""
+    text = (ROOT / "docs/how-to/notices.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
     space: dict[str, Any] = {}
     exec(code.partition("HTTPServer((")[0], space)

@@ -67,6 +67,6 @@ def test_its_note_says_what_it_destroys(document: PlanDocument) -> None:
 
 
 def test_it_is_in_the_table_of_the_docs(document: PlanDocument) -> None:
-    table = (BUILTIN.parents[2] / "docs" / "plan-library.md").read_text(encoding="utf-8")
+    table = (BUILTIN.parents[2] / "docs/reference/plan-library.md").read_text(encoding="utf-8")
     title = document.title.removesuffix(" (after SNIA PTS)").split(" by mix")[0].split(" at queue")[0]
     assert title in table

@@ -23,7 +23,7 @@ from webapp.screens.hosts.views import active_attempt
 from worker.contract.purge import STOPPABLE, PurgeMethod
 
 ACTIONS_SHOWN = 20
-# How these commands were tested, if not on a real drive; see docs/purging.md.
+# How these commands were tested, if not on a real drive; see docs/how-to/purging.md.
 EMULATED, NOWHERE = "tested on an emulated drive, not on real hardware", "not tested on real hardware"
 TRIED: dict[str, str] = {PurgeMethod.DISCARD: "", PurgeMethod.NVME_FORMAT: EMULATED}
 

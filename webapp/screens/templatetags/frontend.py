@@ -86,6 +86,12 @@ def blocking_entry(name: str) -> dict[str, str]:
 
 
 @register.simple_tag
+def documentation() -> str:
+    """The address of the documentation if it was built before the server started; else ""."""
+    return "/docs/" if settings.WHITENOISE_ROOT else ""
+
+
+@register.simple_tag
 def frontend_problem() -> str:
     """How to build the front end if it is not built; else ""."""
     return NOT_BUILT if _manifest() is None else ""

@@ -22,7 +22,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def test_the_pipelines_use_commands_that_exist() -> None:
-    blocks = FENCE.findall((DOCUMENTS / "ci.md").read_text())
+    blocks = FENCE.findall((DOCUMENTS / "how-to/ci.md").read_text())
     assert len(blocks) == 2
     for block in blocks:
         assert yaml.safe_load(block)
@@ -33,7 +33,7 @@ def test_the_pipelines_use_commands_that_exist() -> None:
 
 
 def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    document = (DOCUMENTS / "command-line.md").read_text()
+    document = (DOCUMENTS / "reference/command-line.md").read_text()
     with pytest.raises(SystemExit):
         build_parser().parse_args(["--help"])
     names = re.findall(r"^    ([a-z]+)  ", capsys.readouterr().out, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""docs/message-contract.md shows one example of every message, and each is read by the real decoder."""
+"""docs/reference/message-contract.md shows one example of every message, and each is read by the real decoder."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from worker.contract.signing import Envelope
 from worker.contract.tests import examples as ex
 from worker.contract.tests.example_inventory import ARRAY
 
-PAGE = Path(__file__).parents[3] / "docs" / "message-contract.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/message-contract.md"
 EXAMPLE = re.compile(r"^#### (\w+)\n.*?```json\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 MESSAGES: list[Message] = [

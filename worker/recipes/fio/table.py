@@ -1,4 +1,4 @@
-"""Generate the page about fio's options: `python -m worker.recipes.fio.table > docs/fio-options.md`."""
+"""Generate the page about fio's options: `python -m worker.recipes.fio.table > docs/reference/fio-options.md`."""
 
 from worker.recipes.fio.options import ALLOWED, Meaning, Option
 from worker.recipes.fio.refused_options import REFUSED

@@ -258,5 +258,5 @@ def test_every_option_of_fio_is_supported_or_refused_with_a_reason() -> None:
 
 
 def test_the_documentation_lists_every_option_as_it_is() -> None:
-    words = "run `python -m worker.recipes.fio.table > docs/fio-options.md`"
-    assert (Path(__file__).parents[3] / "docs" / "fio-options.md").read_text() == table.page(), words
+    words = "run `python -m worker.recipes.fio.table > docs/reference/fio-options.md`"
+    assert (Path(__file__).parents[3] / "docs/reference/fio-options.md").read_text() == table.page(), words

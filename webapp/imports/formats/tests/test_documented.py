@@ -20,7 +20,7 @@ def table(path: Path, title: str) -> list[list[str]]:
 
 
 def test_every_format_is_documented_with_versions_examples_and_units() -> None:
-    rows = table(Path(settings.BASE_DIR) / "docs/importing.md", "format")
+    rows = table(Path(settings.BASE_DIR) / "docs/how-to/importing.md", "format")
     assert {row[0].strip("`") for row in rows if row[0]} == {*FORMATS, LOG_FORMAT}
     for row in rows:
         assert all(row[1:]), row
@@ -30,7 +30,7 @@ def test_every_format_is_documented_with_versions_examples_and_units() -> None:
 def test_what_the_documents_call_real_has_a_real_example() -> None:
     """In the table of formats, a row without a format belongs to the row above."""
     name, claimed = "", set()
-    for row in table(Path(settings.BASE_DIR) / "docs/importing.md", "format"):
+    for row in table(Path(settings.BASE_DIR) / "docs/how-to/importing.md", "format"):
         name = row[0].strip("`") or name
         if "real" in row[2]:
             claimed.add(name)

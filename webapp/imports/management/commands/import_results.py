@@ -19,7 +19,7 @@ SHOWN_REASONS = 20
 
 
 class Command(BaseCommand):
-    help = "Import results of fio, bm-flash, xdd, iozone, sysbench and others. docs/importing.md lists the formats."
+    help = "Import results of fio, bm-flash, xdd, iozone and others. docs/how-to/importing.md lists the formats."
 
     requires_system_checks = ()  # they load all pages, which takes as long as importing hundreds of files
 

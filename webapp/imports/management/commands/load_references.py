@@ -9,7 +9,8 @@ from webapp.imports.references.loading import load_references
 
 class Command(BaseCommand):
     help = (
-        "Load the reference library: published results that others can be compared with. docs/references.md lists it."
+        "Load the reference library: published results that others can be compared with. "
+        "docs/reference/references.md lists it."
     )
 
     def handle(self, *_: Any, **__: Any) -> None:

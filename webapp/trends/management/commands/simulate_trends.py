@@ -1,4 +1,4 @@
-"""Error rates of steps and verdicts, by simulation: the tables of docs/trends.md. Reads no data."""
+"""Error rates of steps and verdicts, by simulation: the tables of docs/how-to/trends.md. Reads no data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,0 +1,49 @@
+"""The commands in the documentation and the README exist."""
+
+import argparse
+import re
+from collections.abc import Callable, Collection
+
+import pytest
+from django.core.management import get_commands
+
+import worker.cli
+import worker.client.main
+from dev.docs.plans import DOCUMENTS
+
+ROOT = DOCUMENTS.parent
+PAGES = sorted({ROOT / "README.md", *DOCUMENTS.rglob("*.md")})
+
+
+def make_targets() -> Collection[str]:
+    return re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> Collection[str]:
+    return {
+        name for action in parser._actions if isinstance(action, argparse._SubParsersAction) for name in action.choices
+    }
+
+
+# In a code span or a code block, so that a sentence such as “make sure” does not count.
+COMMANDS: tuple[tuple[str, Callable[[], Collection[str]]], ...] = (
+    (r"(?<![\w-])make ([a-z][a-z-]*)", make_targets),
+    (r"manage\.py ([a-z]\w+)", get_commands),
+    (r"^\s*(?:- |run: )?sweetspot ([a-z]+)", lambda: subcommands(worker.client.main.build_parser())),
+    (r"(?<![\w/])sweetspot-worker ([a-z]+)", lambda: subcommands(worker.cli.build_parser())),
+)
+
+
+def code(text: str) -> str:
+    """Code blocks of shells, and code spans."""
+    blocks = re.findall(r"^ *```(?:sh|bash|console|yaml)?\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"(?<!`)`([^`\n]+)`(?!`)", re.sub(r"^ *```.*?^ *```", "", text, flags=re.MULTILINE | re.DOTALL))
+    return "\n".join([*blocks, *spans])
+
+
+@pytest.mark.parametrize(("pattern", "existing"), COMMANDS, ids=("make", "manage.py", "sweetspot", "sweetspot-worker"))
+def test_it_exists(pattern: str, existing: Callable[[], Collection[str]]) -> None:
+    named = {(name, page.name) for page in PAGES for name in re.findall(pattern, code(page.read_text()), re.MULTILINE)}
+    assert named
+    known = existing()
+    assert sorted((name, page) for name, page in named if name not in known) == []
