@@ -98,7 +98,7 @@ def test_the_invariants_forbid_a_trial_recorded_never_or_twice(ended_run: Run) -
     for number in (1, 2):
         an_attempt(ended_run, "done", number)
     assert "done trial without exactly one done attempt on each host" in violated(ended_run)
-    assert "trial without exactly one result a direction" in violated(ended_run)
+    assert "trial without exactly one result a stream and direction" in violated(ended_run)
 
 
 def test_the_invariants_forbid_a_missing_second(ended_run: Run) -> None:
