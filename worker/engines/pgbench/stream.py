@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.contract.histogram import Histogram
+from worker.contract.histogram import Histogram, bucket_ns
 from worker.contract.items import (
     Attachment,
     Direction,
@@ -25,7 +25,6 @@ from worker.contract.items import (
 )
 from worker.contract.packing import pack
 from worker.contract.workload import Stream
-from worker.engines.file_copy.program import bucket_ns
 from worker.engines.own_program import OwnProgram
 from worker.engines.pgbench import program
 from worker.engines.pgbench.version import version
