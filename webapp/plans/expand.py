@@ -272,7 +272,7 @@ def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Work
 
 
 def _unfit(fitness: Fitness, found: _Found, target: TargetFacts, workloads: Workloads) -> list[str]:
-    before = steps_of(found.point).whole
+    before = steps_of(found.point).first
     return fitness.problems(workloads, found.settings, target, found.layout, before)
 
 
@@ -293,7 +293,7 @@ def _trials(blocks: Sequence[tuple[int, _Cell]]) -> Iterator[PlannedTrial]:
     prepared = set()  # parts and targets
     for index, (block, cell) in enumerate(blocks):
         steps, where = steps_of(cell.found.point), (cell.part_number, cell.target_ids)
-        yield _trial(cell, index, block, steps.each if where in prepared else steps.whole)
+        yield _trial(cell, index, block, steps.each if where in prepared else steps.first)
         prepared.add(where)
 
 

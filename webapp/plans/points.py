@@ -107,7 +107,7 @@ def steps_of(point: Mapping[str, Value]) -> StepsBefore:
     return found if wanted == NONE else replace(found, each=replace(found.each, purge=wanted))
 
 
-def at_once(point: Mapping[str, object]) -> int:
+def targets_at_once(point: Mapping[str, object]) -> int:
     """The number of targets of each host that a trial at this point uses at once. A result of one stream has one
     target."""
     if STREAM in point:
@@ -126,7 +126,7 @@ def hosts_at_once(point: Mapping[str, object]) -> int:
 
 def target_count(point: Mapping[str, object]) -> int:
     """The number of targets of a trial at this point, over all its hosts."""
-    return at_once(point) * hosts_at_once(point)
+    return targets_at_once(point) * hosts_at_once(point)
 
 
 def stream_count(point: Mapping[str, object]) -> int:

@@ -10,8 +10,9 @@ from webapp.hosts.selectors import drives_of
 from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
-from webapp.plans.estimate import Estimate, Experience, estimate
+from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
+from webapp.plans.experience import Experience
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import room_of
 from webapp.plans.grids import PartGrid, grids_of

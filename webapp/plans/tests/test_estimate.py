@@ -2,9 +2,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from webapp.plans.bytes_written import FASTEST_IOPS, written_in
 from webapp.plans.document import Part
-from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate, written_in
+from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import expand
+from webapp.plans.experience import Experience, Span
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
 

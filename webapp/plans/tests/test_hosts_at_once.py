@@ -1,8 +1,10 @@
 """Hosts at once: groups of one target of each of several hosts."""
 
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.estimate import COMMON_START_S, OVERHEAD_S, estimate
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, TargetFacts, expand
+from webapp.plans.expected_time import COMMON_START_S
+from webapp.plans.experience import OVERHEAD_S
 from webapp.plans.tests.helpers import device, directory
 
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from webapp.plans.bytes_written import written_most
 from webapp.plans.document import Part, PartStream, PlanDocument
-from webapp.plans.estimate import estimate, written_most
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts

@@ -18,7 +18,7 @@ from worker.contract.workload import Stream
 def preparation_of(trial: Trial) -> Preparation:
     """One query if the part has steps that are done once."""
     steps = steps_of(trial.point)
-    return steps.each if steps.once and _is_prepared(trial) else steps.whole
+    return steps.each if steps.once and _is_prepared(trial) else steps.first
 
 
 def _is_prepared(trial: Trial) -> bool:

@@ -13,7 +13,7 @@ the server's clock, so wrong clocks of hosts have no effect:
     stop       ended - engine started, for trials with a stop rule, by targets and workload.
     amount     bytes / (ended - engine started), for trials with an amount, by targets at once and workload.
 
-Each run gives one value; `estimate.Span` is the smallest, the median and the largest of them.
+Each run gives one value; `experience.Span` is the smallest, the median and the largest of them.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, Subquery
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Experience, Span
+from webapp.plans.experience import Experience, Span
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
