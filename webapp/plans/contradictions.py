@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from webapp.plans.document import Part
 from webapp.plans.engines import engine_name
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, BEFORE, HOSTS_AT_ONCE, STREAMS_ON, stream_and_factor
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, HOSTS_AT_ONCE, STREAMS_ON, stream_and_factor
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.streams import EACH
 from worker.recipes import DEFAULT_ENGINE
@@ -42,14 +42,13 @@ def _several_targets(name: str, texts: Mapping[str, str]) -> Iterator[GridProble
 
 
 def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
-    """Only fio waits for a common start, and hosts do not share the steps that are done once for a part."""
+    """Only fio waits for a common start."""
     several = (
         f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this factor."
     )
     problems = (
         (AT_ONCE in texts, several),
         (bool(part.streams), "streams with different workloads cannot use several hosts; remove this factor."),
-        (BEFORE in texts, f"steps before trials cannot be used with hosts at once; remove `{BEFORE}` or this factor."),
         (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
     )
     for applies, words in problems:
@@ -62,8 +61,6 @@ def _several_streams(texts: Mapping[str, str]) -> Iterator[GridProblem]:
         yield GridProblem(
             AT_ONCE, "`at_once` runs one workload on several targets; use `streams_on` for streams, and remove it."
         )
-    if BEFORE in texts:
-        yield GridProblem(BEFORE, "steps before trials cannot be combined with streams; remove them.")
     if "layout" in texts and EACH in texts.get(STREAMS_ON, ""):
         yield GridProblem(
             STREAMS_ON, "a layout makes one target from a pool, which all streams share; remove the level `each`."

@@ -28,7 +28,8 @@ If any part has steps that are done `once`, each part runs with all its repeats 
 what these steps have prepared.
 
 Random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
-different repeats use different ones. The job text does not depend on the seed of the order.
+different repeats use different ones, and so do the hosts of one trial. The job text does not depend on the seed of the
+order.
 """
 
 import random
@@ -45,7 +46,16 @@ from webapp.plans.fitness import Fitness, TargetFacts, Workloads, verification_p
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, layout_of, point_key, settings_of, steps_of, target_count, workloads_of
+from webapp.plans.points import (
+    Point,
+    layout_of,
+    on_stream,
+    point_key,
+    settings_of,
+    steps_of,
+    target_count,
+    workloads_of,
+)
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.streams import names_of
@@ -104,7 +114,8 @@ class PlannedTrial:
         """Its streams. Named streams share the only target, or have one target each."""
         ids, names = self.target_ids, names_of(self.point)
         if not names:
-            return tuple(PlannedStream("", each, self.workloads[0]) for each in ids)
+            works = (on_stream(self.workload, self.point, number) for number in range(len(ids)))
+            return tuple(PlannedStream("", *each) for each in zip(ids, works, strict=True))
         targets = ids if len(ids) > 1 else ids * len(names)
         return tuple(map(PlannedStream, names, targets, self.workloads))
 

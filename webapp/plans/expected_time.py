@@ -1,5 +1,6 @@
 """The expected time of trials, prefills and layout builds, summed for each host. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -47,9 +48,12 @@ class Clock:
         self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
     def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
-        """Steps write to one target after another, at the speed of the prefill."""
+        """Steps write to one target of each host after another, at the speed of the prefill."""
         paused = float(pauses_s(trial.before.steps))
-        written = sum(written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).values())
+        by_host: Counter[str] = Counter()
+        for target, moved in written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).items():
+            by_host[self._hosts[target]] += moved
+        written = max(by_host.values(), default=0)
         return _plus((paused, paused, paused), _moved(written, known.prefill_bytes_per_s or SLOW_PREFILL))
 
     def _stream(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:

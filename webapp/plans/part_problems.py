@@ -5,7 +5,17 @@ from collections.abc import Mapping
 from webapp.plans.document import Part
 from webapp.plans.engines import ENGINE, ENGINES, engine_name
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.factors import AT_ONCE, BEFORE, FACTORS, PURGE, of_other_engines
+from webapp.plans.factors import (
+    AT_ONCE,
+    BEFORE,
+    FACTORS,
+    HOSTS_AT_ONCE,
+    PURGE,
+    STREAMS,
+    STREAMS_ON,
+    of_other_engines,
+    stream_and_factor,
+)
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.part_levels import NAMED_KINDS
 from webapp.plans.steps import steps_before
@@ -15,7 +25,10 @@ from worker.contract.stopping import least_s
 from worker.recipes.stop_rules import write
 
 # Factors with one level if steps are done once, because the steps prepare the targets for all trials of the part.
-_ONE_LEVEL = (BEFORE, AT_ONCE, "size", "size_percent", "size_memory", "files", "offset", "offset_increment")
+_ONE_LEVEL = frozenset({
+    BEFORE, AT_ONCE, HOSTS_AT_ONCE, STREAMS, STREAMS_ON, "size", "size_percent", "size_memory", "files", "offset",
+    "offset_increment",
+})  # fmt: skip
 
 
 def part_problems(part: Part, parsed: Levels, texts: Mapping[str, str]) -> list[GridProblem]:
@@ -81,8 +94,8 @@ def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProb
     if any(each.once for each in steps):
         said += [
             f"steps with `once` prepare the targets for all trials of the part, so `{name}` must have one level."
-            for name in _ONE_LEVEL
-            if len(parsed.get(name, ())) > 1
+            for name, given in parsed.items()
+            if len(given) > 1 and stream_and_factor(name)[1] in _ONE_LEVEL
         ]
         if "layout" in parsed:
             said.append("a layout may be built again during a run. Leave out `once`, or create a part without layout.")

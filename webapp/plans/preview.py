@@ -21,6 +21,7 @@ from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.smaller_sizes import fitting_bytes
+from webapp.plans.step_costs import prepared_streams
 from worker.contract.steps import WriteStep
 from worker.contract.workload import Stream
 from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words
@@ -159,7 +160,7 @@ def _job(trial: PlannedTrial, number: int, planned: PlannedStream, target: Targe
         target=target,
         recipe=render(stream),
         prefill=render_prefill(stream),
-        steps=tuple(_steps(trial, target, stream)),
+        steps=tuple(_steps(trial, target, stream)) if planned in prepared_streams(trial) else (),
     )
 
 
