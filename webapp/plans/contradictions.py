@@ -36,9 +36,6 @@ def _several_targets(name: str, texts: Mapping[str, str]) -> Iterator[GridProble
     if "layout" in texts:
         words = "`{}` needs several targets, but a layout makes one target from a pool; remove `{}` or `layout`."
         yield GridProblem(name, words.format(name, name))
-    if "stop" in texts:
-        words = f"a stop rule would end each target at a different time; remove `stop` or `{name}`."
-        yield GridProblem(name, words)
 
 
 def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
@@ -48,6 +45,10 @@ def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem
     )
     problems = (
         (AT_ONCE in texts, several),
+        (
+            "stop" in texts,
+            "no host knows the I/Os of all hosts, which a stop rule needs; remove `stop`.",
+        ),
         (bool(part.streams), "streams with different workloads cannot use several hosts; remove this factor."),
         (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
     )
@@ -67,6 +68,6 @@ def _several_streams(texts: Mapping[str, str]) -> Iterator[GridProblem]:
         )
     for name in texts:
         if stream_and_factor(name)[1] == "stop":
-            yield GridProblem(name, "a stop rule would end each stream at a different time; remove `stop`.")
+            yield GridProblem(name, "a stop rule looks at the sum of equal streams, and these differ; remove `stop`.")
         if stream_and_factor(name)[1] in _RELATIVE:
             yield GridProblem(name, "streams need a size in bytes; use `size`.")
