@@ -10,7 +10,7 @@ from itertools import groupby
 
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.file_sets import FileSet
-from webapp.plans.step_costs import written_by_steps
+from webapp.plans.step_costs import written_again, written_by_steps
 from worker.contract.workload import Workload
 
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
@@ -20,9 +20,9 @@ FASTEST_IOPS = 3.5e6  # IOPS of one such drive
 def written_most(
     expansion: Expansion, *, before: Mapping[str, int], limits: Mapping[str, float] | None = None
 ) -> Mapping[str, int]:
-    """Maximum bytes by target id, with those `before` the measurements. `limits`: the targets' known upper bounds in
-    bytes/s."""
-    total = Counter(before)
+    """Maximum bytes by target id, with those `before` the measurements, and with steps that are done again after failed
+    trials. `limits`: the targets' known upper bounds in bytes/s."""
+    total = Counter(before) + Counter(written_again(expansion.trials, expansion.targets, expansion.stop_after))
     for trial, count in expansion.distinct:
         for target_id, most in written_in(trial, limits or {}).items():
             total[target_id] += count * most

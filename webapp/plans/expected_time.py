@@ -60,10 +60,17 @@ class Clock:
         """The time of one workload of a trial: its run time, and that of its amount if its rate is known."""
         own = self._own(trial, work, known, count)
         if work.load_bytes:
-            own = _plus(own, _moved(work.load_bytes, known.prefill_bytes_per_s or SLOW_PREFILL))
+            own = _plus(own, self._load(trial, work, known))
         if work.moved_bytes is None:
             return own
         return _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
+
+    def _load(self, trial: PlannedTrial, work: Workload, known: Experience) -> Times:
+        """The load before the measured part: as earlier, else at the speed of the prefill."""
+        if learned := known.loads_s.get((trial.target_ids, work.load_bytes)):
+            return learned.low, learned.typical, learned.high
+        start = (work.startup_s, work.startup_s, work.startup_s)
+        return _plus(start, _moved(work.load_bytes, known.prefill_bytes_per_s or SLOW_PREFILL))
 
     def _own(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
         """The run time of a trial."""

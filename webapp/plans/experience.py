@@ -34,6 +34,8 @@ class Experience:
     amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
     # (ids of targets, workload with seed 1) -> seconds from start to end of trials with a stop rule
     stops_s: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
+    # (ids of targets, `Workload.load_bytes`) -> seconds from the engine's start to the measured part, and after it
+    loads_s: Mapping[tuple[tuple[str, ...], int], Span] = field(default_factory=dict)
     # (target id, point key) -> bytes/s of the nearest measured workload, if there is no rate in `amounts`
     nearest: Mapping[tuple[str, str], Span] = field(default_factory=dict)
     sequential_writes: Mapping[str, Span] = field(default_factory=dict)  # target id -> bytes/s measured

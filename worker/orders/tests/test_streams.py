@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from worker.contract.items import Finished, Item, Outcome, StreamResult
 from worker.contract.fio_options import FioOptions
+from worker.contract.items import Finished, Item, Outcome, StreamResult
 from worker.contract.orders import TrialOrder
 from worker.contract.stopping import SteadyRounds
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetKind
