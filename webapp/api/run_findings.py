@@ -36,15 +36,15 @@ class RoundsOut(Schema):
 
     @staticmethod
     def resolve_steady(tracked: Tracked) -> bool | None:
-        return tracked.verdict and tracked.verdict.steady
+        return tracked.verdict.steady if tracked.verdict else None
 
     @staticmethod
     def resolve_range_percent(tracked: Tracked) -> float | None:
-        return tracked.verdict and tracked.verdict.range_percent
+        return tracked.verdict.range_percent if tracked.verdict else None
 
     @staticmethod
     def resolve_change_percent(tracked: Tracked) -> float | None:
-        return tracked.verdict and tracked.verdict.change_percent
+        return tracked.verdict.change_percent if tracked.verdict else None
 
 
 class ShareOut(Schema):
@@ -67,15 +67,15 @@ class ShareOut(Schema):
 
     @staticmethod
     def resolve_ratio(share: Share) -> float | None:
-        return share.ratio and share.ratio.value
+        return share.ratio.value if share.ratio else None
 
     @staticmethod
     def resolve_low(share: Share) -> float | None:
-        return share.ratio and share.ratio.low
+        return share.ratio.low if share.ratio else None
 
     @staticmethod
     def resolve_high(share: Share) -> float | None:
-        return share.ratio and share.ratio.high
+        return share.ratio.high if share.ratio else None
 
 
 @router.get("/runs/{number}/rounds", response=list[RoundsOut])
