@@ -36,7 +36,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -109,7 +109,7 @@ class PlannedTrial:
         """The workload of its first stream, which is that of all streams unless they have names."""
         return self.workloads[0]
 
-    @property
+    @cached_property
     def streams(self) -> tuple[PlannedStream, ...]:
         """Its streams. Named streams share the only target, or have one target each."""
         ids, names = self.target_ids, names_of(self.point)
@@ -331,6 +331,7 @@ def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
 
 
+@lru_cache(maxsize=1024)
 def _is_costly(name: str) -> bool:
     factor = FACTORS.get(name)
     return factor is not None and factor.cost > 0
