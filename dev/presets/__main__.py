@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         raise ToolError("make presets creates loop devices and mounts, which requires root.")
     signal.signal(signal.SIGTERM, _terminated)
     with temporary("presets", drives.remove) as state:
-        return _run(state, options.plans, Scale(points=options.points, seconds=options.seconds))
+        return _run(state, options.plans, Scale(points=options.points, seconds=options.seconds, hosts=2))
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:
@@ -42,8 +42,10 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
 
 def _run(state: State, words: Sequence[str], scale: Scale) -> int:
     start.bring_up(state, drives.prepare)
-    from dev.presets.runs import builtin_plans, report  # Django is set up only now
+    from dev.presets import second_host  # Django is set up only now
+    from dev.presets.runs import builtin_plans, report
 
+    second_host.start(state)
     before = drives.settings(state)
     reports: list[Report] = []
     for plan in builtin_plans(words):

@@ -7,13 +7,14 @@ import os
 from pathlib import Path
 
 from dev.faults.disks import queue_settings
-from dev.stack import lifecycle, loop_device, processes
+from dev.stack import lifecycle, loop_device, processes, services
 from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.state import State
 
 DIRECTORY, FILE, POOL = "directory", "file", "pool"
 DIRECTORIES = (DIRECTORY, "directory2")
+SECOND = "second"  # the directory of a second host, and its worker
 DRIVES = ("drive0", "drive1", "drive2", "drive3")
 DRIVE_BYTES = 384 * MIB  # XFS needs 300 MiB
 DISK_BYTES = 768 * MIB
@@ -40,7 +41,7 @@ def _drive(state: State, name: str) -> PolicyTarget:
 
 def _on_disk(state: State) -> tuple[PolicyTarget, ...]:
     """Directories and a file of random data, on a disk of their own."""
-    disk, mounted = loop_device.attach(state.root / "disk.img", DISK_BYTES), _mount_point(state)
+    disk, mounted = loop_device.attach(state.root / "disk.img", DISK_BYTES), mount_point(state)
     processes.run(["mkfs.xfs", "-q", "-f", disk])
     mounted.mkdir()
     processes.run(["mount", disk, str(mounted)])
@@ -57,15 +58,16 @@ def _on_disk(state: State) -> tuple[PolicyTarget, ...]:
     )
 
 
-def _mount_point(state: State) -> Path:
+def mount_point(state: State) -> Path:
     return state.root / "disk"
 
 
 def remove(state: State) -> None:
     """Stop everything and remove all data."""
+    processes.stop(state, SECOND, limit_s=services.WORKER_STOP_LIMIT_S)
     lifecycle.stop(state, quietly=True)
-    if _mount_point(state).is_mount():
-        processes.run(["umount", str(_mount_point(state))])
+    if mount_point(state).is_mount():
+        processes.run(["umount", str(mount_point(state))])
     lifecycle.remove(state)
 
 
@@ -87,8 +89,8 @@ def left_over(state: State) -> list[str]:
     signatures = processes.run(["wipefs", "--noheadings", *drives]).splitlines()
     files = [
         path
-        for name in DIRECTORIES
-        for path in (_mount_point(state) / name).rglob("*")
+        for name in (*DIRECTORIES, SECOND)
+        for path in (mount_point(state) / name).rglob("*")
         if path.is_file() and not path.name.startswith("sweetspot.")
     ]
     mounts = [

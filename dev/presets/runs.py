@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import msgspec
 
 from dev.bench.runs import POLL_S, is_open
-from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, POOL
+from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, POOL, SECOND
 from dev.presets.scaling import Scale, scaled
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
-from webapp.plans.factors import AT_ONCE, STREAMS_ON
+from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE, STREAMS_ON
 from webapp.plans.grids import part_grid
 from webapp.plans.models import Plan
 from webapp.plans.services import create_plan
@@ -75,6 +75,8 @@ def report(plan: Plan, scale: Scale) -> Report:
 def _targets_of(document: PlanDocument) -> tuple[str, ...]:
     """One target of each kind that the plan runs on; for several at once, all drives or directories."""
     grids = [part_grid(document, part) for part in document.parts]
+    if document.names(HOSTS_AT_ONCE):
+        return DIRECTORY, SECOND
     if any(AT_ONCE in grid.levels for grid in grids):
         return DRIVES
     if any(EACH in grid.levels.get(STREAMS_ON, ()) for grid in grids):

@@ -6,7 +6,7 @@
 - Pauses of steps before trials take a second.
 - One repeat, without rules about rounds, and at most `points` points of each part, which have as many different levels
   as possible; the first, last and middle levels of each factor come first. Rules of the part select these points.
-- Layouts with more drives than the pool has are left out. Trials use one host.
+- Layouts with more drives than the pool has are left out. Trials use at most `hosts` hosts.
 """
 
 import re
@@ -41,6 +41,7 @@ class Scale:
     size_bytes: int = 64 * MIB
     points: int = 6
     drives: int = 4
+    hosts: int = 1
 
 
 def scaled(document: PlanDocument, scale: Scale) -> PlanDocument:
@@ -89,19 +90,17 @@ def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]
     stops = "stop" in factors
     wanted = {"runtime": common["runtime"], **factors} if stops and "runtime" in common else factors
     seconds = STOP_RULE_S if stops or "stop" in common else scale.seconds
-    return {name: _cut(name, text, seconds) for name, text in wanted.items()}
+    return {name: _cut(name, text, seconds, scale.hosts) for name, text in wanted.items()}
 
 
-def _cut(name: str, text: str, seconds: int) -> str:
+def _cut(name: str, text: str, seconds: int, hosts: int) -> str:
     if name == "stop":
         return ", ".join(dict.fromkeys(map(_stop_rule, text.split(","))))
-    if name == HOSTS_AT_ONCE:
-        return "1"
-    if name not in (*TIMES, *PAUSES, "amount"):
+    if name not in (*TIMES, *PAUSES, "amount", HOSTS_AT_ONCE):
         return text
     values = FACTORS[name].values
     parsed = [int(value or 0) for value in levels.parse(FACTORS[name], text)]
-    most = AMOUNT if name == "amount" else seconds
+    most = {"amount": AMOUNT, HOSTS_AT_ONCE: hosts}.get(name, seconds)
     cut = [value // PAUSES_BY if name in PAUSES else min(value, most) for value in parsed]
     return ", ".join(dict.fromkeys(map(values.write, cut)))
 

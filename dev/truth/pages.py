@@ -22,8 +22,8 @@ from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
+from worker.contract.histogram import bucket_ns
 from worker.contract.workload import TargetKind
-from worker.engines.file_copy.program import bucket_ns
 
 START = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 IOPS, LATENCY_NS, SECONDS = 100_000.0, 250_000.0, 10

@@ -21,7 +21,9 @@ from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.rounds import rounds_sentences
 from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.stopping import SNIA_ROUNDS
 
 MAX_SERIES = 50
 MAX_RESULTS = 20_000
@@ -163,6 +165,8 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
+    if rounds := [row.run for row in selected.rows if row.run and row.repeat >= SNIA_ROUNDS]:
+        yield from rounds_sentences({*rounds})
     yield from _missing_cells(selected.grouped)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:

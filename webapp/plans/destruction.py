@@ -30,7 +30,7 @@ def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list
         (stream.target_id, trial.layout)
         for trial in trials
         for stream in trial.streams
-        if destroys(stream.workload, trial.kind, trial.layout, steps_of(trial.point).whole)
+        if destroys(stream.workload, trial.kind, trial.layout, steps_of(trial.point).first)
     }
     return drives_taken(written, targets)
 

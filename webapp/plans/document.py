@@ -69,6 +69,10 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     stop_after: Annotated[int, Meta(ge=0, le=MAX_STOP_AFTER)] = 10
     version: int = 1
 
+    def names(self, factor: str) -> bool:
+        """Whether a part or the common factors name it."""
+        return any(factor in factors for factors in (self.common, *(part.factors for part in self.parts)))
+
 
 def read(data: object) -> PlanDocument:
     """A document from the JSON of the database. Raises msgspec.ValidationError."""

@@ -15,7 +15,8 @@ from webapp.hosts.inventory.bounds import bounds_of
 from webapp.hosts.inventory.endurance import Endurance, endurance_of
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
-from webapp.plans.estimate import Estimate, written_most
+from webapp.plans.bytes_written import written_most
+from webapp.plans.estimate import Estimate
 from webapp.plans.expand import Expansion
 
 

@@ -28,14 +28,15 @@ If any part has steps that are done `once`, each part runs with all its repeats 
 what these steps have prepared.
 
 Random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
-different repeats use different ones. The job text does not depend on the seed of the order.
+different repeats use different ones, and so do the hosts of one trial. The job text does not depend on the seed of the
+order.
 """
 
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -45,7 +46,16 @@ from webapp.plans.fitness import Fitness, TargetFacts, Workloads, verification_p
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
-from webapp.plans.points import Point, layout_of, point_key, settings_of, steps_of, target_count, workloads_of
+from webapp.plans.points import (
+    Point,
+    layout_of,
+    on_stream,
+    point_key,
+    settings_of,
+    steps_of,
+    target_count,
+    workloads_of,
+)
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.streams import names_of
@@ -99,12 +109,13 @@ class PlannedTrial:
         """The workload of its first stream, which is that of all streams unless they have names."""
         return self.workloads[0]
 
-    @property
+    @cached_property
     def streams(self) -> tuple[PlannedStream, ...]:
         """Its streams. Named streams share the only target, or have one target each."""
         ids, names = self.target_ids, names_of(self.point)
         if not names:
-            return tuple(PlannedStream("", each, self.workloads[0]) for each in ids)
+            works = (on_stream(self.workload, self.point, number) for number in range(len(ids)))
+            return tuple(PlannedStream("", *each) for each in zip(ids, works, strict=True))
         targets = ids if len(ids) > 1 else ids * len(names)
         return tuple(map(PlannedStream, names, targets, self.workloads))
 
@@ -117,6 +128,7 @@ class Expansion:
     skipped: tuple[str, ...]
     problems: tuple[str, ...]
     targets: tuple[TargetFacts, ...] = ()
+    stop_after: int = 0  # of the plan
 
     @cached_property
     def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
@@ -171,7 +183,7 @@ def expand(
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
-    return Expansion(trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets))
+    return Expansion(trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after)
 
 
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:
@@ -272,7 +284,7 @@ def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Work
 
 
 def _unfit(fitness: Fitness, found: _Found, target: TargetFacts, workloads: Workloads) -> list[str]:
-    before = steps_of(found.point).whole
+    before = steps_of(found.point).first
     return fitness.problems(workloads, found.settings, target, found.layout, before)
 
 
@@ -293,7 +305,7 @@ def _trials(blocks: Sequence[tuple[int, _Cell]]) -> Iterator[PlannedTrial]:
     prepared = set()  # parts and targets
     for index, (block, cell) in enumerate(blocks):
         steps, where = steps_of(cell.found.point), (cell.part_number, cell.target_ids)
-        yield _trial(cell, index, block, steps.each if where in prepared else steps.whole)
+        yield _trial(cell, index, block, steps.each if where in prepared else steps.first)
         prepared.add(where)
 
 
@@ -319,6 +331,7 @@ def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
 
 
+@lru_cache(maxsize=1024)
 def _is_costly(name: str) -> bool:
     factor = FACTORS.get(name)
     return factor is not None and factor.cost > 0

@@ -1,4 +1,4 @@
-"""Estimates the bytes that a plan will write from earlier results. Pure. The bound is `estimate.written_most`.
+"""Estimates the bytes that a plan will write from earlier results. Pure. The bound is `bytes_written.written_most`.
 
 A trial with a run time is expected to write as fast as the fastest earlier result of its kind: random or sequential,
 the same share of reads, direct or not, the same layout; preferably with the same block size, else with any. Results of
@@ -9,8 +9,9 @@ once are ignored, because only their sum is known. An amount or a file size is e
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from webapp.plans.bytes_written import written_by
 from webapp.plans.engines import engine_of, name_of
-from webapp.plans.estimate import Estimate, written_by
+from webapp.plans.estimate import Estimate
 from webapp.plans.expand import Expansion
 from webapp.plans.streams import own_point
 from webapp.plans.values import Value

@@ -13,8 +13,9 @@ import msgspec
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.grids import PartGrid, factor_texts, grids_of
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
+from webapp.plans.part_levels import factor_texts
 from webapp.plans.points import DIRECTORIES_ONLY, Point, workloads_of
 from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import scheduler_needed

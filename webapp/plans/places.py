@@ -14,7 +14,7 @@ from itertools import permutations
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
-from webapp.plans.points import at_once, target_count
+from webapp.plans.points import target_count, targets_at_once
 from worker.contract.workload import TargetKind
 
 _KIND_WORDS = {
@@ -62,17 +62,17 @@ class Places:
     @property
     def _too_many(self) -> list[str]:
         return [
-            f"Part {self.grid.part.name}: {size} {self._each} at once are more than {self._chosen(alike)}. "
+            f"Part {self.grid.part.name}: {size} {self._each} at once are more than {self._chosen(targets)}. "
             f"Choose more {self._each}, or remove the level."
             for size in self._sizes
-            for alike in self._first_alike
-            if len(alike) < size
+            for targets in self._first_candidates
+            if len(targets) < size
         ]
 
     @cached_property
     def _sizes(self) -> list[int]:
         if self.grid.part.streams:
-            return sorted({at_once(point) for point in self.grid.points}) or [1]
+            return sorted({targets_at_once(point) for point in self.grid.points}) or [1]
         levels = self.grid.levels.get(HOSTS_AT_ONCE if self._over_hosts else AT_ONCE, (1,))
         return sorted(level for level in levels if isinstance(level, int)) or [1]
 
@@ -93,7 +93,7 @@ class Places:
         return list(found.values())
 
     @cached_property
-    def _alike(self) -> list[list[TargetFacts]]:
+    def _candidates(self) -> list[list[TargetFacts]]:
         """Targets that groups are made of, in the chosen order: those of one host and kind, or of several hosts, the
         first of each host, the second of each host, and so on."""
         if not self._over_hosts:
@@ -105,16 +105,17 @@ class Places:
         return list(found.values())
 
     @property
-    def _first_alike(self) -> list[list[TargetFacts]]:
+    def _first_candidates(self) -> list[list[TargetFacts]]:
         """Those with the most hosts of each kind: further targets of a host need not have one on every other host."""
         if not self._over_hosts:
-            return self._alike
-        return list({alike[0].kind: alike for alike in reversed(self._alike)}.values())[::-1]
+            return self._candidates
+        return list({targets[0].kind: targets for targets in reversed(self._candidates)}.values())[::-1]
 
-    def _chosen(self, alike: Sequence[TargetFacts]) -> str:
+    def _chosen(self, targets: Sequence[TargetFacts]) -> str:
+        count, one = len(targets), len(targets) == 1
         if self._over_hosts:
-            return f"the {len(alike)} {'host' if len(alike) == 1 else 'hosts'} of which {_named(alike)} are chosen"
-        return f"the {len(alike)} {_named(alike)} that {'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}"
+            return f"the {count} {'host' if one else 'hosts'} of which {_named(targets)} are chosen"
+        return f"the {count} {_named(targets)} that {'is' if one else 'are'} chosen on {_host(targets)}"
 
     def _runs(self, target: TargetFacts) -> bool:
         return target.kind in self.grid.kinds
@@ -123,9 +124,9 @@ class Places:
         if size == 1:
             yield from ((target,) for target in self.targets if self._runs(target))
         else:
-            for alike in self._alike:
-                whole = len(alike) - len(alike) % size
-                yield from (tuple(alike[start : start + size]) for start in range(0, whole, size))
+            for targets in self._candidates:
+                whole = len(targets) - len(targets) % size
+                yield from (tuple(targets[start : start + size]) for start in range(0, whole, size))
 
     def _clashes(self, group: Group) -> Iterator[str]:
         """A disk and its partition: while one is open, the other cannot be opened exclusively."""
@@ -138,15 +139,15 @@ class Places:
                 )
 
     def _over(self, size: int) -> Iterator[str]:
-        for alike in self._alike:
-            over = len(alike) % size
-            if over and (len(alike) > size or self._over_hosts):
-                names = ", ".join(target.shown for target in alike[-over:])
-                of = "several hosts" if self._over_hosts else _host(alike)
-                are = "is" if len(alike) == 1 else "are"
+        for targets in self._candidates:
+            over = len(targets) % size
+            if over and (len(targets) > size or self._over_hosts):
+                names = ", ".join(target.shown for target in targets[-over:])
+                of = "several hosts" if self._over_hosts else _host(targets)
+                are = "is" if len(targets) == 1 else "are"
                 yield (
-                    f"Part {self.grid.part.name} with {size} {self._each} at once does not use {names}: {len(alike)} "
-                    f"{_named(alike)} of {of} {are} chosen, and {len(alike)} is not a multiple of {size}."
+                    f"Part {self.grid.part.name} with {size} {self._each} at once does not use {names}: {len(targets)} "
+                    f"{_named(targets)} of {of} {are} chosen, and {len(targets)} is not a multiple of {size}."
                 )
 
     def _unfit(self, target: TargetFacts) -> str:
@@ -161,10 +162,10 @@ class Places:
         return f"Part {grid.part.name} runs on {only} only; {target.shown} is {_KIND_WORDS[target.kind][1]}{hint}."
 
 
-def _named(alike: Sequence[TargetFacts]) -> str:
-    many, one = _KIND_WORDS[alike[0].kind]
-    return many if len(alike) > 1 else one.removeprefix("a ")
+def _named(targets: Sequence[TargetFacts]) -> str:
+    many, one = _KIND_WORDS[targets[0].kind]
+    return many if len(targets) > 1 else one.removeprefix("a ")
 
 
-def _host(alike: Sequence[TargetFacts]) -> str:
-    return alike[0].shown.partition("/")[0]
+def _host(targets: Sequence[TargetFacts]) -> str:
+    return targets[0].shown.partition("/")[0]

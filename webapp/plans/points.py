@@ -38,6 +38,7 @@ Grid = Mapping[str, tuple[Value, ...]]
 
 _SETTINGS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING)
 DIRECTORIES_ONLY = frozenset(name for name, factor in FACTORS.items() if factor.directories_only)
+_HOST_SEEDS = 10**6  # distance of the seeds of two hosts, above the seeds of repeats and of steps
 _OF_A_SCHEDULER = {name: needed for name in FACTORS if (needed := scheduler_needed(name))}
 
 
@@ -107,7 +108,7 @@ def steps_of(point: Mapping[str, Value]) -> StepsBefore:
     return found if wanted == NONE else replace(found, each=replace(found.each, purge=wanted))
 
 
-def at_once(point: Mapping[str, object]) -> int:
+def targets_at_once(point: Mapping[str, object]) -> int:
     """The number of targets of each host that a trial at this point uses at once. A result of one stream has one
     target."""
     if STREAM in point:
@@ -126,7 +127,7 @@ def hosts_at_once(point: Mapping[str, object]) -> int:
 
 def target_count(point: Mapping[str, object]) -> int:
     """The number of targets of a trial at this point, over all its hosts."""
-    return at_once(point) * hosts_at_once(point)
+    return targets_at_once(point) * hosts_at_once(point)
 
 
 def stream_count(point: Mapping[str, object]) -> int:
@@ -145,6 +146,14 @@ def workloads_of(point: Point, *, seed: int) -> tuple[AnyWorkload, ...]:
     Raises msgspec.ValidationError if the contract does not allow it. `seed` is the seed of random offsets and data.
     """
     return streams.workloads_of(point, seed=seed) or (engine_of(point).workload(point, seed=seed),)
+
+
+def on_stream(workload: AnyWorkload, point: Mapping[str, object], number: int) -> AnyWorkload:
+    """The workload of one of several streams that have the same. Each host has its own random offsets and data: hosts
+    that read the same blocks of shared storage would measure its cache. The first one has those of the host alone."""
+    if not number or hosts_at_once(point) == 1:
+        return workload
+    return msgspec.structs.replace(workload, seed=workload.seed + number * _HOST_SEEDS)
 
 
 def layout_of(point: Mapping[str, Value]) -> Layout | None:

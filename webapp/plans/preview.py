@@ -10,8 +10,9 @@ from webapp.hosts.selectors import drives_of
 from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
-from webapp.plans.estimate import Estimate, Experience, estimate
+from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
+from webapp.plans.experience import Experience
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import room_of
 from webapp.plans.grids import PartGrid, grids_of
@@ -20,6 +21,7 @@ from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.smaller_sizes import fitting_bytes
+from webapp.plans.step_costs import prepared_streams
 from worker.contract.steps import WriteStep
 from worker.contract.workload import Stream
 from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words
@@ -158,7 +160,7 @@ def _job(trial: PlannedTrial, number: int, planned: PlannedStream, target: Targe
         target=target,
         recipe=render(stream),
         prefill=render_prefill(stream),
-        steps=tuple(_steps(trial, target, stream)),
+        steps=tuple(_steps(trial, target, stream)) if planned in prepared_streams(trial) else (),
     )
 
 

@@ -13,7 +13,8 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.factors import BEFORE
 from webapp.plans.grid_problem import GridProblem
-from webapp.plans.grids import PartGrid, grids_of, parsed_levels
+from webapp.plans.grids import PartGrid, grids_of
+from webapp.plans.part_levels import parsed_levels
 
 _SHOWN = 5
 _OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "at_once"})

@@ -53,7 +53,7 @@ def version_of(slug: str, number: int | None = None) -> PlanVersion:
 def facts_for(document: PlanDocument, targets: Sequence[Target]) -> list[TargetFacts]:
     """The facts that the plan's expansion needs. One query if sizes are relative to memory, otherwise none."""
     facts = [facts_of(target) for target in targets]
-    if not any(MEMORY in factors for factors in (document.common, *(part.factors for part in document.parts))):
+    if not document.names(MEMORY):
         return facts
     inventories = newest_inventories({target.host_id for target in targets})
     found = {str(host): inventory.memory_bytes for host, inventory in inventories.items() if inventory}

@@ -49,7 +49,7 @@ class StepsBefore:
     each: Preparation = NO_PREPARATION
 
     @property
-    def whole(self) -> Preparation:
+    def first(self) -> Preparation:
         """The steps before the first trial."""
         return Preparation(self.once.purge or self.each.purge, (*self.once.steps, *self.each.steps))
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from webapp.plans.document import Part
 from webapp.plans.engines import ENGINE, ENGINES, engine_name
 from webapp.plans.factors import (
-    AT_ONCE,
-    BEFORE,
     BESIDE,
     FACTORS,
     OF_STREAMS,
@@ -19,14 +17,13 @@ from webapp.plans.factors import (
 )
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.points import slowest_first, with_defaults
-from webapp.plans.streams import ALONE, EACH, TOGETHER, of_stream, overruled
+from webapp.plans.streams import ALONE, TOGETHER, of_stream, overruled
 from webapp.plans.values import Value
 from worker.recipes import DEFAULT_ENGINE
 
 StreamLevels = dict[str, tuple[Value, ...]]
 _SCOPES = {name.partition(".")[0] for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING}
 _RESERVED = frozenset({ALONE, TOGETHER, *_SCOPES})
-_RELATIVE = ("size_percent", "size_memory")
 
 
 def stream_texts(part: Part, texts: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +56,7 @@ def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
         words = "this part has no streams; remove it, or add streams."
         return found + [GridProblem(name, words) for name in (STREAMS, STREAMS_ON) if name in texts]
     own = [each for name in names for each in _own(texts, name)]
-    return [*found, *_names(names), *_contradictions(texts), *_of_the_trial(part), *_of_no_stream(part, texts), *own]
+    return [*found, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *own]
 
 
 def _names(names: Sequence[str]) -> Iterator[GridProblem]:
@@ -70,24 +67,6 @@ def _names(names: Sequence[str]) -> Iterator[GridProblem]:
             yield GridProblem("streams", f"two streams are called {name}. Rename one of them.")
         if name in _RESERVED:
             yield GridProblem("streams", f"a stream cannot be called {name}. Rename it.")
-
-
-def _contradictions(texts: Mapping[str, str]) -> Iterator[GridProblem]:
-    if AT_ONCE in texts:
-        yield GridProblem(
-            AT_ONCE, "`at_once` runs one workload on several targets; use `streams_on` for streams, and remove it."
-        )
-    if BEFORE in texts:
-        yield GridProblem(BEFORE, "steps before trials cannot be combined with streams; remove them.")
-    if "layout" in texts and EACH in texts.get(STREAMS_ON, ""):
-        yield GridProblem(
-            STREAMS_ON, "a layout makes one target from a pool, which all streams share; remove the level `each`."
-        )
-    for name in texts:
-        if stream_and_factor(name)[1] == "stop":
-            yield GridProblem(name, "a stop rule would end each stream at a different time; remove `stop`.")
-        if stream_and_factor(name)[1] in _RELATIVE:
-            yield GridProblem(name, "streams need a size in bytes; use `size`.")
 
 
 def _of_no_stream(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:

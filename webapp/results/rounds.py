@@ -5,7 +5,7 @@ the last five rounds is judged; once all of them are steady, the remaining round
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from webapp.runs.states import cancel_these
 from worker.contract.rounds import Rounds, over_rounds
 from worker.contract.stopping import SNIA_ROUNDS
 
+RUNS_TOLD = 5  # in a comparison
 ROUNDS_STEADY = "rounds_steady"  # reason code of the trials that are not needed
 
 
@@ -85,6 +86,18 @@ def tracked_points(run: Run) -> list[Tracked]:
     """The tracked points of a run, in the order of its parts; its version must have been fetched with it."""
     tracking = _tracking(read(run.version.document))
     return [point for name, rules in tracking for point in _points(run, name, rules)]
+
+
+def rounds_sentences(numbers: Collection[int]) -> Iterator[str]:
+    """How many tracked points are steady, for the first of these runs that have rounds. One query if none has."""
+    runs = Run.objects.filter(number__in=numbers, version__document__parts__icontains=TRACK).select_related("version")
+    for run in runs.order_by("number")[:RUNS_TOLD]:
+        points = tracked_points(run)
+        steady = sum(map(_is_steady, points))
+        yield (
+            f"Run {run.number} was measured in rounds after SNIA PTS 2.0: {steady} of {len(points)} tracked points are "
+            "steady over the last five rounds."
+        )
 
 
 def _tracking(document: PlanDocument) -> Iterator[tuple[str, Rules]]:

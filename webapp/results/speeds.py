@@ -6,9 +6,10 @@ from math import log2
 from uuid import UUID
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Estimate, Span
+from webapp.plans.estimate import Estimate
 from webapp.plans.expand import Expansion
 from webapp.plans.expected import Earlier, Expected, Speeds, kind_of, written_expected
+from webapp.plans.experience import Span
 from webapp.plans.points import stream_count
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point

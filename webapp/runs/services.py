@@ -154,7 +154,7 @@ def _next_number() -> int:
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
-    before = steps_of(planned.point).whole
+    before = steps_of(planned.point).first
     destructive = any(destroys(work, planned.kind, planned.layout, before) for work in planned.workloads)
     return Trial(
         run=run,

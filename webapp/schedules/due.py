@@ -117,8 +117,8 @@ def _create_after_run(key: int, now: datetime) -> None:
 
 
 def _hosts(schedule: Schedule) -> Sequence[Host | None]:
-    """The hosts of its group in their order; one None without a group, or if the group is empty."""
-    members = [] if schedule.group is None else schedule.group.members.select_related("host")
+    """The hosts of its group in their order; one None if all targets are of one run, or if the group is empty."""
+    members = schedule.group.members.select_related("host") if schedule.group and schedule.run_for_each_host else []
     return [member.host for member in members] or [None]
 
 

@@ -13,6 +13,8 @@ from django.db import models
 from django.db.models import Q
 
 from webapp.hosts.models import Host, HostGroup, Target
+from webapp.plans.document import read
+from webapp.plans.factors import HOSTS_AT_ONCE
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority, Run
 from webapp.schedules.reasons import sentence
@@ -142,6 +144,12 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def run_for_each_host(self) -> bool:
+        """Whether each host of its group gets a run of its own. Hosts that a trial uses at once are in one run."""
+        document = self.version.document if self.group else None
+        return self.group is not None and not (document and read(document).names(HOSTS_AT_ONCE))
 
     @property
     def off_reason(self) -> str:

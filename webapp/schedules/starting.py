@@ -235,10 +235,11 @@ def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal
 def targets_of(occurrence: Occurrence) -> tuple[list[Target], str]:
     """The targets in their order, and the label of the host in its group. Raises Missed if it left the group."""
     schedule = occurrence.schedule
-    if occurrence.host_id is None and schedule.group is not None:
-        raise Missed(Reason("group_empty", {"group": str(schedule.group)}))
     if occurrence.host_id is None:
-        return all_targets(schedule), ""
+        targets = [] if schedule.run_for_each_host else all_targets(schedule)
+        if not targets:
+            raise Missed(Reason("group_empty", {"group": str(schedule.group)}))
+        return targets, ""
     member = GroupMember.objects.filter(group=schedule.group, host=occurrence.host_id).first()
     if member is None:
         raise Missed(Reason("left_group", {"host": str(occurrence.host)}))

@@ -309,6 +309,8 @@ API: dict[str, Who] = {
     "GET runs/{number}/wait": Who.VIEWER,
     "POST runs/{number}/cancel": Who.OPERATOR,
     "GET runs/{number}/trials": Who.VIEWER,
+    "GET runs/{number}/rounds": Who.VIEWER,
+    "GET runs/{number}/shares": Who.VIEWER,
     "POST runs/{number}/pause": Who.OPERATOR,
     "POST runs/{number}/resume": Who.OPERATOR,
     "POST runs/{number}/skip": Who.OPERATOR,

@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 from webapp.hosts.models import Target
 from webapp.plans.factors import STREAMS
 from webapp.plans.models import Plan
-from webapp.plans.points import at_once, point_key
+from webapp.plans.points import point_key, targets_at_once
 from webapp.plans.streams import names_of, result_point
 from webapp.results.metrics import Metric
 from webapp.results.models import Result
@@ -85,7 +85,7 @@ def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
 
 def _of_streams(point: Point) -> set[str]:
     """The keys of the results at the first target of a trial with named streams."""
-    here = names_of(point)[:1] if at_once(point) > 1 else names_of(point)
+    here = names_of(point)[:1] if targets_at_once(point) > 1 else names_of(point)
     return {point_key(result_point(point, name)) for name in here}
 
 

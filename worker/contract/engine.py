@@ -100,6 +100,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         return 0
 
     @property
+    def startup_s(self) -> float:
+        """Expected time before the measured part on any drive, besides that of `load_bytes`."""
+        return 0.0
+
+    @property
     def verifies(self) -> bool:
         """Whether it reads back everything that it has written."""
         return False

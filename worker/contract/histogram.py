@@ -19,6 +19,18 @@ LAST_BUCKET_NS = 17_112_760_320  # (fio, stat.c: plat_idx_to_val of FIO_IO_U_PLA
 BEYOND = "> 17 s"  # a latency in the last bucket
 
 
+_BITS = 6  # fio, stat.h: FIO_IO_U_PLAT_BITS
+
+
+def bucket_ns(ns: int) -> int:
+    """Midpoint of fio's histogram bucket for a latency (fio, stat.c: plat_val_to_idx, plat_idx_to_val)."""
+    top = ns.bit_length() - 1
+    if top <= _BITS:
+        return ns
+    width = 1 << (top - _BITS)
+    return ns // width * width + width // 2
+
+
 class Histogram(msgspec.Struct, frozen=True, kw_only=True):
     """`counts[i]` I/Os took about `latency_ns[i]`."""
 

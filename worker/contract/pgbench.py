@@ -76,6 +76,11 @@ class PgbenchWorkload(Workload, tag="pgbench", frozen=True, kw_only=True):
         return CLUSTER_BYTES + 2 * self.scale * SCALE_BYTES
 
     @property
+    def startup_s(self) -> float:
+        """initdb, the start and the end of the server: about 3 s of processor time."""
+        return 3.0
+
+    @property
     def time_s(self) -> int:
         return self.runtime_s
 

@@ -13,6 +13,7 @@ from worker.engines import file_copy, fio, idle, pgbench
 from worker.engines.errors import StreamFailed
 from worker.engines.prefill import prefill
 from worker.engines.sampling import Telemetry
+from worker.engines.stopping import SharedStop
 from worker.open_target import OpenTarget
 from worker.process import Scope, isolation
 
@@ -46,10 +47,12 @@ class Engine(Protocol):
         on_started: Callable[[StreamStarted], None],
         on_sample: Callable[[Sample], None],
         telemetry: Telemetry | None = None,
+        stop: SharedStop | None = None,
     ) -> StreamResult:
         """Run the stream's job on its target. Raises StreamFailed; then nothing of it is left running.
 
-        `telemetry` is read at the same moments as the device's counters.
+        `telemetry` is read at the same moments as the device's counters. `stop` is shared by streams that a stop rule
+        ends together.
         """
         ...
 

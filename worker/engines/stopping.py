@@ -1,5 +1,6 @@
-"""Applies a stream's stop rule to its samples while it runs, and computes the result of the rule's window."""
+"""Applies a stop rule to the samples of streams while they run, and computes the result of the rule's window."""
 
+import threading
 from collections.abc import Callable, Sequence
 from math import sqrt
 from statistics import fmean
@@ -16,29 +17,62 @@ from worker.stop_rules import Window, find_window, first_look, next_look
 MAX_SAMPLE_MS = 2000
 
 
+class SharedStop:
+    """The samples of streams with the same stop rule. The rule looks at the sum of their I/Os and ends all of them."""
+
+    def __init__(self, streams: int = 1) -> None:
+        self._streams = streams
+        self._lock = threading.Lock()
+        self._samples: dict[int, list[Sample]] = {}  # by stream
+        self._look_at_s = 0
+        self.window: Window | None = None  # the first one that the rule accepted
+
+    def take(self, sample: Sample, rule: StopRule, least_runtime_s: int) -> None:
+        with self._lock:
+            self._samples.setdefault(sample.stream, []).append(sample)
+            self._look_at_s = self._look_at_s or first_look(rule, least_runtime_s)
+            if self.window is None and self._reached_ms() >= 1000 * self._look_at_s:
+                self._look(rule)
+
+    def _reached_ms(self) -> int:
+        """The time of which all streams have samples."""
+        if len(self._samples) < self._streams:
+            return 0
+        return min(samples[-1].offset_ms for samples in self._samples.values())
+
+    def _look(self, rule: StopRule) -> None:
+        rates = [sum(ios) for ios in zip(*map(_rates, self._samples.values()), strict=False)]  # of common seconds
+        found = find_window(rule, rates)
+        if found and all(_is_known(each) for samples in self._samples.values() for each in _inside(samples, found)):
+            self.window = found
+        self._look_at_s = next_look(rule, len(rates))
+
+
 class StopWatch:
     """Takes the samples of one stream in order and passes them on. Without a rule it never reaches one."""
 
-    def __init__(self, rule: StopRule | None, least_runtime_s: int, on_sample: Callable[[Sample], None]) -> None:
+    def __init__(
+        self,
+        rule: StopRule | None,
+        least_runtime_s: int,
+        on_sample: Callable[[Sample], None],
+        shared: SharedStop | None = None,
+    ) -> None:
         self._rule = rule
-        self._look_at_s = first_look(rule, least_runtime_s) if rule else 0
+        self._least_runtime_s = least_runtime_s
         self._on_sample = on_sample
+        self._shared = shared or SharedStop()
         self._samples: list[Sample] = []
-        self.window: Window | None = None  # the first one that the rule accepted
+
+    @property
+    def window(self) -> Window | None:
+        return self._shared.window
 
     def take(self, sample: Sample) -> None:
         if self._rule is not None and self.window is None:
             self._samples.append(sample)
-            if sample.offset_ms >= 1000 * self._look_at_s:
-                self._look(self._rule)
+            self._shared.take(sample, self._rule, self._least_runtime_s)
         self._on_sample(sample)
-
-    def _look(self, rule: StopRule) -> None:
-        rates = per_second((each.offset_ms, each.length_ms, float(_ios(each))) for each in self._samples)
-        found = find_window(rule, rates)
-        if found and all(map(_is_known, self._inside(found))):
-            self.window = found
-        self._look_at_s = next_look(rule, len(rates))
 
     def stopped(self, ended_ms: int) -> Stopped | None:
         """How the stream ended. `ended_ms` is the length of its measured part. None without a rule."""
@@ -46,13 +80,13 @@ class StopWatch:
             return None
         if self.window is None:
             return Stopped(rule=self._rule, reached=False, at_ms=ended_ms, from_ms=0, to_ms=ended_ms)
-        inside = self.samples
+        covered = self.samples
         return Stopped(
             rule=self._rule,
             reached=True,
             at_ms=self._samples[-1].offset_ms,
-            from_ms=inside[0].offset_ms - inside[0].length_ms,
-            to_ms=inside[-1].offset_ms,
+            from_ms=covered[0].offset_ms - covered[0].length_ms,
+            to_ms=covered[-1].offset_ms,
             interval_percent=None if self.window.interval is None else 100 * self.window.interval,
         )
 
@@ -60,12 +94,7 @@ class StopWatch:
     def samples(self) -> Sequence[Sample]:
         """The samples of the window."""
         assert self.window is not None
-        return self._inside(self.window)
-
-    def _inside(self, window: Window) -> Sequence[Sample]:
-        """The samples whose middle lies in the window."""
-        from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
-        return [each for each in self._samples if from_ms <= each.offset_ms - each.length_ms / 2 < to_ms]
+        return _inside(self._samples, self.window)
 
     def results(self, kind: LatencyKind) -> tuple[DirectionResult, ...]:
         """The result of the window, for each direction with I/O."""
@@ -89,6 +118,17 @@ class StopWatch:
             read_bytes=sum(each.read_bytes for each in known),
             write_bytes=sum(each.write_bytes for each in known),
         )
+
+
+def _inside(samples: Sequence[Sample], window: Window) -> Sequence[Sample]:
+    """The samples whose middle lies in the window."""
+    from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
+    return [each for each in samples if from_ms <= each.offset_ms - each.length_ms / 2 < to_ms]
+
+
+def _rates(samples: Sequence[Sample]) -> Sequence[float]:
+    """I/Os of each whole second."""
+    return per_second((each.offset_ms, each.length_ms, float(_ios(each))) for each in samples)
 
 
 def _is_known(sample: Sample) -> bool:

@@ -39,6 +39,7 @@ from worker.drives.purge.target import purge_target
 from worker.drives.records import TrialDrives
 from worker.drives.wear import Wear, drives_under
 from worker.drives.write_limit import WriteLimit
+from worker.engines.stopping import SharedStop
 from worker.inventory import sysfs
 from worker.journal import JournalError
 from worker.layouts import Built
@@ -77,6 +78,7 @@ class Trial:
         self._wear = Wear(host.state, order.run, context.emit)
         self._limit = WriteLimit(self._wear)
         self._streams = order.streams  # on the layout after it was built
+        self._stop = None if order.streams[0].name else SharedStop(len(order.streams))
         self._built: Built | None = None
         self._applied: list[SettingRecord] = []
         self._not_before = 0.0  # moment of the monotonic clock: the common start of a trial on several hosts
@@ -305,6 +307,7 @@ class Trial:
                 on_started=self._emit,
                 on_sample=on_sample,
                 telemetry=telemetry,
+                stop=self._stop,
             )
 
     def _folder(self, stream: Stream, open_target: OpenTarget) -> AbstractContextManager[None]:

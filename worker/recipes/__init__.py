@@ -21,7 +21,7 @@ from worker.recipes import file_copy, fio, idle, pgbench
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
 from worker.recipes.fio.names import path_problem
 from worker.recipes.prefill import render_prefill
-from worker.recipes.steps import prepared, step_problems, step_stream, step_words, step_workload, writes
+from worker.recipes.steps import prepared, step_problems, step_stream, step_words, step_workload, used_range, writes
 
 __all__ = [
     "DEFAULT_ENGINE",
@@ -39,6 +39,7 @@ __all__ = [
     "step_stream",
     "step_words",
     "step_workload",
+    "used_range",
     "workload_problems",
     "writes",
 ]

@@ -78,6 +78,12 @@ def prepared(streams: Iterable[Stream]) -> list[Stream]:
     """One stream for each used part: several streams may measure the same one."""
     found: dict[tuple[object, ...], Stream] = {}
     for stream in streams:
-        target, work = stream.target, stream.workload
-        found.setdefault((target.stable_id, target.path, target_names(stream), work.size_bytes), stream)
+        target = stream.target
+        key = (target.stable_id, target.path, target_names(stream), *used_range(stream.workload))
+        found.setdefault(key, stream)
     return list(found.values())
+
+
+def used_range(work: Workload) -> tuple[int, int | None]:
+    """Offset and size of the used part of a device or of each file."""
+    return (work.options.offset or 0) if isinstance(work, FioWorkload) else 0, work.size_bytes

@@ -61,3 +61,8 @@ def test_it_keeps_one_change_at_a_time() -> None:
     small = scaled(document(msgspec.structs.replace(base, rules=(rule,))), Scale(points=3))
     changes = [point["change"] for point in part_grid(small, small.parts[0]).points]
     assert changes == ["base", "I/O scheduler mq-deadline", "Read-ahead 4096 KiB"]
+
+
+def test_it_uses_as_many_hosts_as_there_are() -> None:
+    plan = document(part(hosts_at_once="1, 2, 4"))
+    assert [scaled(plan, Scale(hosts=hosts)).parts[0].factors["hosts_at_once"] for hosts in (1, 2)] == ["1", "1, 2"]

@@ -88,3 +88,13 @@ def test_few_wait_at_a_time_and_others_are_answered_at_once(viewer: Caller, lab:
     with patch.object(waiting, "_places", full), patch.object(waiting, "sleep") as sleep:
         assert viewer("get", "runs/1/wait")[1]["state"] == "running"
     sleep.assert_not_called()
+
+
+def test_the_shares_of_streams_are_read(viewer: Caller, lab: Lab) -> None:
+    assert viewer("get", f"runs/{lab.run.number}/shares") == (200, [])
+    for streams, beside, iops in (("a", "alone", 100.0), ("a + b", "b", 50.0)):
+        lab.measure(*[iops] * 3, stream="a", streams=streams, beside=beside)
+    (share,) = viewer("get", f"runs/{lab.run.number}/shares")[1]
+    assert (share["streams"], share["n"], share["ratio"]) == (["a"], 3, pytest.approx(0.5))
+    assert share["low"] < 0.5 < share["high"]
+    assert viewer("get", f"runs/{lab.run.number}/rounds") == (200, [])

@@ -16,9 +16,10 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
 from webapp.plans.engines import engine_name, fio
 from webapp.plans.factors import CHANGE, FACTORS
-from webapp.plans.grids import factor_texts, grids_of
+from webapp.plans.grids import grids_of
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
+from webapp.plans.part_levels import factor_texts
 from webapp.plans.points import Point, with_defaults
 from webapp.plans.problems import refuse_unsound
 from worker.recipes.fio.job import blocks, sequence

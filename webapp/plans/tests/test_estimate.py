@@ -2,9 +2,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from webapp.plans.bytes_written import FASTEST_IOPS, written_in
 from webapp.plans.document import Part
-from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate, written_in
+from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import expand
+from webapp.plans.experience import OVERHEAD_S, PREFILL_BYTES_PER_S, Experience, Span
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
 
@@ -130,3 +132,14 @@ def test_the_load_of_a_database_counts_beside_the_measured_writes() -> None:
     assert trial.workload.load_bytes > 300 * 10**9
     assert written_in(trial, {})["dir"] >= trial.workload.load_bytes
     assert written_in(trial, slow)["dir"] == trial.workload.load_bytes + 30 * 10**6
+
+
+def test_the_load_of_a_database_takes_time_as_in_earlier_runs() -> None:
+    plan = document(Part(name="main", factors={"engine": "pgbench", "script": "tpcb-like", "scale": "10"}),
+                    repeats=1, common={"runtime": "3s"})  # fmt: skip
+    expansion = expand(plan, [directory()], seed=1)
+    work = expansion.trials[0].workload
+    guessed = estimate(expansion).seconds
+    assert guessed == pytest.approx(3 + OVERHEAD_S + work.startup_s + work.load_bytes / PREFILL_BYTES_PER_S)
+    learned = Experience(1, Span.of([OVERHEAD_S]), loads_s={(("dir",), work.load_bytes): Span(5, 6, 7)})
+    assert estimate(expansion, {directory().host_id: learned}).seconds == pytest.approx(3 + OVERHEAD_S + 6)

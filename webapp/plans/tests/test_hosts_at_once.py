@@ -1,8 +1,10 @@
 """Hosts at once: groups of one target of each of several hosts."""
 
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.estimate import COMMON_START_S, OVERHEAD_S, estimate
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, TargetFacts, expand
+from webapp.plans.expected_time import COMMON_START_S
+from webapp.plans.experience import OVERHEAD_S, PREFILL_BYTES_PER_S
 from webapp.plans.tests.helpers import device, directory
 
 
@@ -10,6 +12,7 @@ def on_host(host: str, name: str = "d") -> TargetFacts:
     return directory(id=f"{host}/{name}", host_id=host, name=f"{host}/{name}", path=f"/srv/{host}/{name}")
 
 
+STEPS = "pause 5s; write 200M sequential 128k"
 A, B, C = on_host("a"), on_host("b"), on_host("c")
 
 
@@ -53,12 +56,30 @@ def test_targets_of_two_kinds_are_not_in_one_group() -> None:
 def test_what_cannot_be_combined_is_a_problem() -> None:
     for factors, words in (
         ({"at_once": "2"}, "one target of several hosts"),
-        ({"stop": "confidence 5%"}, "would end each target at a different time"),
+        ({"stop": "confidence 5%"}, "no host knows the I/Os of all hosts"),
         ({"engine": "idle"}, "only fio"),
-        ({"before": "pause 5s"}, "steps before trials"),
         ({"layout": "single / xfs"}, "a layout makes one target from a pool"),
     ):
         assert any(words in problem for problem in expanded(A, B, hosts_at_once="2", **factors).problems), factors
+
+
+def test_each_host_does_the_steps_and_they_count_once_in_the_time() -> None:
+    steps, without = (
+        estimate(expanded(A, B, hosts_at_once="2", prefill="false", before=before)) for before in (STEPS, "none")
+    )
+    assert steps.written_most == {"a/d": 200 * 2**20, "b/d": 200 * 2**20}
+    assert round(steps.seconds - without.seconds, 3) == round(5 + 200 * 2**20 / PREFILL_BYTES_PER_S, 3)
+
+
+def test_steps_that_are_done_once_need_one_number_of_hosts() -> None:
+    (problem,) = expanded(A, B, hosts_at_once="1, 2", before="once pause 5s").problems
+    assert "`hosts_at_once` must have one level" in problem
+
+
+def test_the_hosts_of_a_trial_use_different_random_offsets() -> None:
+    alone, _, together = expanded(A, B, hosts_at_once="1, 2").trials
+    first, second = (stream.workload.seed for stream in together.streams)
+    assert first == alone.streams[0].workload.seed != second
 
 
 def test_trials_never_overlap_so_their_times_add_up() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from webapp.plans.destruction import destroys
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.estimate import PREFILL_BYTES_PER_S, estimate
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
+from webapp.plans.experience import PREFILL_BYTES_PER_S
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.points import steps_of
@@ -96,7 +97,10 @@ def test_steps_with_once_prepare_each_target_for_all_repeats_of_a_part() -> None
     first = {(trial.part, trial.target_id): trial.before for trial in reversed(found.trials)}
     assert set(first.values()) == {whole}
     assert [trial.before for trial in found.trials].count(whole) == 4
-    assert estimate(found).written_most == {"loop": 4 * 10 * GIB, "other": 4 * 10 * GIB}
+    assert estimate(found).written_before == {"loop": 4 * 10 * GIB, "other": 4 * 10 * GIB}
+    most = estimate(found).written_most
+    assert most == {"loop": 8 * 10 * GIB, "other": 8 * 10 * GIB}, "the second trial repeats them if the first one fails"
+    assert estimate(replace(found, stop_after=1)).written_most == estimate(found).written_before
     assert steps_of(found.trials[-1].point).once.purge == "discard", "also later trials say how they were prepared"
 
 

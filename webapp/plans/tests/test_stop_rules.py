@@ -33,7 +33,7 @@ def test_a_point_without_a_rule_has_neither_factor() -> None:
         ({"stop": "snia 60s", "runtime": "200s"}, "stop rule snia 60s needs at least 300 s: use a longer runtime"),
         ({"stop": "confidence 2%", "amount": "1G"}, "stop rule confidence 2% needs a runtime"),
         ({"stop": "confidence 2%", "runtime": "2d"}, "a stop rule needs a runtime of at most 24 h"),
-        ({"stop": "confidence 2%", "at_once": "2"}, "a stop rule would end each target at a different time"),
+        ({"stop": "confidence 2%", "hosts_at_once": "2"}, "no host knows the I/Os of all hosts"),
     ],
 )
 def test_a_rule_that_cannot_work_is_a_problem(factors: dict[str, str], problem: str) -> None:

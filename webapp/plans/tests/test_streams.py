@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from webapp.plans.bytes_written import written_most
 from webapp.plans.document import Part, PartStream, PlanDocument
-from webapp.plans.estimate import estimate, written_most
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
@@ -165,6 +166,20 @@ def test_space_and_written_bytes_are_of_all_streams() -> None:
     both = expanded(beside({"streams": "together", "block_size": "4k"}, a=amounts, b=amounts), device())
     assert written_most(both, before={}) == {"loop": 2 * 64 * 2**20}
     assert estimate(expanded(beside())).space_bytes == 2 * 64 * 2**20  # each stream has its own file
+
+
+def test_steps_prepare_the_used_part_of_each_stream_once() -> None:
+    factors, reader = {"before": "write 1x sequential 64k", "size": "1G", "prefill": "off"}, {"pattern": "randread"}
+    plan = beside(factors, a=reader, b=reader)
+    ranges = beside(factors, a=reader | {"offset": "0"}, b=reader | {"offset": "1G"})
+    assert estimate(expanded(plan, device())).written_before == {"loop": GIB}, "both use the same range"
+    assert estimate(expanded(ranges, device())).written_before == {"loop": 2 * GIB}
+    assert estimate(expanded(plan)).written_before == {"dir": 2 * GIB}, "each has its own file"
+
+
+def test_steps_that_are_done_once_need_streams_that_all_run() -> None:
+    (problem,) = said(beside({"streams": "alone, together", "before": "once flush"}))
+    assert "`streams` must have one level" in problem
 
 
 def test_the_writer_on_a_device_is_destructive_and_the_reader_is_not() -> None:

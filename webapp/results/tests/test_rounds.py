@@ -61,6 +61,12 @@ def test_the_rounds_of_a_part_end_once_its_tracked_point_is_steady(run: Run, cli
     assert tracked.verdict
     assert tracked.verdict.steady
     client.force_login(User.objects.create(username="o"))
+    (told,) = client.get(f"/api/v1/runs/{run.number}/rounds").json()
+    assert (told["part"], told["rounds"], told["steady"]) == ("one", 7, True)
+    assert (told["point"]["block_size"], told["target"]) == (4096, str(run.targets.get()))
+    assert 0 < told["range_percent"] < 20
+    compared = client.get(f"/api/v1/compare?x=block_size&run={run.number}").json()
+    assert any("1 of 1 tracked points are steady" in note for note in compared["notes"]), compared["notes"]
     page = client.get(f"/runs/{run.number}/").content.decode()
     assert "Steady state over rounds" in page
     assert "<td>steady</td>" in page

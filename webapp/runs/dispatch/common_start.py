@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host
-from webapp.plans.estimate import COMMON_START_S
+from webapp.plans.expected_time import COMMON_START_S
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.hosts.models import Host, HostState
-from webapp.plans.estimate import OVERHEAD_S
+from webapp.plans.experience import OVERHEAD_S
 from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS, waits_for_arming
 from webapp.runs.dispatch.locks import keys_of, wanting
 from webapp.runs.dispatch.queue import queued_runs

@@ -19,6 +19,8 @@ from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.points import layout_of
 from webapp.plans.selectors import reference_of, stream_at
+from webapp.plans.step_costs import pauses_s
+from webapp.plans.steps import Preparation
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
 from webapp.runs.logs import about_attempt
@@ -39,6 +41,7 @@ from worker.contract.orders import (
 )
 from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
+from worker.contract.steps import WriteStep
 from worker.contract.workload import Stream, Workload
 
 log = logging.getLogger(__name__)
@@ -48,6 +51,7 @@ _SLACK_S = 120
 # The minimum throughput assumed for the time limit of an amount (bytes/s).
 _SLOWEST_BYTES_PER_S = 1_000_000
 _MAX_ORDER_S = 40 * 86400
+_LONGEST_PURGE_S = 86400  # worker.drives.purge.ata
 
 
 def publish(attempt: Attempt) -> bool:
@@ -99,6 +103,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
     assert trial is not None
     assert run is not None
     streams, before = streams_of(trial, attempt.host_id), preparation_of(trial)
+    largest = largest_bytes(trial, before)
     return TrialOrder(
         run=str(run.pk),
         trial=str(trial.pk),
@@ -109,8 +114,8 @@ def order_for(attempt: Attempt) -> AnyOrder:
         purge=PurgeMethod(before.purge) if before.purge else None,
         steps=before.steps,
         arming=arming_of(run),
-        start_limit_s=start_limit_s(trial) if trial.on_several_hosts else None,
-        total_limit_s=longest_limit_s(trial, largest_bytes(trial, streams, before)),
+        start_limit_s=start_limit_s(trial, before, largest) if trial.on_several_hosts else None,
+        total_limit_s=longest_limit_s(trial, largest),
         **head,  # type: ignore[arg-type]
     )
 
@@ -138,12 +143,9 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 
 def streams_of(trial: Trial, host_id: UUID) -> tuple[Stream, ...]:
-    """The host's streams, numbered over all hosts of the trial: named ones with their workloads, or one for each target
-    with the same workload."""
-    layout, count = layout_of(trial.point), trial.stream_count
-    names = trial.stream_names or ("",) * count
-    works = trial.workloads if trial.stream_names else trial.workloads * count
-    targets = trial.stream_targets
+    """The host's streams, numbered over all hosts of the trial: named ones, or one for each target."""
+    layout, targets, works = layout_of(trial.point), trial.stream_targets, trial.stream_workloads
+    names = trial.stream_names or ("",) * len(works)
     return tuple(stream_at(targets[n], works[n], layout, n, names[n]) for n in trial.streams_on(host_id))
 
 
@@ -181,10 +183,13 @@ def total_limit_s(workload: Workload, streams: int = 1, step_bytes: int = 0) -> 
     return min(_MAX_ORDER_S, int(measured + prefill + steps) + _SLACK_S)
 
 
-def start_limit_s(trial: Trial) -> int:
-    """How long a host waits for the others of its trial: as long as they may prefill, or be silent before they are
-    lost."""
-    return min(_MAX_ORDER_S, longest_limit_s(trial) + settings.LEASE_SECONDS)
+def start_limit_s(trial: Trial, before: Preparation, step_bytes: int) -> int:
+    """How long a host waits for the others of its trial: as long as they may purge, prefill and do the steps, or be
+    silent before they are lost."""
+    writing = sum(isinstance(step, WriteStep) for step in before.steps)
+    steps = writing * longest_limit_s(trial, step_bytes) + pauses_s(before.steps)
+    purge = _LONGEST_PURGE_S if before.purge else 0
+    return min(_MAX_ORDER_S, longest_limit_s(trial) + steps + purge + settings.LEASE_SECONDS)
 
 
 def to_publish_again() -> list[Attempt]:

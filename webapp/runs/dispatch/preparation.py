@@ -4,21 +4,20 @@ The first trial of the part on its targets does them. If it fails before it meas
 that no trial measures unprepared targets.
 """
 
-from collections.abc import Sequence
-
+from webapp.plans.layouts import made_kind
 from webapp.plans.points import layout_of, steps_of
 from webapp.plans.selectors import facts_of
 from webapp.plans.step_costs import step_bytes
 from webapp.plans.steps import Preparation
 from webapp.runs.models import Attempt, Trial
 from worker.contract.items import PhaseName
-from worker.contract.workload import Stream
+from worker.contract.workload import TargetKind
 
 
 def preparation_of(trial: Trial) -> Preparation:
     """One query if the part has steps that are done once."""
     steps = steps_of(trial.point)
-    return steps.each if steps.once and _is_prepared(trial) else steps.whole
+    return steps.each if steps.once and _is_prepared(trial) else steps.first
 
 
 def _is_prepared(trial: Trial) -> bool:
@@ -29,14 +28,14 @@ def _is_prepared(trial: Trial) -> bool:
     return alike.exists()
 
 
-def largest_bytes(trial: Trial, streams: Sequence[Stream], before: Preparation) -> int:
-    """The most that one of the steps writes to one target."""
+def largest_bytes(trial: Trial, before: Preparation) -> int:
+    """The most that one of the steps writes to one target, on any of the trial's hosts."""
     layout = layout_of(trial.point)
-    pairs = zip(trial.stream_targets, streams, strict=True) if before.steps else ()
+    pairs = zip(trial.stream_targets, trial.stream_workloads, strict=True) if before.steps else ()
     return max(
         (
-            step_bytes([step], stream.workload, stream.target.kind, facts_of(target), layout)
-            for target, stream in pairs
+            step_bytes([step], work, made_kind(TargetKind(target.kind), layout), facts_of(target), layout)
+            for target, work in pairs
             for step in before.steps
         ),
         default=0,

@@ -11,9 +11,11 @@ the server's clock, so wrong clocks of hosts have no effect:
                Trials with steps before them count in neither.
     layout     build time reported by the worker, by line; not included in the two above.
     stop       ended - engine started, for trials with a stop rule, by targets and workload.
+    load       (ended - engine started) - runtime, for trials that load a database, by targets and bytes; their turnover
+               is engine started - dispatched.
     amount     bytes / (ended - engine started), for trials with an amount, by targets at once and workload.
 
-Each run gives one value; `estimate.Span` is the smallest, the median and the largest of them.
+Each run gives one value; `experience.Span` is the smallest, the median and the largest of them.
 """
 
 from collections import defaultdict
@@ -27,7 +29,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, Subquery
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Experience, Span
+from webapp.plans.experience import Experience, Span
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
@@ -55,7 +57,9 @@ class _Done:
 
     @property
     def own_s(self) -> float:
-        return self.lasted_s - self.before_s if self.work.may_end_early else self.work.time_s
+        if self.work.may_end_early or self.work.load_bytes:
+            return self.lasted_s - self.before_s
+        return self.work.time_s
 
     @property
     def files(self) -> set[tuple[object, ...]]:
@@ -123,6 +127,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
         prefill_bytes_per_s=Span.of(prefills) if prefills else None,
         amounts=amounts,
         stops_s=_stops([one for trials in runs for one in trials]),
+        loads_s=_loads([one for trials in runs for one in trials]),
         builds_s=_builds([one for trials in runs for one in trials]),
     )
 
@@ -165,6 +170,14 @@ def _stops(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload],
     for one in trials:
         if one.work.may_end_early:
             took[one.target_ids, msgspec.structs.replace(one.work, seed=1)].append(one.own_s)
+    return {key: Span.of(seconds) for key, seconds in took.items()}
+
+
+def _loads(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], int], Span]:
+    took: dict[tuple[tuple[str, ...], int], list[float]] = defaultdict(list)
+    for one in trials:
+        if one.work.load_bytes:
+            took[one.target_ids, one.work.load_bytes].append(max(0.0, one.own_s - one.work.time_s))
     return {key: Span.of(seconds) for key, seconds in took.items()}
 
 

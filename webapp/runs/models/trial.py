@@ -11,7 +11,7 @@ from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import group_name
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import Point, hosts_at_once, layout_of, on_kind, stream_count, target_count
+from webapp.plans.points import Point, hosts_at_once, layout_of, on_kind, on_stream, stream_count, target_count
 from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import index_of, number_of
 from webapp.runs.models.choices import (
@@ -126,6 +126,13 @@ class Trial(models.Model):
     def workloads(self) -> tuple[AnyWorkload, ...]:
         """The workload of each named stream, or one that all streams have."""
         return msgspec.convert([self.workload, *self.further_workloads], tuple[AnyWorkload, ...])
+
+    @property
+    def stream_workloads(self) -> tuple[AnyWorkload, ...]:
+        """The workload of each stream."""
+        if self.stream_names:
+            return self.workloads
+        return tuple(on_stream(self.workloads[0], self.point, number) for number in range(self.stream_count))
 
     @property
     def on_several_hosts(self) -> bool:

@@ -39,6 +39,7 @@ from webapp.tests.factories.reports import (
 from worker.contract.items import CommonStart, Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply
+from worker.contract.steps import FlushStep, PauseStep
 from worker.contract.tests.examples import AT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -98,6 +99,16 @@ def test_all_hosts_get_their_orders_together(drives: list[Target]) -> None:
         assert order.start_limit_s
     held = {key for drive in drives[:2] for key in drive.lock_keys}
     assert set(TargetLock.objects.values_list("lock_key", flat=True)) == held
+
+
+def test_each_host_does_the_steps_and_waits_for_those_of_the_others(drives: list[Target]) -> None:
+    started(drives[:2], before="once flush; pause 30s; pause 40s", size="1G")
+    first, second = (queued_orders(drive.host)[0] for drive in drives[:2])
+    assert isinstance(first, TrialOrder)
+    assert isinstance(second, TrialOrder)
+    assert first.steps == second.steps == (FlushStep(), PauseStep(seconds=30), PauseStep(seconds=40))
+    assert (first.start_limit_s or 0) >= first.total_limit_s + 70
+    assert first.streams[0].workload.seed != second.streams[0].workload.seed
 
 
 def test_no_host_gets_an_order_while_one_is_busy(drives: list[Target]) -> None:

@@ -1,16 +1,20 @@
 """Schedules of a group of hosts: side by side, one after another, hosts that are away."""
 
+import msgspec
 import pytest
 
 from webapp.hosts.models import Target
+from webapp.plans.document import Part
 from webapp.runs.models import Run
 from webapp.schedules.models import GroupOrder, Occurrence
 from webapp.schedules.services import change_schedule
 from webapp.schedules.tests.clock import Clock, finish
 from webapp.schedules.tests.moments import DUE
 from webapp.schedules.tests.occurrences import latest, run_of, states
+from webapp.screens.schedules.words import group_in_words, rules
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import DOCUMENT, a_version
 from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -51,6 +55,22 @@ def test_a_group_runs_side_by_side_or_one_after_another(at_noon: Clock) -> None:
     finish(run_of(Occurrence.objects.get(schedule__name="row", position=0)))
     at_noon.after(seconds=5)
     assert states()[3:] == ["ended", "started", "waiting"]
+
+
+def test_hosts_that_a_trial_uses_at_once_are_in_one_run(at_noon: Clock) -> None:
+    targets = [a_target(a_host()) for _ in range(2)]
+    part = Part(name="p", factors={"pattern": "randread", "size": "64M", "hosts_at_once": "1, 2"})
+    version = a_version(msgspec.structs.replace(DOCUMENT, parts=(part,), repeats=1))
+    schedule = a_schedule(group=a_group(*targets), group_order=GroupOrder.ONE_BY_ONE, version=version)
+    at_noon.to(DUE)
+    run = Run.objects.get()
+    assert list(run.targets.order_by("host__slug")) == sorted(targets, key=lambda target: target.host.slug)
+    assert [len(trial.all_targets) for trial in run.trials.order_by("index")].count(2) == 1
+    assert group_in_words(schedule, 2) == "Group lab (2 hosts, in one run)"
+    assert any("All hosts are in one run" in rule.text for rule in rules(schedule))
+    finish(run)
+    at_noon.after(seconds=5)
+    assert states() == ["ended"]
 
 
 def test_a_host_of_a_group_that_is_away_passes_its_turn_on(at_noon: Clock) -> None:

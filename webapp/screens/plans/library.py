@@ -9,9 +9,9 @@ from django.db.models import Aggregate, Count, F, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Extract
 
 from webapp.plans.document import Part, PlanDocument, read
-from webapp.plans.grids import factor_texts
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.outline import Outline, outline
+from webapp.plans.part_levels import factor_texts
 from webapp.runs.models import Run, RunState
 from webapp.screens.plans.sentence import part_in_words
 

@@ -6,7 +6,7 @@ from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.factors import BEFORE, FACTORS, FactorKind, factor_of
-from webapp.plans.grids import factor_texts
+from webapp.plans.part_levels import factor_texts
 from webapp.plans.streams import named_levels
 from webapp.screens import points
 from worker.recipes import DEFAULT_ENGINE

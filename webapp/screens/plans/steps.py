@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.factors import ALTERNATIVES, FACTORS
-from webapp.plans.grids import NAMED_KINDS
+from webapp.plans.part_levels import NAMED_KINDS
 from webapp.screens.plans.draft import COMMON, MAX_ROWS, Draft, DraftPart, FactorRow
 
 T = TypeVar("T")

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-from webapp.compare.shares import Share, overlaps_of, shares
+from webapp.compare.shares import Share, shares_of
 from webapp.core.formatting import percent
-from webapp.plans.factors import BESIDE, STREAM
+from webapp.plans.factors import BESIDE
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result
-from webapp.results.reading.rows import read_rows
 from webapp.runs.models import Run
 from webapp.screens import points
 
@@ -24,10 +22,7 @@ class ShareRow:
 
 
 def share_rows(run: Run) -> list[ShareRow]:
-    """Of valid results. Two queries more than `read_rows`."""
-    results = Result.objects.filter(run=run, invalid=False, point__has_key=STREAM).order_by("trial__index", "id")
-    rows = read_rows(results, with_facts=False)
-    return [_row(share) for share in shares(rows, METRIC, overlaps_of(rows))]
+    return [_row(share) for share in shares_of(run, METRIC)]
 
 
 def _row(share: Share) -> ShareRow:

@@ -164,7 +164,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "steadiness": steadiness_words(results[0]) if results else "",
         "doubts": dict.fromkeys(doubt.words for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
-        "stops": [stop_words(stream.stopped) for stream in found if stream.stopped],
+        "stops": dict.fromkeys(stop_words(stream.stopped) for stream in found if stream.stopped),
         "streams": [(stream, names[stream.stream]) for stream in found],
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),

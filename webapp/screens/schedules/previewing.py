@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from webapp.hosts.models import Target
-from webapp.schedules.models import Trigger
+from webapp.schedules.models import GroupOrder, Trigger
 from webapp.schedules.selectors import group_targets
 from webapp.screens.schedules.checking import PLACES_OF_TRIGGER, Checked
 from webapp.screens.schedules.cost import RunCost, run_cost, too_often
@@ -59,7 +59,7 @@ def _rules_readable(checked: Checked) -> bool:
 def _cost(checked: Checked) -> RunCost | None:
     if {"version", "on"} & set(checked.problems):
         return None
-    spec = checked.spec
+    spec, order = checked.spec, GroupOrder(checked.schedule.group_order)
     if spec.group is None:
         return run_cost(spec.version, spec.targets, None)
-    return run_cost(spec.version, group_targets(spec.group), spec.group_order)
+    return run_cost(spec.version, group_targets(spec.group), order if checked.schedule.run_for_each_host else None)

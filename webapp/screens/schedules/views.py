@@ -134,7 +134,7 @@ def _newer_version(schedule: Schedule) -> int | None:
 
 
 def _cost(schedule: Schedule, targets: list[Target], now: datetime) -> dict[str, object]:
-    order = None if schedule.group is None else GroupOrder(schedule.group_order)
+    order = GroupOrder(schedule.group_order) if schedule.run_for_each_host else None
     cost = run_cost(schedule.version, targets, order)
     return {"cost": cost, "warning": too_often(schedule, cost, now) if cost else ""}
 

@@ -45,7 +45,7 @@ def targets_in_words(targets: list[Target]) -> str:
 
 def group_in_words(schedule: Schedule, hosts: int) -> str:
     """“Three servers (3 hosts, side by side)”."""
-    order = GroupOrder(schedule.group_order).label.lower()
+    order = GroupOrder(schedule.group_order).label.lower() if schedule.run_for_each_host else "in one run"
     return f"{schedule.group} ({hosts} host{'' if hosts == 1 else 's'}, {order})"
 
 
@@ -120,7 +120,9 @@ def _start(schedule: Schedule) -> Iterator[Rule]:
     if schedule.group is not None:
         side_by_side = "Each host gets a run of its own. All are due at the same time."
         one_by_one = "Each host gets a run of its own. The next one starts when the run before has ended or was missed."
-        yield Rule("Host group", one_by_one if _one_by_one(schedule) else side_by_side)
+        together = "All hosts are in one run, because a trial of the plan uses several hosts at once."
+        separate = one_by_one if _one_by_one(schedule) else side_by_side
+        yield Rule("Host group", separate if schedule.run_for_each_host else together)
     if schedule.trigger in (Trigger.AFTER_SCHEDULE, Trigger.AFTER_RUN):
         yield Rule("Preceding run", _after(schedule))
 
@@ -133,7 +135,7 @@ _PLACES = {
 
 
 def _one_by_one(schedule: Schedule) -> bool:
-    return schedule.group is not None and schedule.group_order == GroupOrder.ONE_BY_ONE
+    return schedule.run_for_each_host and schedule.group_order == GroupOrder.ONE_BY_ONE
 
 
 def _after(schedule: Schedule) -> str:
@@ -157,7 +159,7 @@ def _overlap(schedule: Schedule) -> str:
         text = "The new run is not started, and its occurrence is missed."
     else:
         text = "The new run starts after it ends, if that is before the latest start."
-    if schedule.group is not None and not _one_by_one(schedule):
+    if schedule.run_for_each_host and not _one_by_one(schedule):
         text += " This applies to each host separately."
     return text
 

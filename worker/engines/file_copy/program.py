@@ -36,7 +36,7 @@ Job = dict[str, Any]
 
 
 def bucket_ns(ns: int) -> int:
-    """Midpoint of fio's histogram bucket for a latency (fio, stat.c: plat_val_to_idx, plat_idx_to_val)."""
+    """As contract.histogram.bucket_ns, which a program that imports only the standard library cannot import."""
     top = ns.bit_length() - 1
     if top <= _BITS:
         return ns

@@ -29,6 +29,7 @@ from worker.contract.workload import CopyWorkload, Stream
 from worker.engines.file_copy import program
 from worker.engines.own_program import OwnProgram
 from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.stopping import SharedStop
 from worker.open_target import OpenTarget
 from worker.process import Limits, Scope
 from worker.recipes import render
@@ -104,6 +105,7 @@ def run_stream(
     on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
     telemetry: Telemetry | None = None,
+    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
 ) -> StreamResult:
     """As `engines.Engine` says. The program also reports seconds without a completed block."""
     assert isinstance(stream.workload, CopyWorkload)

@@ -20,7 +20,7 @@ from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import KILLED, Ended, StreamLimits, watch
 from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
-from worker.engines.stopping import StopWatch
+from worker.engines.stopping import SharedStop, StopWatch
 from worker.open_target import OpenTarget
 from worker.process import Scope
 from worker.recipes import render
@@ -42,6 +42,7 @@ def run_stream(
     on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
     telemetry: Telemetry | None = None,
+    stop: SharedStop | None = None,
 ) -> StreamResult:
     """Run the stream's job at its open_target. Raises StreamFailed; then nothing of fio is left running.
 
@@ -62,14 +63,14 @@ def run_stream(
         scope.await_start(cancelled)
         gate.open()
     work = workload_of(stream)
-    stop = StopWatch(work.stop, work.least_runtime_s, on_sample)
-    sampler = Sampler(stream.number, open_target.devices, stop.take, telemetry)
+    watched = StopWatch(work.stop, work.least_runtime_s, on_sample, stop)
+    sampler = Sampler(stream.number, open_target.devices, watched.take, telemetry)
     dumps = DumpSampler(work, sampler, alone=stream.target.kind is TargetKind.BLOCK)
     asked = threading.Event()
 
     def poll() -> None:
         dumps.poll()
-        if stop.window and not asked.is_set():
+        if watched.window and not asked.is_set():
             asked.set()
             child.interrupt()  # fio ends its jobs and prints the final dump
 
@@ -79,7 +80,7 @@ def run_stream(
     final = final_dump(ended, stream, open_target, stopped=asked.is_set())
     _refuse_wrong_latency(final, stream)
     directions = dumps.finish_stalled(final) if ended.stalled_s else dumps.finish(final)
-    is_window = stop.window is not None and not ended.stalled_s
+    is_window = watched.window is not None and not ended.stalled_s
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
@@ -88,12 +89,12 @@ def run_stream(
         engine_version=final.version,
         exit_code=ended.exit_code,
         stderr=ended.stderr[-STDERR_KEPT:],
-        directions=stop.results(dumps.kind) if is_window else directions,
+        directions=watched.results(dumps.kind) if is_window else directions,
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
-        device=stop.device() if is_window else sampler.whole(),
+        device=watched.device() if is_window else sampler.whole(),
         samples=sampler.count,
-        stopped=None if ended.stalled_s else stop.stopped(sampler.length_ms),
+        stopped=None if ended.stalled_s else watched.stopped(sampler.length_ms),
         stalled_s=ended.stalled_s,
         attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text=final.text),),
     )

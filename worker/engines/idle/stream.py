@@ -10,6 +10,7 @@ from worker.contract.items import Sample, StreamResult, StreamStarted
 from worker.contract.workload import Stream
 from worker.engines.errors import StreamFailed
 from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
+from worker.engines.stopping import SharedStop
 from worker.open_target import OpenTarget
 from worker.process import Scope
 from worker.recipes import render
@@ -28,6 +29,7 @@ def run_stream(
     on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
     telemetry: Telemetry | None = None,
+    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
 ) -> StreamResult:
     """As `engines.Engine` says. Samples and result have no direction."""
     assert isinstance(stream.workload, IdleWorkload)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.contract.histogram import Histogram
+from worker.contract.histogram import Histogram, bucket_ns
 from worker.contract.items import (
     Attachment,
     Direction,
@@ -25,11 +25,11 @@ from worker.contract.items import (
 )
 from worker.contract.packing import pack
 from worker.contract.workload import Stream
-from worker.engines.file_copy.program import bucket_ns
 from worker.engines.own_program import OwnProgram
 from worker.engines.pgbench import program
 from worker.engines.pgbench.version import version
 from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.stopping import SharedStop
 from worker.open_target import OpenTarget
 from worker.process import Limits, Scope
 from worker.recipes import render
@@ -142,6 +142,7 @@ def run_stream(
     on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
     telemetry: Telemetry | None = None,
+    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
 ) -> StreamResult:
     """As `engines.Engine` says. The program reports each second, also while the database is loaded."""
     recipe = recipe_at(stream, open_target, render)

@@ -8,7 +8,7 @@ from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
 from worker.contract.packing import unpack
 from worker.contract.stopping import Confidence, Settled, Stopped, StopRule
 from worker.engines.sampling import direction_sample
-from worker.engines.stopping import StopWatch
+from worker.engines.stopping import SharedStop, StopWatch
 
 SLOW, FAST = 400, 1000
 
@@ -93,3 +93,27 @@ def test_estimated_seconds_do_not_end_a_stream() -> None:
     for second in range(1, 21):
         found.take(msgspec.structs.replace(sample(second, 1000, 500_000), estimated=second > 4))
     assert found.window is None
+
+
+def test_a_rule_of_several_streams_looks_at_the_sum_and_ends_all_of_them() -> None:
+    shared = SharedStop(2)
+    streams = [StopWatch(Confidence(percent=2), 5, lambda _: None, shared) for _ in range(2)]
+    for second in range(1, 21):
+        for number, stream in enumerate(streams):
+            ios = FAST if (second + number) % 2 else SLOW
+            stream.take(msgspec.structs.replace(sample(second, ios, 500_000), stream=number))
+    first, second_one = (stream.stopped(20_000) for stream in streams)
+    assert first is not None
+    assert first.reached
+    assert second_one is not None
+    assert (first.from_ms, first.to_ms) == (second_one.from_ms, second_one.to_ms)
+    alone = watch(Confidence(percent=2), [FAST, SLOW] * 10)[0]
+    assert alone.window is None, "each of them by itself is not known as well"
+
+
+def test_a_rule_waits_for_the_slowest_of_several_streams() -> None:
+    shared = SharedStop(2)
+    stream = StopWatch(Confidence(percent=2), 5, lambda _: None, shared)
+    for second in range(1, 21):
+        stream.take(sample(second, FAST, 500_000))
+    assert stream.window is None

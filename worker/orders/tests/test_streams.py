@@ -6,8 +6,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from worker.contract.items import Item, Outcome
+from worker.contract.fio_options import FioOptions
+from worker.contract.items import Finished, Item, Outcome, StreamResult
 from worker.contract.orders import TrialOrder
+from worker.contract.stopping import SteadyRounds
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetKind
 from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
@@ -21,15 +23,19 @@ READ = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=
 
 
 def run(folder: Path, policy: Policy, *streams: Stream) -> tuple[Outcome, str]:
+    end = finished(folder, policy, [], *streams)
+    return end.outcome, end.code
+
+
+def finished(folder: Path, policy: Policy, items: list[Item], *streams: Stream) -> Finished:
+    """Run a trial; its items are added to `items`."""
     now = time.time()
     order = TrialOrder(
         host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r", trial="t", streams=streams
     )
     files = CompleteFiles(folder / "files.db")
     host = HostContext(folder, policy.path, Journal(folder / "journal.db"), files)
-    items: list[Item] = []
-    end = Trial(order, OrderContext(host=host, emit=items.append, control=Control("a"))).run()
-    return end.outcome, end.code
+    return Trial(order, OrderContext(host=host, emit=items.append, control=Control("a"))).run()
 
 
 def test_a_stream_beside_an_allowed_one_cannot_name_its_file_as_a_directory(tmp_path: Path) -> None:
@@ -43,3 +49,21 @@ def test_a_stream_beside_an_allowed_one_cannot_name_its_file_as_a_directory(tmp_
     beside = replace(allowed, number=1, target=target, workload=replace(READ, size_bytes=rig.MIB))
     assert run(tmp_path, policy, allowed, beside) == (Outcome.FAILED, "guard_not_in_policy")
     assert [path.name for path in shared.iterdir()] == ["image"]
+
+
+def test_a_stop_rule_ends_all_streams_with_the_same_window(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        folder.mkdir(mode=0o700)
+    policy = rig.load(tmp_path, *({"id": path.name, "kind": "directory", "path": str(path)} for path in folders))
+    steady = FioOptions(rate_iops=100)
+    work = replace(READ, stop=SteadyRounds(round_s=1), runtime_s=300, options=steady)
+    streams = [replace(rig.stream(policy, target=n), number=n, workload=work) for n in range(2)]
+    items: list[Item] = []
+    assert finished(tmp_path, policy, items, *streams).outcome is Outcome.DONE
+    first, second = (item.stopped for item in items if isinstance(item, StreamResult))
+    assert first is not None
+    assert first.reached
+    assert second is not None
+    assert abs(first.from_ms - second.from_ms) <= 2000
+    assert first.to_ms < 300_000

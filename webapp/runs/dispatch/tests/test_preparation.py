@@ -50,7 +50,7 @@ def test_steps_done_once_are_in_the_orders_until_a_trial_has_measured(run: Run) 
 def test_the_limit_of_a_trial_leaves_time_for_its_largest_step(run: Run) -> None:
     one = trial(run, 1)
     streams, before = streams_of(one, one.host_id), preparation_of(one)
-    assert largest_bytes(one, streams, before) == 2 * 8 * GIB
+    assert largest_bytes(one, before) == 2 * 8 * GIB
     least = total_limit_s(streams[0].workload)
     assert total_limit_s(streams[0].workload, 1, 2 * 8 * GIB) == pytest.approx(least + 2 * 8 * GIB / 1e6, abs=2)
 

@@ -9,13 +9,13 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Span
+from webapp.plans.experience import Span
 from webapp.runs.forecast.experience import experience_of
 from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.runs import a_run
 from worker.contract.stopping import Confidence
-from worker.contract.workload import CopyWorkload, FioWorkload, Pattern
+from worker.contract.workload import CopyWorkload, FioWorkload, Pattern, PgbenchWorkload
 
 pytestmark = pytest.mark.django_db
 MIB = 2**20
@@ -95,6 +95,14 @@ def test_amounts_are_remembered_by_target_and_workload(target: Target) -> None:
     assert others == []
     assert (of_targets, work.moved_bytes) == ((str(target.pk),), None)
     assert rate.typical == pytest.approx(100 * MIB)
+
+
+def test_the_load_of_a_database_is_no_turnover(target: Target) -> None:
+    run, work = ended_run(target, [1, 9, 9, 9]), PgbenchWorkload(scale=2, runtime_s=3)
+    run.trials.update(workload=msgspec.to_builtins(work))
+    found = experience_of([target])[str(target.host_id)]
+    assert figures(found.turnover_s) == pytest.approx((4.5, 4.5, 4.5)), "half of it, before the engine began"
+    assert figures(found.loads_s[(str(target.pk),), work.load_bytes]) == pytest.approx((0.5, 4.5, 4.5))
 
 
 def test_times_of_targets_at_once_count_for_the_whole_group(target: Target) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from worker.contract import histogram
 from worker.contract.file_copy import CopyMethod
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
@@ -153,6 +154,10 @@ def test_every_host_offers_it() -> None:
 def test_its_buckets_are_those_of_fio() -> None:
     """fio 3.33, stat.c: the midpoints that plat_idx_to_val gives for these values."""
     assert [bucket_ns(ns) for ns in (0, 1, 127, 128, 129, 200, 1000, 65535)] == [0, 1, 127, 129, 129, 201, 1004, 65280]
+
+
+def test_all_engines_use_the_same_buckets() -> None:
+    assert all(bucket_ns(ns) == histogram.bucket_ns(ns) for ns in (*range(1000), 65535, 10**6, 10**9))
 
 
 def test_a_copy_that_is_cancelled_leaves_no_file(scratch: Scratch) -> None:

@@ -1,0 +1,84 @@
+"""The most bytes that a plan writes. Pure.
+
+Exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current drive
+(PCIe 5.0 x4) could write in that time, and less for small blocks.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from webapp.plans.expand import Expansion, PlannedTrial
+from webapp.plans.file_sets import FileSet
+from webapp.plans.step_costs import written_again, written_by_steps
+from worker.contract.workload import Workload
+
+FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
+FASTEST_IOPS = 3.5e6  # IOPS of one such drive
+
+
+def written_most(
+    expansion: Expansion, *, before: Mapping[str, int], limits: Mapping[str, float] | None = None
+) -> Mapping[str, int]:
+    """Maximum bytes by target id, with those `before` the measurements, and with steps that are done again after failed
+    trials. `limits`: the targets' known upper bounds in bytes/s."""
+    total = Counter(before) + Counter(written_again(expansion.trials, expansion.targets, expansion.stop_after))
+    for trial, count in expansion.distinct:
+        for target_id, most in written_in(trial, limits or {}).items():
+            total[target_id] += count * most
+    return total
+
+
+def written_before_trials(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, int]:
+    return Counter(_prefilled(expansion, sets)) + Counter(written_by_steps(expansion.trials, expansion.targets))
+
+
+def _prefilled(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, int]:
+    """Maximum bytes of prefilled files by target id.
+
+    If the files of all sizes do not fit into a directory together, the worker removes some of them, and writes them
+    again when a later trial needs them.
+    """
+    total = Counter[str]()
+    for one in sets:
+        total[one.target_id] += one.filled_bytes
+    for target in expansion.targets:
+        own = [one for one in sets if one.target_id == target.id and not one.build]
+        if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
+            total[target.id] = _filled_in_order(expansion.trials, target.id, own)
+    return total
+
+
+def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
+    """Maximum bytes that a trial writes, by target id. Streams on one target share its rate."""
+    found: dict[str, int] = {}
+    for target in trial.target_ids:
+        works = [stream.workload for stream in trial.streams if stream.target_id == target and stream.workload.writes]
+        fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
+        exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
+        timed = [work for work in works if work.moved_bytes is None]
+        loaded = sum(work.load_bytes for work in timed)
+        bound = round(max((work.time_s for work in timed), default=0) * fastest)
+        found[target] = exact + loaded + min(bound, sum(written_by(work, fastest) for work in timed) - loaded)
+    return found
+
+
+def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[FileSet]) -> int:
+    """Bytes if only the files of one trial are kept at a time."""
+    filled = {(one.stream, one.size_bytes): one.filled_bytes for one in sets}
+    needed = [
+        tuple((each.name, each.workload.size_bytes or 0) for each in trial.streams if each.target_id == target_id)
+        for trial in trials
+        if target_id in trial.target_ids
+    ]
+    return sum(filled[key] for keys, _ in groupby(needed) for key in keys)
+
+
+def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
+    """Maximum bytes written by the trial itself; exact if it has an amount."""
+    if not workload.writes:
+        return 0
+    if workload.moved_bytes is not None:
+        return round(workload.moved_bytes * workload.write_share)
+    rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
+    return workload.load_bytes + round(workload.time_s * rate * workload.write_share)
