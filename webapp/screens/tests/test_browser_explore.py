@@ -339,5 +339,5 @@ def test_a_report_is_one_file_that_needs_nothing_else(
     expect(alone.get_by_role("heading", name="Engines & more")).to_be_visible()
     expect(alone.locator("strong", has_text="Firmware 1.2")).to_be_visible()
     expect(alone.locator("svg path")).not_to_have_count(0)
-    expect(alone.get_by_text("psync against io_uring").first).to_be_visible()
+    expect(alone.get_by_text("psync compared with io_uring").first).to_be_visible()
     alone.close()
