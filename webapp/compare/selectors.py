@@ -11,6 +11,7 @@ from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
+from webapp.compare.iops_per_price import IOPS_PER_PRICE, price_notes
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.mixes import totals
 from webapp.compare.observed import metric_named, with_observed
@@ -40,6 +41,7 @@ class Selected:
     rows: tuple[ResultRow, ...]  # in the order of measuring
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
+    prices: tuple[str, ...]  # sentences about the prices that the metric needs
     grouped: Grouped
 
 
@@ -62,7 +64,8 @@ def select(query: CompareQuery) -> Selected:
         rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
-    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped)
+    prices = tuple(price_notes(read)) if metric is IOPS_PER_PRICE else ()
+    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, prices, grouped)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -70,8 +73,8 @@ def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metri
     if metric.column:
         return len(read) - len(kept)
     without = [row for row in read if metric.of(row) is None]
-    known = {row.trial_id for row in read if metric.of(row) is not None}
-    return sum(row.trial_id not in known for row in without)
+    known = {(row.source, row.trial) for row in read if metric.of(row) is not None}
+    return sum((row.source, row.trial) not in known for row in without)
 
 
 def _read(found: ResultQuery) -> list[ResultRow]:
@@ -155,6 +158,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if selected.missing:
         why = "too few I/Os" if selected.metric.column else "they have no value"
         yield f"{selected.missing} results are left out: {why} for {selected.metric.label}."
+    yield from selected.prices
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:

@@ -63,8 +63,8 @@ class Metric:
         return formatting.common_scale(values, self.shown_as)
 
     def unit_text(self, scale: formatting.Scale) -> str:
-        """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number. A label that ends with "per second"
-        is followed by a multiple only: thousands."""
+        """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number. A label that ends with "per
+        second" is followed by a multiple only: thousands."""
         if self.label.endswith("per second"):
             return _MULTIPLES[scale.factor]
         if self.shown_as == "iops":
