@@ -210,7 +210,35 @@ function paintTable(pen: CanvasRenderingContext2D, table: HTMLTableElement, left
   pen.translate(left, top);
   pen.textBaseline = "middle";
   for (const cell of table.querySelectorAll<HTMLElement>("th, td, caption")) paintCell(pen, cell, box);
+  for (const lines of table.parentElement?.querySelectorAll<SVGElement>(":scope > svg") ?? []) {
+    const at = lines.getBoundingClientRect();
+    pen.translate(at.left - box.left, at.top - box.top);
+    paintLines(pen, lines);
+  }
   pen.restore();
+}
+
+/** The lines of equal value over a heat map. */
+function paintLines(pen: CanvasRenderingContext2D, lines: SVGElement): void {
+  const number = (of: Element, name: string): number => Number(of.getAttribute(name));
+  pen.strokeStyle = themed("--tblr-body-color");
+  pen.lineWidth = 1.5;
+  for (const line of lines.querySelectorAll("line")) {
+    pen.beginPath();
+    pen.moveTo(number(line, "x1"), number(line, "y1"));
+    pen.lineTo(number(line, "x2"), number(line, "y2"));
+    pen.stroke();
+  }
+  pen.textAlign = "center";
+  pen.font = `600 11px ${FONT}`;
+  for (const label of lines.querySelectorAll("text")) {
+    const text = label.textContent ?? "";
+    const width = pen.measureText(text).width + 6;
+    pen.fillStyle = themed("--tblr-bg-surface");
+    pen.fillRect(number(label, "x") - width / 2, number(label, "y") - 7, width, 14);
+    pen.fillStyle = themed("--tblr-body-color");
+    pen.fillText(text, number(label, "x"), number(label, "y"));
+  }
 }
 
 function paintCell(pen: CanvasRenderingContext2D, cell: HTMLElement, box: DOMRect): void {
