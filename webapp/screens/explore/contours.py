@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-CELL_WIDTH, CELL_HEIGHT = 92, 38
+CELL_WIDTH, CELL_HEIGHT = 92, 44
 MIN_ROWS = 3  # also columns
 MAX_LINES = 6
+NUMBER_WIDTH, NUMBER_HEIGHT = 48, 18  # of the text in a cell, and of a label
 Grid = Sequence[Sequence[float | None]]  # rows of values
 Place = tuple[float, float]
 Segment = tuple[Place, Place]
@@ -92,11 +93,17 @@ def _between(one: Place, other: Place, share: float) -> Place:
 
 
 def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place:
-    """The middle of the segment that is farthest from other labels and from the numbers in the cells."""
-    middles = [_between(*segment, 0.5) for segment in segments]
+    """The place on the line with the most room between the numbers in cells and other labels."""
+    places = [_between(*segment, share) for segment in segments for share in (0, 0.25, 0.5, 0.75)]
 
     def room(place: Place) -> float:
-        row, column = int(place[1] / CELL_HEIGHT), int(place[0] / CELL_WIDTH)
-        return min(math.dist(place, _centre(row, column)), *(math.dist(place, other) / 2 for other in taken), 1e9)
+        row, column = int(place[1] / CELL_HEIGHT - 0.5), int(place[0] / CELL_WIDTH - 0.5)
+        numbers = [_centre(row + down, column + right) for down in (0, 1) for right in (0, 1)]
+        return min(_apart(place, other) for other in (*numbers, *taken))
 
-    return max(middles, key=room)
+    return max(places, key=room)
+
+
+def _apart(one: Place, other: Place) -> float:
+    """Below 1, the texts at both places overlap; more than 2 is as good as 2."""
+    return min(2.0, max(abs(one[0] - other[0]) / NUMBER_WIDTH, abs(one[1] - other[1]) / NUMBER_HEIGHT))
