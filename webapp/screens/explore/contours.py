@@ -12,7 +12,7 @@ from dataclasses import dataclass
 CELL_WIDTH, CELL_HEIGHT = 92, 44
 MIN_ROWS = 3  # also columns
 MAX_LINES = 6
-NUMBER_WIDTH, NUMBER_HEIGHT = 48, 18  # of the text in a cell, and of a label
+NUMBER_WIDTH, NUMBER_HEIGHT = 40, 16  # of the text in a cell, and of a label
 Grid = Sequence[Sequence[float | None]]  # rows of values
 Place = tuple[float, float]
 Segment = tuple[Place, Place]
@@ -26,7 +26,8 @@ class Contour:
 
 
 def contours(grid: Grid, *, log: bool, written: Callable[[float], str]) -> tuple[Contour, ...]:
-    """None for less than MIN_ROWS rows or columns, and for values that do not differ."""
+    """None for less than MIN_ROWS rows or columns, and for values that do not differ. A line without room for its label,
+    such as a short one in a corner, is left out."""
     if len(grid) < MIN_ROWS or min(map(len, grid)) < MIN_ROWS:
         return ()
     known = [value for row in grid for value in row if value is not None]
@@ -36,9 +37,10 @@ def contours(grid: Grid, *, log: bool, written: Callable[[float], str]) -> tuple
     scaled = [[None if value is None else at(value) for value in row] for row in grid]
     made, taken = list[Contour](), list[Place]()
     for level in levels_between(min(known), max(known), log=log):
-        if segments := tuple(_segments(scaled, at(level))):
-            taken.append(_label_place(segments, taken))
-            made.append(Contour(written(level), segments, taken[-1]))
+        segments = tuple(_segments(scaled, at(level)))
+        if place := _label_place(segments, taken):
+            taken.append(place)
+            made.append(Contour(written(level), segments, place))
     return tuple(made)
 
 
@@ -92,8 +94,8 @@ def _between(one: Place, other: Place, share: float) -> Place:
     return one[0] + share * (other[0] - one[0]), one[1] + share * (other[1] - one[1])
 
 
-def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place:
-    """The place on the line with the most room between the numbers in cells and other labels."""
+def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place | None:
+    """The place on the line with the most room between the numbers in cells and other labels; None without room."""
     places = [_between(*segment, share) for segment in segments for share in (0, 0.25, 0.5, 0.75)]
 
     def room(place: Place) -> float:
@@ -101,7 +103,8 @@ def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place:
         numbers = [_centre(row + down, column + right) for down in (0, 1) for right in (0, 1)]
         return min(_apart(place, other) for other in (*numbers, *taken))
 
-    return max(places, key=room)
+    best = max(places, key=room, default=None)
+    return best if best and room(best) >= 1 else None
 
 
 def _apart(one: Place, other: Place) -> float:

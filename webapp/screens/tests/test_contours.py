@@ -43,9 +43,14 @@ def test_lines_end_at_cells_without_a_value() -> None:
 
 def test_the_lines_of_a_saddle_do_not_cross() -> None:
     saddle = [[0.0, 4.0, 0.0], [4.0, 0.0, 4.0], [0.0, 4.0, 0.0]]
-    (line,) = [one for one in contours(saddle, log=False, written=significant) if one.text == "1.00"]
+    (line,) = [one for one in contours(saddle, log=False, written=significant) if one.text == "2.00"]
     assert len(line.segments) == 8
     assert all(one[0] != other[0] and one[1] != other[1] for one, other in line.segments)  # each cuts off a corner
+
+
+def test_a_line_too_short_for_its_label_is_left_out() -> None:
+    corner = [[0.0, 4.0, 4.0], [4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]
+    assert [one.text for one in contours(corner, log=False, written=significant)] == ["2.00", "3.00"]
 
 
 def test_small_maps_have_no_lines() -> None:
