@@ -221,7 +221,10 @@ function paintTable(pen: CanvasRenderingContext2D, table: HTMLTableElement, left
 /** The lines of equal value over a heat map. */
 function paintLines(pen: CanvasRenderingContext2D, lines: SVGElement): void {
   const number = (of: Element, name: string): number => Number(of.getAttribute(name));
-  for (const [colour, width] of [["#ffffff", 4], ["#111827", 1.5]] as const) {
+  for (const [colour, width] of [
+    ["#ffffff", 4],
+    ["#111827", 1.5],
+  ] as const) {
     pen.strokeStyle = colour;
     pen.lineWidth = width;
     for (const line of lines.querySelectorAll("line")) {

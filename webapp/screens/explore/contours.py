@@ -26,8 +26,8 @@ class Contour:
 
 
 def contours(grid: Grid, *, log: bool, written: Callable[[float], str]) -> tuple[Contour, ...]:
-    """None for less than MIN_ROWS rows or columns, and for values that do not differ. A line without room for its label,
-    such as a short one in a corner, is left out."""
+    """None for less than MIN_ROWS rows or columns, and for values that do not differ. A line without room for its
+    label, such as a short one in a corner, is left out."""
     if len(grid) < MIN_ROWS or min(map(len, grid)) < MIN_ROWS:
         return ()
     known = [value for row in grid for value in row if value is not None]
