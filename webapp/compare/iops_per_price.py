@@ -40,7 +40,8 @@ def price_notes(rows: Sequence[ResultRow]) -> Iterator[str]:
     if len(currencies) > 1:
         yield f"The prices are in {' and '.join(currencies)}. Enter them in one currency on the pages of the models."
     elif not prices:
-        yield "No drive model of these results has a price. Enter prices on the pages of the models."
+        models = ", ".join(sorted({row.model for row in rows if row.model})) or "unknown"
+        yield f"No drive model of these results has a price ({models}). Enter prices on the pages of the models."
     else:
         said = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
         yield f"Prices of one drive, in {currencies[0]}: {', '.join(said)}."

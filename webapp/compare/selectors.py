@@ -151,7 +151,7 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
 
 
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
-    if not selected.rows:
+    if not selected.rows and not selected.missing:
         yield "No valid results match."
     if selected.invalid:
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."

@@ -58,7 +58,7 @@ def test_both_directions_of_a_mix_count_and_all_drives_of_a_layout(two_models: t
 
 
 def test_results_without_a_price_are_left_out_and_counted(two_models: tuple[Lab, Lab]) -> None:
-    assert "No drive model of these results has a price." in " ".join(made().notes)
+    assert "No drive model of these results has a price (M1, M2)." in " ".join(made().notes)
     priced("M1", "250")
     comparison = made()
     assert set(means(comparison)) == {"M1"}

@@ -82,7 +82,7 @@ def test_a_curve_says_which_levels_were_not_measured(operator: Client, labs: tup
 def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator)
     assert "Random read" in page
-    assert "k IOPS" not in page
+    assert "kIOPS" not in page
     assert page.count("<canvas") == 2  # queue depths, and the ladder
     assert "×2.00" in page
     assert f"{INTEL} ×2.00 the IOPS of {SAMSUNG}" in page
