@@ -180,7 +180,8 @@ class Statement:
     @property
     def _what(self) -> str:
         label = self.metric.label
-        return f"{label[0].lower()}{label[1:]}" if self.metric.shown_as != "iops" else label
+        abbreviated = label[:2].isupper()  # IOPS per watt, CPU per I/O
+        return label if abbreviated else f"{label[0].lower()}{label[1:]}"
 
     @property
     def _certainty(self) -> str:

@@ -42,6 +42,7 @@ def test_it_divides_by_the_price_of_the_drive_and_names_the_prices(two_models: t
     priced("M2", "100")
     comparison = made()
     assert means(comparison) == {"M1": pytest.approx(4), "M2": pytest.approx(10)}
+    assert comparison.panels[0].series[1].sentence.startswith("M2 compared with M1: ×2.50 IOPS per price (")
     assert "Prices of one drive, in EUR: M1 250.00 (2026-11-01), M2 100.00 (2026-11-01)." in comparison.notes
 
 
