@@ -15,7 +15,9 @@ IDENTITY = frozenset(
         "max_hw_sectors_kb", "logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size",
         "zoned", "fua", "io_poll",
     )
-) | {"target", "target.kind", "device", "file_system.size_bytes", "file_system.mount"} | {"filename", "folder"}  # fmt: skip
+) | {
+    "target", "target.kind", "device", "file_system.size_bytes", "file_system.mount", "filename", "folder",
+}  # fmt: skip
 
 # Facts that change all the time and do not matter.
 VOLATILE = frozenset({"file_system.size_bytes"})

@@ -41,8 +41,8 @@ class Selected:
     rows: tuple[ResultRow, ...]  # in the order of measuring
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
-    prices: tuple[str, ...]  # sentences about the prices that the metric needs
     grouped: Grouped
+    prices: tuple[str, ...] = ()  # sentences about the prices that the metric needs
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -65,7 +65,7 @@ def select(query: CompareQuery) -> Selected:
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
     prices = tuple(price_notes(read)) if metric is IOPS_PER_PRICE else ()
-    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, prices, grouped)
+    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped, prices)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.core.formatting import significant
-from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, contours, levels_between
+from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, Grid, contours, levels_between
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_on_a_log_scale_the_middle_is_the_geometric_mean() -> None:
 
 
 def test_lines_end_at_cells_without_a_value() -> None:
-    gap = [[1.0, 3.0, 1.0], [1.0, 3.0, None], [1.0, 3.0, 1.0]]
+    gap: Grid = [[1.0, 3.0, 1.0], [1.0, 3.0, None], [1.0, 3.0, 1.0]]
     (line,) = [one for one in contours(gap, log=False, written=significant) if one.text == "2.00"]
     assert {round(x, 6) for segment in line.segments for x, _ in segment} == {CELL_WIDTH * 1.0}
 
