@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sparkline } from "../src/features/nowCards";
-import { rateName } from "../src/features/secondsText";
+import { rateName, rateOf } from "../src/features/secondsText";
 import { perSecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
@@ -77,7 +77,17 @@ test("attempts are in order of time, each once, from their first to their last s
 
 test("rates of both directions add up, of the percentiles the worst counts", () => {
   const made = perSecond([sample(0), sample(0, { direction: "write", iops: 500, p99_ns: 900 })]);
-  expect(made).toEqual([{ iops: 1500, bytesPerS: 8_192_000, p99Ns: 900 }]);
+  expect(made).toEqual([{ iops: 1500, transactionsPerS: null, bytesPerS: 8_192_000, p99Ns: 900 }]);
+});
+
+test("a second of a database has transactions, of a database beside fio both", () => {
+  const database = sample(0, { direction: "transaction", iops: 450, bytes_per_s: null });
+  expect(rateOf(perSecond([database])[0])).toEqual({ text: "450", name: "Transactions/s" });
+  expect(rateOf(perSecond([sample(0), database])[0])).toEqual({
+    text: "1.00k and 450",
+    name: "IOPS and transactions/s",
+  });
+  expect(rateOf(undefined)).toEqual({ text: "–", name: "IOPS" });
 });
 
 test("a sparkline ends at the right and keeps in its box", () => {

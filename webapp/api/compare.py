@@ -23,7 +23,7 @@ _PARAMETERS: list[dict[str, object]] = [
         (
             "metric",
             "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …; "
-            "also cpu_per_io, power, iops_per_watt, ceiling_share and temperature, where known",
+            "also cpu_per_io, power, iops_per_watt, iops_per_price, ceiling_share and temperature, where known",
         ),
         ("ratios", "format of ratios: ratio or percent; default: chosen by their size"),
         ("margin", "differences below it count as none, in percent; default: 5"),

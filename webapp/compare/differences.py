@@ -32,7 +32,7 @@ from webapp.hosts.names import BESIDE, parted
 from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
 from webapp.plans.streams import OF_TRIALS
-from webapp.plans.varying import DERIVED_FROM, differing, follow_from
+from webapp.plans.varying import DERIVED_FROM, applies, differing, follow_from
 from webapp.results.reading.rows import ResultRow
 
 _LISTED = 4
@@ -44,11 +44,15 @@ _THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A dimension or fact that may differ. Rows with the same `of` have the same text, which is computed once."""
+    """A dimension or fact that may differ. Rows with the same `of` have the same text, which is computed once.
+
+    The text is None if the factor cannot act on the result, as the fsync of a workload that only reads: such a result
+    does not differ from others.
+    """
 
     name: str
     label: str
-    text: Callable[[ResultRow], str]
+    text: Callable[[ResultRow], str | None]
     of: Callable[[ResultRow], Hashable]
     several_are_repeats: bool = False
 
@@ -118,12 +122,11 @@ def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate
             continue
         if name in layout_parts.PARTS or (name == "layout" and by_parts):
             continue
+        if isinstance(dimension, FactorDimension):
+            yield _Candidate(name, dimension.label, _factor_text(dimension), _of_point)
+            continue
         text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
-        of = (
-            _of_point
-            if isinstance(dimension, FactorDimension)
-            else attrgetter("target_name" if name == "target" else name)
-        )
+        of = attrgetter("target_name" if name == "target" else name)
         yield _Candidate(name, dimension.label, text, of, several_are_repeats=name == "run")
 
 
@@ -226,6 +229,12 @@ def _level_text(dimension: Dimension) -> Callable[[ResultRow], str]:
     return lambda row: dimension.level(row).text
 
 
+def _factor_text(dimension: FactorDimension) -> Callable[[ResultRow], str | None]:
+    """None where the factor cannot act."""
+    name = dimension.name
+    return lambda row: dimension.level(row).text if name in row.point or applies(name, row.point) else None
+
+
 def _target_alone(row: ResultRow) -> str:
     """If hosts are compared, targets with the same name count as the same target."""
     return row.target
@@ -265,10 +274,11 @@ def _fact_text(name: str) -> Callable[[ResultRow], str]:
 
 def _judged(candidate: _Candidate, holdings: _Holdings) -> list[Difference]:
     held = holdings.by(candidate.of)
-    texts = {key: candidate.text(row) for key, row in held.rows.items()}
+    texts = {key: text for key, row in held.rows.items() if (text := candidate.text(row)) is not None}
     if len(set(texts.values())) < 2:
         return []
-    seen = {cell: frozenset(map(texts.__getitem__, keys)) for cell, keys in held.cells.items()}
+    seen = {cell: frozenset(texts[key] for key in keys if key in texts) for cell, keys in held.cells.items()}
+    seen = {cell: texts for cell, texts in seen.items() if texts}
     found = []
     if series := _confounded(seen, candidate.several_are_repeats):
         found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, holdings.grouped)))

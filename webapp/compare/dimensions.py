@@ -9,7 +9,8 @@ from webapp.compare import layout_parts
 from webapp.compare.comparison import Level
 from webapp.compare.fact_labels import label_of_fact
 from webapp.hosts.names import NO_LABEL
-from webapp.plans.factors import FACTORS, Value
+from webapp.plans.factors import FACTORS, OTHERS, Value
+from webapp.plans.streams import ALONE
 from webapp.results.reading.filter import NOT_SET
 from webapp.results.reading.rows import ResultRow
 
@@ -122,6 +123,16 @@ class FactorDimension(Dimension):
 
 
 @dataclass(frozen=True)
+class BesideDimension(FactorDimension):
+    """The streams beside that of a result: `beside writer`, or `alone`."""
+
+    def level(self, row: ResultRow) -> Level:
+        level = super().level(row)
+        known = level.key not in (ALONE, NOT_SET.value)
+        return Level(level.key, f"beside {level.text}", None) if known else level
+
+
+@dataclass(frozen=True)
 class FactDimension(Dimension):
     """A fact of the observed configuration."""
 
@@ -159,6 +170,7 @@ ATTRIBUTES: tuple[str, ...] = tuple(known.name for known in _ATTRIBUTES)
 DIMENSIONS: Mapping[str, Dimension] = (
     {known.name: known for known in _ATTRIBUTES}
     | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
+    | {OTHERS: BesideDimension(OTHERS, FACTORS[OTHERS].label)}
     | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
     | {
         name: LayoutPartDimension(name, part.label, name in layout_parts.NUMBERS)

@@ -6,7 +6,8 @@ from webapp.compare.dimensions import DIMENSIONS, label_of
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.setting_rows import SETTING_ROWS, scheduler_needed
 
-# Facts that identify a target or device. They are not reported if targets or hosts are compared.
+# Facts that identify a target or device, also labels of imports: file name of the device, folder of the results. They
+# are not reported if targets or hosts are compared.
 IDENTITY = frozenset(
     f"device.{name}"
     for name in (
@@ -14,7 +15,9 @@ IDENTITY = frozenset(
         "max_hw_sectors_kb", "logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size",
         "zoned", "fua", "io_poll",
     )
-) | {"target", "target.kind", "device", "file_system.size_bytes", "file_system.mount"}  # fmt: skip
+) | {
+    "target", "target.kind", "device", "file_system.size_bytes", "file_system.mount", "filename", "folder",
+}  # fmt: skip
 
 # Facts that change all the time and do not matter.
 VOLATILE = frozenset({"file_system.size_bytes"})

@@ -1,4 +1,5 @@
-"""Metrics of a whole trial that are read only when they are compared: CPU, power, temperature, share of the ceiling.
+"""Metrics of a whole trial that are read only when they are compared: CPU, power, temperature, share of the ceiling,
+price.
 
 A trial without the value has no such metric; it is never 0. The value is in the last direction of the trial, like the
 metrics of an engine.
@@ -12,6 +13,7 @@ from uuid import UUID
 from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
+from webapp.compare.iops_per_price import IOPS_PER_PRICE, with_iops_per_price
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import hosts_at_once
 from webapp.plans.streams import names_of
@@ -94,7 +96,9 @@ _TABLE: tuple[tuple[Metric, _Reader], ...] = (
 _READERS = {metric.key: read for metric, read in _TABLE}
 
 # All metrics that can be compared.
-COMPARED: Mapping[str, Metric] = {**METRICS, **{metric.key: metric for metric, _ in _TABLE}}
+COMPARED: Mapping[str, Metric] = {
+    **METRICS, **{metric.key: metric for metric, _ in _TABLE}, IOPS_PER_PRICE.key: IOPS_PER_PRICE,
+}  # fmt: skip
 
 
 def known_metric(key: str) -> Metric | None:
@@ -115,6 +119,8 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
 
     Not for trials on several hosts: their results refer only to the first host.
     """
+    if metric is IOPS_PER_PRICE:
+        return with_iops_per_price(rows)
     if metric.key not in _READERS:
         return rows
     values = _READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])

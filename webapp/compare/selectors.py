@@ -11,6 +11,7 @@ from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
+from webapp.compare.iops_per_price import IOPS_PER_PRICE, price_notes
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.mixes import totals
 from webapp.compare.observed import metric_named, with_observed
@@ -43,6 +44,7 @@ class Selected:
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
     grouped: Grouped
+    prices: tuple[str, ...] = ()  # sentences about the prices that the metric needs
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -64,7 +66,8 @@ def select(query: CompareQuery) -> Selected:
         rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
-    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped)
+    prices = tuple(price_notes(read)) if metric is IOPS_PER_PRICE else ()
+    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped, prices)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -72,8 +75,8 @@ def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metri
     if metric.column:
         return len(read) - len(kept)
     without = [row for row in read if metric.of(row) is None]
-    known = {row.trial_id for row in read if metric.of(row) is not None}
-    return sum(row.trial_id not in known for row in without)
+    known = {(row.source, row.trial) for row in read if metric.of(row) is not None}
+    return sum((row.source, row.trial) not in known for row in without)
 
 
 def _read(found: ResultQuery) -> list[ResultRow]:
@@ -150,13 +153,14 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
 
 
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
-    if not selected.rows:
+    if not selected.rows and not selected.missing:
         yield "No valid results match."
     if selected.invalid:
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
     if selected.missing:
         why = "too few I/Os" if selected.metric.column else "they have no value"
         yield f"{selected.missing} results are left out: {why} for {selected.metric.label}."
+    yield from selected.prices
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:

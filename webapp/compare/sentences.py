@@ -115,8 +115,8 @@ class Statement:
             return self.sentence
         if self.opposites:
             values = [value for side in self.opposites for value in side.ratios]
-            return f"{self._against}: {self._range(values)} {self._what}, {self.points} points; not certain."
-        return f"{self._against}: {self._value} {self._what} ({self._certainty}){self._over}; not certain."
+            return f"{self._compared}: {self._range(values)} {self._what}, {self.points} points; not certain."
+        return f"{self._compared}: {self._value} {self._what} ({self._certainty}){self._over}; not certain."
 
     @property
     def _no_points(self) -> str:
@@ -129,11 +129,11 @@ class Statement:
         if self.claim.equal:
             return f"{self._both}: no difference in {self._what} beyond ±{100 * self.margin:g} %"
         if self.n < MIN_BLOCKS or self._uncorrected:
-            return f"{self._against}: {self._value} {self._what}"
+            return f"{self._compared}: {self._value} {self._what}"
         return f"{self._both}: cannot tell a difference in {self._what}"
 
     def _both_sides(self, higher: Side, lower: Side) -> str:
-        """`B against A: faster at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
+        """`B compared with A: faster at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
         latency = self.metric.lower_is_better
         words = [f"{self._what} higher", "lower"] if latency else ["faster", "slower"]
         sides = [
@@ -142,7 +142,7 @@ class Statement:
         ]
         rest = self.points - len(higher.ratios) - len(lower.ratios)
         uncertain = f"; no certain difference at {rest} other point{'s' if rest > 1 else ''}" if rest else ""
-        return f"{self._against}: {', '.join(sides)}{uncertain}"
+        return f"{self._compared}: {', '.join(sides)}{uncertain}"
 
     def _range(self, values: Sequence[float]) -> str:
         low, high = shown(min(values), self.form), shown(max(values), self.form)
@@ -170,8 +170,8 @@ class Statement:
         return f"{self.name} and {self.baseline}"
 
     @property
-    def _against(self) -> str:
-        return f"{self.name} against {self.baseline}"
+    def _compared(self) -> str:
+        return f"{self.name} compared with {self.baseline}"
 
     @property
     def _value(self) -> str:
@@ -180,7 +180,8 @@ class Statement:
     @property
     def _what(self) -> str:
         label = self.metric.label
-        return f"{label[0].lower()}{label[1:]}" if self.metric.shown_as != "iops" else label
+        abbreviated = label[:2].isupper()  # IOPS per watt, CPU per I/O
+        return label if abbreviated else f"{label[0].lower()}{label[1:]}"
 
     @property
     def _certainty(self) -> str:

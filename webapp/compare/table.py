@@ -43,6 +43,7 @@ class Table:
         self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
         self._grouped, self._cells, self._found = grouped, cells, found
         self._where = where or by_range(grouped.x)
+        self._repeated = any(len(cell.values) > 1 for cell in cells.values())
         self.form = form or form_of([one.ratio.value for one in found.points.values()])
 
     def panel(self, panel: Level, scaling: tuple[str, ...]) -> Panel:
@@ -194,7 +195,7 @@ class Table:
             summary=summary,
             text=self._metric.format(summary.mean),
             spread_text=self._spread(summary),
-            doubts=tuple(_doubts(summary, measured, rows)),
+            doubts=tuple(_doubts(summary, measured, rows, repeated=self._repeated)),
             against_baseline=self._against(found.ratio, found.claim, found.n, drift=bool(series and series.order))
             if found
             else None,
@@ -206,7 +207,8 @@ class Table:
         return f"{self._metric.format(summary.low)} to {self._metric.format(summary.high)}"
 
 
-def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> Iterator[str]:
+def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, repeated: bool) -> Iterator[str]:
+    """`repeated`: some point was measured more than once. Else a note says that none has an interval."""
     reasons = dict.fromkeys(row.why_invalid for row in rows if row.invalid)
     if reasons:
         yield f"includes invalid results: {'; '.join(reasons)}"
@@ -218,9 +220,9 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow]) -> 
     yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
     if not measured.positive:
         yield "contains 0"
-    if summary.n == 1:
+    if summary.n == 1 and repeated:
         yield "n = 1: its spread is unknown"
-    elif summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
+    if summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
         yield f"noisy ({_noise(summary.high / summary.mean)})"
 
 

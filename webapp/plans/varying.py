@@ -10,8 +10,18 @@ already.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from webapp.plans.engines import engine_of
-from webapp.plans.factors import ALTERNATIVES, BESIDE, FACTORS, STREAMS, STREAMS_ON, FactorKind
+from webapp.plans.engines import engine_of, name_of
+from webapp.plans.factors import (
+    ALTERNATIVES,
+    BESIDE,
+    FACTORS,
+    STREAMS,
+    STREAMS_ON,
+    FactorKind,
+    of_other_engines,
+    stream_and_factor,
+)
+from webapp.plans.streams import names_of, own_point
 
 _SPEAKING = (
     FactorKind.SETTING,
@@ -27,7 +37,6 @@ _ALTERNATIVES_OF = {
     name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)
     for name in {*chain.from_iterable(ALTERNATIVES)}
 }
-_OPTIONS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.OPTION)
 _PLACES = {name: index for index, name in enumerate(FACTORS)}
 
 
@@ -64,7 +73,7 @@ def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
     factor = FACTORS.get(name)
     speaks = factor is not None and factor.kind in _SPEAKING
     absent = any(
-        name not in point and ((speaks and _applies(name, point)) or not others.isdisjoint(point)) for point in points
+        name not in point and ((speaks and applies(name, point)) or not others.isdisjoint(point)) for point in points
     )
     return levels | {_ABSENT} if absent else levels
 
@@ -74,11 +83,11 @@ def _is_derived(name: str, point: Mapping[str, object]) -> bool:
     return not DERIVED_FROM.get(name, frozenset()).isdisjoint(point)
 
 
-def _applies(name: str, point: Mapping[str, object]) -> bool:
-    """Whether the point could have the factor: its engine has it, and its other levels leave it an effect."""
+def applies(name: str, point: Mapping[str, object]) -> bool:
+    """Whether the factor can have an effect at the point: its engine has it, and no other level rules it out."""
     if name == STREAMS_ON:
         return BESIDE in str(point.get(STREAMS, ""))
-    engine = engine_of(point)
-    if name not in _OPTIONS:
-        return True
-    return any(factor.name == name for factor in engine.FACTORS) and name not in engine.silent(point)
+    stream, plain = stream_and_factor(name)
+    if stream:
+        return stream in names_of(point) and applies(plain, own_point(point, stream))
+    return name not in of_other_engines(name_of(point)) and name not in engine_of(point).silent(point)

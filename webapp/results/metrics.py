@@ -27,6 +27,7 @@ _FORMATTERS = {
     "watts": formatting.watts,
     "entered": formatting.entered,  # with the unit of the metric
 }
+_MULTIPLES = {1: "", 10**3: "thousands", 10**6: "millions", 10**9: "billions"}
 _SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
 
 
@@ -62,7 +63,10 @@ class Metric:
         return formatting.common_scale(values, self.shown_as)
 
     def unit_text(self, scale: formatting.Scale) -> str:
-        """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number."""
+        """The unit for the head of a column: kIOPS, MB/s, µs; "" for a plain number. A label that ends with "per
+        second" is followed by a multiple only: thousands."""
+        if self.label.endswith("per second"):
+            return _MULTIPLES[scale.factor]
         if self.shown_as == "iops":
             return f"{scale.unit}IOPS" if self.key == "iops" else f"{scale.unit}/s".lstrip()
         if self.shown_as == "entered":

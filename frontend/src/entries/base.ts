@@ -17,6 +17,7 @@ import { initCompareSelected } from "../features/compareSelected";
 import { initMarks } from "../features/marks";
 import { initCopy, initDialogs, initFilters, initMenu, initPersonMenu, initTimes } from "../features/page";
 import { initPalette } from "../features/palette";
+import { initPrinting } from "../features/printing";
 import { initScrollBoxes } from "../features/scrollBoxes";
 import { initShortcuts } from "../features/shortcuts";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
@@ -24,6 +25,7 @@ import { initTimeZone } from "../features/timeZone";
 
 initTimeZone();
 initThemeToggle();
+initPrinting();
 initThemeChoice();
 initMenu();
 initPersonMenu();

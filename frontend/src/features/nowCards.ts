@@ -1,10 +1,11 @@
 /** Cards of busy hosts on the overview: live IOPS and p99, each with a minute of history. */
 
 import { setText } from "../lib/dom";
-import { bytesPerSecond, duration, iops, latency } from "../lib/format";
+import { bytesPerSecond, duration, latency } from "../lib/format";
 import { fetchJson, startPolling } from "../lib/poll";
 import { perSecond, type Second } from "../lib/samples";
 import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
+import { rateOf } from "./secondsText";
 
 const KEPT = 60;
 
@@ -49,7 +50,9 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   set("trial", now ? `Trial ${now.trial} of ${run.total}` : `${run.progress} of ${run.total} trials ended`);
   set("what", now?.point ?? "");
   set("phase", now?.phase ?? run.state_label);
-  set("iops", iops(last?.iops ?? null));
+  const rate = rateOf(last);
+  set("iops", rate.text);
+  set("iops-name", rate.name);
   set("rate", bytesPerSecond(last?.bytesPerS ?? null));
   set("p99", latency(last?.p99Ns ?? null));
   set("left", duration(run.seconds_left));
@@ -57,7 +60,7 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   if (bar) bar.value = run.progress;
   drawSparkline(
     card.querySelector("[data-spark=iops] polyline"),
-    seconds.map((second) => second.iops ?? 0),
+    seconds.map((second) => second.iops ?? second.transactionsPerS ?? 0),
   );
   drawSparkline(
     card.querySelector("[data-spark=p99] polyline"),

@@ -1,7 +1,8 @@
 /** All repeats of each series at each level: points, with a box where there are enough of them. */
 
-import type { Chart, Plugin, TooltipItem } from "chart.js";
+import type { TooltipItem } from "chart.js";
 import type { Look } from "../lib/colours";
+import { type Places, shapes } from "../lib/shapes";
 import type { Series } from "../payloads/compare";
 
 /** A box of fewer repeats would show quartiles that are only guesses. */
@@ -108,40 +109,11 @@ export const repeatsTooltip = {
   label: (item: TooltipItem<"line">): string => `${item.dataset.label}: ${(item.raw as Repeat).text}`,
 };
 
-export const boxes: Plugin = { id: "boxes", beforeDatasetsDraw: drawBoxes };
+export const boxes = shapes<{ boxes?: readonly Box[] }>("boxes", "22", (pen, { boxes: made = [] }, _, places) => {
+  for (const box of made) drawBox(pen, box, places);
+});
 
-function drawBoxes(chart: Chart): void {
-  const { x, y } = chart.scales;
-  if (!x || !y) return;
-  const pen = chart.ctx;
-  const { left, top, width, height } = chart.chartArea;
-  pen.save();
-  pen.beginPath();
-  pen.rect(left, top, width, height);
-  pen.clip();
-  chart.data.datasets.forEach((dataset, index) => {
-    const { boxes: made = [], borderColor } = dataset as unknown as { boxes?: Box[]; borderColor: string };
-    if (!chart.isDatasetVisible(index)) return;
-    pen.strokeStyle = borderColor;
-    pen.fillStyle = `${borderColor}22`;
-    pen.lineWidth = 1.5;
-    for (const box of made)
-      drawBox(
-        pen,
-        box,
-        (value) => x.getPixelForValue(value),
-        (value) => y.getPixelForValue(value),
-      );
-  });
-  pen.restore();
-}
-
-function drawBox(
-  pen: CanvasRenderingContext2D,
-  box: Box,
-  across: (value: number) => number,
-  up: (value: number) => number,
-): void {
+function drawBox(pen: CanvasRenderingContext2D, box: Box, { across, up }: Places): void {
   const [left, middle, right] = [across(box.x - box.half), across(box.x), across(box.x + box.half)];
   pen.beginPath();
   pen.moveTo(left, up(box.median));

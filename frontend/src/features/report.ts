@@ -9,6 +9,7 @@ const LEFT_OUT = "script, link, header.bar, .skip, .actions, form, #page-problem
 function usedRules(rules: CSSRuleList, page: ParentNode): string[] {
   return [...rules].flatMap((rule) => {
     if (rule instanceof CSSStyleRule) return isUsed(rule.selectorText, page) ? [rule.cssText] : [];
+    if (rule instanceof CSSPageRule) return [rule.cssText];
     if (rule instanceof CSSMediaRule) {
       const inside = usedRules(rule.cssRules, page);
       return inside.length > 0 ? [`@media ${rule.conditionText} { ${inside.join("\n")} }`] : [];
@@ -31,13 +32,7 @@ export function reportOf(charts: readonly Chart[]): string {
   const drawn = [...document.querySelectorAll("canvas")];
   page.querySelectorAll("canvas").forEach((canvas, index) => {
     const chart = charts.find((each) => each.canvas === drawn[index]);
-    if (!chart) return;
-    const figure = document.createElement("div");
-    figure.innerHTML = chartSvg(chart);
-    figure.querySelector("svg")?.setAttribute("style", "max-width: 100%; height: auto");
-    figure.setAttribute("role", "img");
-    figure.setAttribute("aria-label", canvas.getAttribute("aria-label") ?? "");
-    canvas.parentElement?.replaceWith(figure);
+    if (chart) canvas.parentElement?.replaceWith(figureOf(chart));
   });
   for (const element of page.querySelectorAll(LEFT_OUT)) element.remove();
   for (const button of page.querySelectorAll("button")) button.replaceWith(asText(button));
@@ -51,6 +46,26 @@ export function reportOf(charts: readonly Chart[]): string {
   return `<!doctype html>\n${page.outerHTML}\n`;
 }
 
+/** The chart as a vector drawing, as wide as the page. */
+function figureOf(chart: Chart): HTMLElement {
+  const figure = document.createElement("div");
+  figure.className = "chart-drawing";
+  figure.innerHTML = chartSvg(chart);
+  figure.setAttribute("role", "img");
+  figure.setAttribute("aria-label", chart.canvas.getAttribute("aria-label") ?? "");
+  return figure;
+}
+
+/** On paper, drawings replace the charts: these have the width of the window, not that of the paper. */
+function initDrawings(charts: readonly Chart[]): void {
+  window.addEventListener("beforeprint", () => {
+    for (const chart of charts) chart.canvas.parentElement?.after(figureOf(chart));
+  });
+  window.addEventListener("afterprint", () => {
+    for (const drawing of document.querySelectorAll(".chart-drawing")) drawing.remove();
+  });
+}
+
 /** Buttons do nothing without scripts. */
 function asText(button: HTMLElement): HTMLElement {
   const text = document.createElement("span");
@@ -60,6 +75,7 @@ function asText(button: HTMLElement): HTMLElement {
 }
 
 export function initReport(charts: readonly Chart[]): void {
+  initDrawings(charts);
   const save = document.querySelector<HTMLButtonElement>("[data-report]");
   if (save) {
     save.hidden = false;

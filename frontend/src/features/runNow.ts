@@ -1,9 +1,10 @@
 /** The head of a run's page: state, progress, and the current trial with its rates. */
 
 import { find, setText } from "../lib/dom";
-import { bytesPerSecond, counted, duration, iops, latency } from "../lib/format";
+import { bytesPerSecond, counted, duration, latency } from "../lib/format";
 import { perSecond } from "../lib/samples";
 import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
+import { rateOf } from "./secondsText";
 
 const KEPT = 300; // newest samples: a second of many streams
 
@@ -52,7 +53,9 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   const measured = current[0]?.trial ?? now.trial;
   setText(document.getElementById("now-values"), measured === now.trial ? "" : `Last second of trial ${measured}`);
   const last = perSecond(current).at(-1);
-  setText(document.getElementById("now-iops"), iops(last?.iops ?? null));
+  const rate = rateOf(last);
+  setText(document.getElementById("now-iops"), rate.text);
+  setText(document.getElementById("now-iops-name"), rate.name);
   setText(document.getElementById("now-rate"), bytesPerSecond(last?.bytesPerS ?? null));
   setText(document.getElementById("now-p99"), latency(last?.p99Ns ?? null));
 }

@@ -2,12 +2,21 @@
 
 import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
 import { METRIC_LABELS } from "../lib/labels";
+import type { Second } from "../lib/samples";
 import type { LiveSample } from "../payloads/live";
 
 /** The name of the rates of these directions: transactions of a database are not I/Os. */
 export function rateName(directions: readonly string[]): string {
   if (!directions.includes("transaction")) return METRIC_LABELS.iops;
   return directions.length === 1 ? "Transactions/s" : `${METRIC_LABELS.iops} and transactions/s`;
+}
+
+/** The rate of a second and its name: IOPS, transactions, or both if streams of both kinds run together. */
+export function rateOf(second: Second | undefined): { text: string; name: string } {
+  const { iops: ios = null, transactionsPerS = null } = second ?? {};
+  if (transactionsPerS === null) return { text: iops(ios), name: rateName([]) };
+  if (ios === null) return { text: iops(transactionsPerS), name: rateName(["transaction"]) };
+  return { text: `${iops(ios)} and ${iops(transactionsPerS)}`, name: rateName(["read", "transaction"]) };
 }
 
 /** Direction, the stream where several run at once, and whether the engine or the device counted. */

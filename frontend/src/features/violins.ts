@@ -1,8 +1,9 @@
 /** Violins of latency: how the I/Os of each series are spread, from the merged histograms of its repeats. */
 
-import type { Chart, ChartConfiguration, Plugin, TooltipItem } from "chart.js";
+import type { ChartConfiguration, TooltipItem } from "chart.js";
 import { lookAt } from "../lib/colours";
 import { latency } from "../lib/format";
+import { shapes } from "../lib/shapes";
 import type { LatencyCharts } from "../payloads/compare";
 import type { Looks } from "./compareKey";
 import { placesScale } from "./repeatsChart";
@@ -110,34 +111,15 @@ function label(item: TooltipItem<"line">): string {
   return `${item.dataset.label}: ${texts.join(", ")}`;
 }
 
-const violins: Plugin = { id: "violins", beforeDatasetsDraw: drawViolins };
-
-function drawViolins(chart: Chart): void {
-  const { x, y } = chart.scales;
-  if (!x || !y) return;
-  const pen = chart.ctx;
-  const { left, top, width, height } = chart.chartArea;
-  pen.save();
+const violins = shapes<{ violin: Violin }>("violins", "44", (pen, { violin }, place, { across, up }) => {
+  const beside = (share: number): number => across(place + share);
+  outline(pen, violin.slices, beside, up);
+  if (violin.p99 === null) return;
   pen.beginPath();
-  pen.rect(left, top, width, height);
-  pen.clip();
-  chart.data.datasets.forEach((each, place) => {
-    const { violin, borderColor } = each as unknown as { violin: Violin; borderColor: string };
-    if (!chart.isDatasetVisible(place)) return;
-    const across = (share: number): number => x.getPixelForValue(place + share);
-    pen.strokeStyle = borderColor;
-    pen.fillStyle = `${borderColor}44`;
-    pen.lineWidth = 1.5;
-    outline(pen, violin.slices, across, (ns) => y.getPixelForValue(ns));
-    if (violin.p99 !== null) {
-      pen.beginPath();
-      pen.moveTo(across(-HALF_WIDTH / 3), y.getPixelForValue(violin.p99));
-      pen.lineTo(across(HALF_WIDTH / 3), y.getPixelForValue(violin.p99));
-      pen.stroke();
-    }
-  });
-  pen.restore();
-}
+  pen.moveTo(beside(-HALF_WIDTH / 3), up(violin.p99));
+  pen.lineTo(beside(HALF_WIDTH / 3), up(violin.p99));
+  pen.stroke();
+});
 
 /** Every violin is equally wide at its fullest class. */
 function outline(

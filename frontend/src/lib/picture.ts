@@ -210,7 +210,40 @@ function paintTable(pen: CanvasRenderingContext2D, table: HTMLTableElement, left
   pen.translate(left, top);
   pen.textBaseline = "middle";
   for (const cell of table.querySelectorAll<HTMLElement>("th, td, caption")) paintCell(pen, cell, box);
+  for (const lines of table.parentElement?.querySelectorAll<SVGElement>(":scope > svg") ?? []) {
+    const at = lines.getBoundingClientRect();
+    pen.translate(at.left - box.left, at.top - box.top);
+    paintLines(pen, lines);
+  }
   pen.restore();
+}
+
+/** The lines of equal value over a heat map. */
+function paintLines(pen: CanvasRenderingContext2D, lines: SVGElement): void {
+  const number = (of: Element, name: string): number => Number(of.getAttribute(name));
+  for (const [colour, width] of [
+    ["#ffffff", 4],
+    ["#111827", 1.5],
+  ] as const) {
+    pen.strokeStyle = colour;
+    pen.lineWidth = width;
+    for (const line of lines.querySelectorAll("line")) {
+      pen.beginPath();
+      pen.moveTo(number(line, "x1"), number(line, "y1"));
+      pen.lineTo(number(line, "x2"), number(line, "y2"));
+      pen.stroke();
+    }
+  }
+  pen.textAlign = "center";
+  pen.font = `600 11px ${FONT}`;
+  for (const label of lines.querySelectorAll("text")) {
+    const text = label.textContent ?? "";
+    const width = pen.measureText(text).width + 6;
+    pen.fillStyle = "#ffffff";
+    pen.fillRect(number(label, "x") - width / 2, number(label, "y") - 7, width, 14);
+    pen.fillStyle = "#111827";
+    pen.fillText(text, number(label, "x"), number(label, "y"));
+  }
 }
 
 function paintCell(pen: CanvasRenderingContext2D, cell: HTMLElement, box: DOMRect): void {
@@ -221,7 +254,9 @@ function paintCell(pen: CanvasRenderingContext2D, cell: HTMLElement, box: DOMRec
   pen.fillStyle = style.color;
   pen.font = `${style.fontWeight} ${style.fontSize} ${FONT}`;
   const right = style.textAlign === "right" || style.textAlign === "end";
-  pen.textAlign = right ? "right" : "left";
-  const x = right ? at.right - box.left - 6 : at.left - box.left + 6;
+  const centred = style.textAlign === "center";
+  pen.textAlign = centred ? "center" : right ? "right" : "left";
+  const middle = (at.left + at.right) / 2 - box.left;
+  const x = centred ? middle : right ? at.right - box.left - 6 : at.left - box.left + 6;
   pen.fillText(cell.dataset.text ?? cell.firstChild?.textContent ?? "", x, at.top - box.top + at.height / 2);
 }

@@ -242,6 +242,7 @@ function breaks(before: LiveSample, after: LiveSample): boolean {
 
 export interface Second {
   readonly iops: number | null;
+  readonly transactionsPerS: number | null;
   readonly bytesPerS: number | null;
   readonly p99Ns: number | null;
 }
@@ -256,11 +257,13 @@ export function perSecond(samples: readonly LiveSample[]): Second[] {
   const seconds = new Map<string, Second>();
   for (const sample of samples) {
     const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
+    const ofDatabase = sample.direction === "transaction";
     for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
       const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
-      const before = seconds.get(key) ?? { iops: null, bytesPerS: null, p99Ns: null };
+      const before = seconds.get(key) ?? { iops: null, transactionsPerS: null, bytesPerS: null, p99Ns: null };
       seconds.set(key, {
-        iops: plus(before.iops, sample.direction === "transaction" ? null : sample.iops),
+        iops: plus(before.iops, ofDatabase ? null : sample.iops),
+        transactionsPerS: plus(before.transactionsPerS, ofDatabase ? sample.iops : null),
         bytesPerS: plus(before.bytesPerS, sample.bytes_per_s),
         p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
       });

@@ -50,6 +50,14 @@ export function paint(name: "fill" | "stroke", colour: string, alpha: number): s
   return `${name}="${escaped(solid)}"${opacity < 1 ? ` ${name}-opacity="${round(opacity)}"` : ""}`;
 }
 
+/** A font of CSS as attributes: the policy of our pages allows no styles in elements. */
+export function fontAttributes(font: string): string {
+  const [, before = "", size = "10px", family = "sans-serif"] = /^(.*?)([\d.]+px)(?:\/\S+)?\s+(.+)$/.exec(font) ?? [];
+  const weight = /\b(bold|[1-9]00)\b/.exec(before)?.[1];
+  const said = `font-family="${escaped(family)}" font-size="${size}"`;
+  return weight ? `${said} font-weight="${weight}"` : said;
+}
+
 export class SvgPen {
   private state: State = { ...START };
   private readonly saved: State[] = [];
@@ -190,7 +198,7 @@ export class SvgPen {
     const { matrix, font, textAlign, textBaseline, fillStyle, globalAlpha } = this.state;
     const anchor = ANCHORS[textAlign] ?? "start";
     const place = `x="${round(x)}" y="${round(y)}" dy="${SHIFTS[textBaseline] ?? "0"}" text-anchor="${anchor}"`;
-    const style = `style="font:${escaped(font)}" ${paint("fill", fillStyle, globalAlpha)}`;
+    const style = `${fontAttributes(font)} ${paint("fill", fillStyle, globalAlpha)}`;
     const moved = `transform="matrix(${matrix.map(round).join(" ")})"`;
     // the clip path must not move with the text
     this.parts.push(`<g${this.clipping()}><text ${place} ${moved} ${style}>${escaped(text)}</text></g>`);

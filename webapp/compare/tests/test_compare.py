@@ -148,6 +148,14 @@ def test_drives_models_and_repeats_can_be_series(lab: Lab) -> None:
     assert [level.text for level in by_repeat.levels] == ["repeat 1", "repeat 2"]
 
 
+def test_single_repeats_are_no_doubt_if_nothing_was_repeated(lab: Lab) -> None:
+    lab.measure(10.0, iodepth=1)
+    lab.measure(10.0, iodepth=2)
+    made = compare(read_query([("x", "iodepth")]))
+    assert [cell.doubts for cell in made.panels[0].series[0].cells] == [(), ()]
+    assert "2 of 2 points were measured once and have no interval." in made.notes
+
+
 def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     lab.measure(10.0, 10.1, iodepth=1)
     lab.measure(10.0, iodepth=2)

@@ -40,6 +40,17 @@ def test_that_one_pattern_reads_and_the_other_writes_follows_from_comparing_patt
     assert (DifferenceKind.CONFOUNDED, "direction") in {(d.kind, d.name) for d in compare(patterns).differs}
 
 
+def test_a_factor_without_effect_in_one_series_is_no_confounder(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, pattern="randread")
+    lab.measure(4.0, 5.0, pattern="randrw", read_percent=70)
+    patterns = CompareQuery("iodepth", ("pattern",))
+    assert "read_percent" not in {d.name for d in compare(patterns).differs}
+    lab.measure(7.0, 8.0, pattern="readwrite", read_percent=30)
+    assert "(randrw: 70 %; readwrite: 30 %)" in next(
+        d.text for d in compare(patterns).differs if d.name == "read_percent"
+    )
+
+
 def test_a_fact_that_differs_between_series_is_a_confounder(lab: Lab) -> None:
     lab.measure(10.0, 11.0, numjobs=1)
     lab.measure(40.0, 41.0, ioengine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")

@@ -78,7 +78,7 @@ def test_two_repeats_never_make_a_claim(lab: Lab) -> None:
     lab.measure(50.0, 50.0, ioengine="psync")
     alternate(lab.run)
     made = compare(ENGINES)
-    assert sentence(made).startswith("psync against io_uring: ×0.50 IOPS (95 % CI ×0.")
+    assert sentence(made).startswith("psync compared with io_uring: ×0.50 IOPS (95 % CI ×0.")
     assert sentence(made).endswith(", n = 2: too few repeats).")
     assert made.panels[0].series[1].cells[0].against_baseline.better is None  # type: ignore[union-attr]
 
@@ -142,7 +142,7 @@ def test_several_points_measured_once_are_summarised_by_mean_and_range(lab: Lab)
         lab.measure(100.0, iodepth=depth)
         lab.measure(psync, iodepth=depth, ioengine="psync")
     said = sentence(compare(ENGINES))
-    assert said == "psync against io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points from ×2.00 to ×8.00."
+    assert said == "psync compared with io_uring: ×4.00 IOPS (n = 1: may be chance), 3 points from ×2.00 to ×8.00."
 
 
 def test_one_repeat_gives_no_interval(lab: Lab) -> None:
@@ -208,7 +208,7 @@ def test_opposite_differences_are_named_and_not_averaged(lab: Lab) -> None:
     alternate(lab.run)
     made = compare(ENGINES)
     assert sentence(made) == (
-        "psync against io_uring: faster at 1 to 4 (+30 % to +50 %), slower at 16 (−20 %); "
+        "psync compared with io_uring: faster at 1 to 4 (+30 % to +50 %), slower at 16 (−20 %); "
         "no certain difference at 1 other point."
     )
     against = made.panels[0].series[1].against_baseline

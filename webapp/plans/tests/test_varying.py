@@ -1,7 +1,7 @@
 import pytest
 
 from webapp.plans.values import Value
-from webapp.plans.varying import differing, varying
+from webapp.plans.varying import applies, differing, varying
 
 Points = list[dict[str, Value]]
 
@@ -34,3 +34,20 @@ def test_it_finds_all_that_can_vary() -> None:
     points: Points = [{"a": 1, "b": "x", "c": None}, {"a": 1, "b": "y", "c": None}, {"a": 1, "b": "x", "d": 0}]
     assert differing(points) == {"b", "c", "d"}
     assert differing(points[:1]) == differing([]) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "can_act"),
+    [
+        ("database_fsync", {"engine": "pgbench", "script": "select-only"}, False),
+        ("database_fsync", {"engine": "pgbench", "script": "tpcb-like"}, True),
+        ("database_fsync", {"engine": "fio", "pattern": "randwrite"}, False),
+        ("scheduler", {"engine": "pgbench", "script": "select-only"}, True),
+        ("writer.iodepth", {"streams": "reader"}, False),
+        ("writer.iodepth", {"streams": "reader + writer"}, True),
+        ("writer.iodepth", {"streams": "reader + writer", "writer.engine": "pgbench"}, False),
+        ("streams_on", {"streams": "reader"}, False),
+    ],
+)
+def test_it_tells_where_a_factor_can_act(name: str, point: dict[str, Value], can_act: bool) -> None:
+    assert applies(name, point) is can_act

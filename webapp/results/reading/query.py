@@ -5,7 +5,7 @@ A page starts after (or ends before) a row that is named `value~id`, the value o
 ordered and are left out; `ResultQuery.count_without_value` counts them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -17,14 +17,15 @@ from webapp.hosts.models import Target
 from webapp.hosts.names import NO_LABEL, parted
 from webapp.hosts.selectors import hosts_called
 from webapp.plans.engines import ENGINE
+from webapp.plans.factors import STREAM
 from webapp.results.metrics import METRICS
 from webapp.results.models import Origin, Result
 from webapp.results.reading.filter import NOT_SET, Absence, Level, ResultFilter
 from webapp.results.reading.rows import ResultRow, read_rows
-from webapp.runs.models import Run
+from webapp.runs.models import FurtherTarget, Run
 from worker.recipes import DEFAULT_ENGINE
 
-MAX_ORIGIN_IDS = 1_000  # in a condition
+MAX_IDS = 1_000  # in a condition
 MAX_COUNTED = 1_000  # counting more would cost more than the page itself
 # key in an address -> column; each has an index (column, id)
 SORTS: Mapping[str, str] = {"when": "measured_at"} | {
@@ -69,7 +70,7 @@ class ResultQuery:
 
     @classmethod
     def of(cls, asked: ResultFilter) -> "ResultQuery":
-        """At most four queries. PostgreSQL plans conditions on ids well, and finds the newest rows of one host or
+        """At most six queries. PostgreSQL plans conditions on ids well, and finds the newest rows of one host or
         target by index."""
         return cls(_names(asked), _factors(asked.factors), asked.invalid)
 
@@ -165,9 +166,9 @@ def _of_runs(asked: ResultFilter) -> Q:
     if asked.imports:
         return Q(pk__in=[])
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
-    if asked.repeats:
-        keys["trial__repeat__in"] = asked.repeats
-    condition = Q(**keys)
+    condition = Q(trial__repeat__in=asked.repeats) if asked.repeats else Q()
+    for lookup, ids in keys.items():
+        condition &= Q(**{lookup: ids}) | _of_trials_beside(lookup, ids, asked)
     if asked.configurations:
         condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in asked.configurations)
     if asked.controllers:
@@ -196,8 +197,8 @@ def _of_imports(asked: ResultFilter) -> Q:
 def of_origins(origins: QuerySet[Origin]) -> Q:
     """The condition for results of these origins. PostgreSQL finds a few ids by index; if it does not know how few a
     subquery finds, it reads all results. One query."""
-    ids = list(origins.order_by().values_list("pk", flat=True)[: MAX_ORIGIN_IDS + 1])
-    return Q(origin__in=origins if len(ids) > MAX_ORIGIN_IDS else ids)
+    ids = list(origins.order_by().values_list("pk", flat=True)[: MAX_IDS + 1])
+    return Q(origin__in=origins if len(ids) > MAX_IDS else ids)
 
 
 def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
@@ -212,6 +213,18 @@ def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
         named = {"number__in": asked.runs, "version__plan__slug__in": asked.plans, "label__in": labels}
         found["run__in"] = Run.objects.filter(**{key: values for key, values in named.items() if values}).order_by()
     return found
+
+
+def _of_trials_beside(lookup: str, ids: Collection[object], asked: ResultFilter) -> Q:
+    """The condition for results of trials that use these hosts or targets after their first target; empty without such
+    trials. A named stream has a result of its own target. One query for hosts, one for targets."""
+    further = {"host__in": "target__host__in", "target__in": "target__in"}.get(lookup)
+    group = any(len(slugs) > 1 for _, slugs in map(parted, asked.targets))
+    if further is None or not ids or (lookup == "target__in" and group):
+        return Q()
+    trials = FurtherTarget.objects.filter(**{further: ids}).order_by().values_list("trial", flat=True).distinct()
+    found = list(trials[: MAX_IDS + 1])
+    return Q(trial__in=trials if len(found) > MAX_IDS else found) & ~Q(point__has_key=STREAM) if found else Q()
 
 
 def _targets(asked: ResultFilter) -> QuerySet[Target]:

@@ -11,11 +11,11 @@ from webapp.results.metrics import METRICS, Metric
 
 _IOPS = METRICS["iops"].label
 _SCALES = {
-    "iops": ((1e6, f"M {_IOPS}"), (1e4, f"k {_IOPS}"), (0.0, _IOPS)),
+    "iops": ((1e6, f"M{_IOPS}"), (1e4, f"k{_IOPS}"), (0.0, _IOPS)),
     "bytes_per_s": ((1e6, "MB/s"), (1e3, "kB/s"), (0.0, "B/s")),
     "latency": ((1e7, "ms"), (1e4, "µs"), (0.0, "ns")),
 }
-_FACTORS = {f"M {_IOPS}": 1e6, f"k {_IOPS}": 1e3, "MB/s": 1e6, "kB/s": 1e3, "ms": 1e6, "µs": 1e3}
+_FACTORS = {f"M{_IOPS}": 1e6, f"k{_IOPS}": 1e3, "MB/s": 1e6, "kB/s": 1e3, "ms": 1e6, "µs": 1e3}
 
 
 @dataclass(frozen=True)

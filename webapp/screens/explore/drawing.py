@@ -11,6 +11,7 @@ from webapp.core.colours import HEX
 WIDTH, HEIGHT = 760, 260  # of the area of one chart
 LEFT, RIGHT, BELOW = 84, 16, 44  # room for the names of values and levels
 LINE, CHARACTER = 18, 6.6  # height of a line of text, width of a character of 12 px
+CAPITAL, WIDE = 9.0, 7.6  # in wide fonts, for names beside each other
 TEXT, MUTED, GRID = "#1f2933", "#5f6b7a", "#e1e5ea"
 MOST_CHARTS = 12
 
@@ -67,12 +68,12 @@ def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled
     more = len(charts) - len(shown)
     notes = [*notes, *([f"{more} more charts are not in this picture."] if more else [])]
     parts, top = [_text(12, 26, title, size=16, weight=600)], 40.0
-    for entry, place, down in _legend(shown):
+    for entry, place, down in legend_of(shown):
         parts += [
             _element("rect", x=place, y=top + down, width=11, height=11, fill=_hex(entry.colour)),
             _text(place + 16, top + down + 10, entry.name),
         ]
-    top += max((down for *_, down in _legend(shown)), default=0.0) + 1.5 * LINE
+    top += max((down for *_, down in legend_of(shown)), default=0.0) + 1.5 * LINE
     for chart in shown:
         if chart.title:
             parts.append(_text(12, top + 12, chart.title, size=13, weight=600))
@@ -156,11 +157,11 @@ def _path(line: str, colour: str, width: float = 1) -> Element:
     return _element("path", d=line, fill="none", stroke=colour, stroke_width=width)
 
 
-def _legend(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
+def legend_of(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
     """Each series once, with its place in rows."""
     found, place, down = [], 12.0, 0.0
     for line in {line.name: line for chart in charts for line in chart.lines}.values():
-        width = 16 + len(line.name) * CHARACTER + 18
+        width = 16 + sum(CAPITAL if letter.isupper() else WIDE for letter in line.name) + 16
         if place > 12 and place + width > LEFT + WIDTH:
             place, down = 12.0, down + LINE
         found.append((line, place, down))

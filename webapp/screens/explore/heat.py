@@ -3,16 +3,18 @@
 Values are coloured in steps of one hue, on a log scale if they span more than a factor of ten. Ratios to the baseline
 go from worse (orange) through no difference (neutral) to better (blue); colour-blind readers can distinguish these
 colours. Ratios that may be chance are neutral, corrected for the number of comparisons on the page. All maps of a page
-share one scale. Colours are in `heat.css`.
+share one scale. Maps of values have lines of equal value if both axes are numbers. Colours are in `heat.css`.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
+from webapp.compare.dimensions import known_dimension
 from webapp.compare.observed import metric_named
 from webapp.compare.sentences import shown, unclear
+from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, Contour, contours
 
 Made = Callable[[Cell, Series], "HeatCell"]
 STEPS = 9
@@ -42,6 +44,9 @@ class HeatMap:
     name: str
     levels: tuple[str, ...]
     rows: tuple[HeatRow, ...]
+    contours: tuple[Contour, ...] = ()
+    width: int = 0  # of the contours, in px
+    height: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,10 @@ class Heat:
     maps: tuple[HeatMap, ...]
     legend: tuple[tuple[str, str], ...]
     words: str
+
+    @property
+    def has_contours(self) -> bool:
+        return any(map.contours for map in self.maps)
 
 
 @dataclass(frozen=True)
@@ -95,14 +104,34 @@ def _values(comparison: Comparison) -> Heat:
         title = f"{cell.text}, {cell.spread_text}, n = {cell.summary.n}"
         return HeatCell(cell.text, f"s{scale.step(cell.summary.mean)}", title, cell.doubts)
 
+    def with_contours(panel: Panel) -> HeatMap:
+        found = _map(panel, comparison, made)
+        if not _has_numbers(comparison):
+            return found
+        lines = contours(_grid(panel), log=scale.log, written=metric.format)
+        size = len(found.levels) * CELL_WIDTH, len(found.rows) * CELL_HEIGHT
+        return replace(found, contours=lines, width=size[0], height=size[1])
+
     steps = range(STEPS) if high > low else (NEUTRAL,)
     better = "lower" if comparison.lower_is_better else "higher"
     how = ", in steps of equal ratio" if scale.log else ""
     return Heat(
-        tuple(_map(panel, comparison, made) for panel in comparison.panels),
+        tuple(map(with_contours, comparison.panels)),
         tuple((f"s{step}", metric.format(scale.middle(step))) for step in steps),
         f"{comparison.metric_label}{how}; {better} is better.",
     )
+
+
+def _has_numbers(comparison: Comparison) -> bool:
+    """Whether both axes are numbers: between names there is nothing to interpolate."""
+    series = [known_dimension(name).numeric for name in comparison.series_by]
+    return comparison.x_numeric and series == [True]
+
+
+def _grid(panel: Panel) -> list[list[float | None]]:
+    used = sorted({cell.level for series in panel.series for cell in series.cells})
+    means = [{cell.level: cell.summary.mean for cell in series.cells} for series in panel.series]
+    return [[own.get(level) for level in used] for own in means]
 
 
 # ---- ratios

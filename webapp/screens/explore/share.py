@@ -147,4 +147,4 @@ def _done(request: HttpRequest, saved: SavedComparison, act: Callable[[], object
             messages.success(request, said)
     except Refusal as refusal:
         messages.error(request, str(refusal))
-    return redirect("comparison_report", pk=saved.pk)
+    return redirect(f"{reverse('comparison_report', args=[saved.pk])}#share-title")

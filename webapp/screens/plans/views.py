@@ -33,10 +33,12 @@ RUNS_SHOWN = 10
 
 
 def _factor_rows(document: PlanDocument) -> list[tuple[str, str, list[str]]]:
-    """Name, label and levels as typed: common factors, then those of each part."""
-    said = {*document.common, *(name for part in document.parts for name in part.factors)}
+    """Name, label and levels as typed: common factors, then those of each part and of each of its streams."""
+    columns = [document.common]
+    for part in document.parts:
+        columns += [part.factors, *(stream.factors for stream in part.streams)]
+    said = set[str]().union(*columns)
     names = [*(name for name in FACTORS if name in said), *sorted(said - set(FACTORS))]
-    columns = [document.common, *(part.factors for part in document.parts)]
     return [(name, points.label(name), [column.get(name, "") for column in columns]) for name in names]
 
 

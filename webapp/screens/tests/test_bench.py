@@ -82,7 +82,7 @@ def test_a_curve_says_which_levels_were_not_measured(operator: Client, labs: tup
 def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator)
     assert "Random read" in page
-    assert "k IOPS" not in page
+    assert "kIOPS" not in page
     assert page.count("<canvas") == 2  # queue depths, and the ladder
     assert "×2.00" in page
     assert f"{INTEL} ×2.00 the IOPS of {SAMSUNG}" in page
@@ -220,7 +220,7 @@ def test_opposite_differences_are_split_by_block_size(operator: Client, db: None
                 values = (1000 * depth * speed * noise for noise in (0.999, 1.0, 1.001, 1.0))
                 lab.measure(*values, block_size=block, iodepth=depth)
     page = shown(operator, "/bench/?product=model:M1&product=model:M2")
-    assert "M2 against M1: faster at 4 KiB to 64 KiB (+30 % to +50 %), slower at 1 MiB (−20 %)" in page
+    assert "M2 compared with M1: faster at 4 KiB to 64 KiB (+30 % to +50 %), slower at 1 MiB (−20 %)" in page
 
 
 @pytest.mark.parametrize("query", ["product=drive:x", "product=model:a&metric=speed", "product=model:a&ignore=colour"])

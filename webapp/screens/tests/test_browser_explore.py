@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Page, expect
+from pypdf import PdfReader
 
 from webapp.compare.services import save_comparison
 from webapp.core.models import User
@@ -317,6 +318,29 @@ def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problem
     assert problems == []
 
 
+def test_a_report_is_printed_light_with_all_charts_and_page_numbers(
+    page: Page, done: Run, tmp_path: Path, problems: list[str]
+) -> None:
+    query = ADDRESS.partition("?")[2]
+    saved = save_comparison(title="Engines", note="", query=query, by=User.objects.get(username="olga"))
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"/comparisons/{saved.pk}/report/")
+    expect(page.locator("canvas")).to_have_count(4)
+    expect(page.get_by_role("button", name="Print or save as PDF")).to_be_visible()
+    page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+    pages = [each.extract_text() for each in PdfReader(tmp_path / "report.pdf").pages]
+    assert 2 <= len(pages) <= 6
+    assert all(f"{number} / {len(pages)}" in text for number, text in enumerate(pages, start=1))
+    text = "\n".join(pages)
+    assert text.count("Queue depth") >= 4  # the axes of the charts are text too
+    assert all(part in text for part in ("Engines", "Conclusions", "psync compared with io_uring", "All numbers"))
+    assert not any(part in text for part in ("Save as HTML", "Save as PDF", "PNG", "Open in Explore", "to zoom"))
+    page.emulate_media(media="screen")
+    expect(page.locator(".chart-drawing")).to_have_count(0)
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    assert problems == []
+
+
 def test_a_report_is_one_file_that_needs_nothing_else(
     page: Page, done: Run, tmp_path: Path, problems: list[str]
 ) -> None:
@@ -339,5 +363,5 @@ def test_a_report_is_one_file_that_needs_nothing_else(
     expect(alone.get_by_role("heading", name="Engines & more")).to_be_visible()
     expect(alone.locator("strong", has_text="Firmware 1.2")).to_be_visible()
     expect(alone.locator("svg path")).not_to_have_count(0)
-    expect(alone.get_by_text("psync against io_uring").first).to_be_visible()
+    expect(alone.get_by_text("psync compared with io_uring").first).to_be_visible()
     alone.close()

@@ -53,3 +53,19 @@ def test_one_value_alone_has_the_middle_step() -> None:
     Lab(a_target(a_host("a"), "scratch")).measure(5.0, 5.0)
     heat = heat_of(compare(CompareQuery("iodepth")), ratios=False)
     assert heat.legend == (("s4", "5.00"),)
+
+
+def test_maps_of_two_numbers_have_lines_of_equal_value() -> None:
+    lab = Lab(a_target(a_host("a"), "scratch"))
+    for jobs in (1, 2, 4):
+        for depth in (1, 4, 16):
+            lab.measure(100.0 * jobs * depth, iodepth=depth, numjobs=jobs)
+    numbers = CompareQuery("iodepth", ("numjobs",))
+    (values,) = heat_of(compare(numbers), ratios=False).maps
+    assert [contour.text for contour in values.contours] == ["200", "500", "1.00k", "2.00k"]
+    assert not heat_of(compare(numbers), ratios=True).has_contours
+
+
+def test_there_are_no_lines_between_names(lab: Lab) -> None:
+    lab.measure(70.0, iodepth=1, ioengine="libaio")
+    assert not heat_of(compare(QUERY), ratios=False).has_contours

@@ -62,7 +62,7 @@ def test_it_says_what_the_numbers_of_a_finished_run_say(operator: Client) -> Non
     run = first_look_run(first_look(), [target])
     finish_run(run)
     page = operator.get("/").content.decode()
-    assert "than io_uring" in page or "against io_uring" in page
+    assert "than io_uring" in page or "compared with io_uring" in page
     assert "/explore/?run=1" in page
 
 

@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.models import Target
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Result
 from webapp.runs.models import Run
@@ -177,3 +177,15 @@ def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operato
     assert "share a drive, so they share its throughput." in page
     page = operator.get(f"/plans/together/?target={drives[0].id}").content.decode()
     assert "2 targets at once are more than the 1 block device that is chosen on storage1" in page
+
+
+def test_the_table_of_factors_has_a_column_for_each_stream(operator: Client, db: None) -> None:
+    reader = PartStream(name="reader", factors={"pattern": "randread", "iodepth": "32"})
+    writer = PartStream(name="writer", factors={"pattern": "randwrite", "iodepth": "8"})
+    parts = (
+        Part(name="main", factors={"streams": "together", "size": "1M", "runtime": "1s"}, streams=(reader, writer)),
+    )
+    first_look(PlanDocument(title="Mixed", parts=parts, repeats=1), "mixed")
+    page = operator.get("/plans/mixed/").content.decode()
+    assert "<th>main, stream reader</th><th>main, stream writer</th>" in page
+    assert "<code>32</code></td><td><code>8</code></td>" in page

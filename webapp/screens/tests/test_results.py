@@ -11,9 +11,9 @@ from webapp.results.models import Result, known
 from webapp.runs.models import Run
 from webapp.screens.points import in_full
 from webapp.screens.results.columns import default_columns
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import first_look
-from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.results import Lab, finish_run
 from webapp.tests.factories.runs import first_look_run
 
 
@@ -47,6 +47,18 @@ def test_it_says_what_to_do_while_nothing_was_measured(operator: Client) -> None
 )
 def test_it_filters_by_the_address(operator: Client, run: Run, query: str, count: int) -> None:
     assert rows(operator, query) == count
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("host=b", 1), ("target=b/scratch", 1), ("host=a", 1), ("target=a/scratch", 1), ("host=c", 0)],
+)
+def test_it_finds_a_trial_on_several_hosts_by_each_of_them(operator: Client, db: None, query: str, count: int) -> None:
+    first, second, _ = (a_target(a_host(name), slug="scratch") for name in "abc")
+    result = Lab(first).measure(100.0, hosts_at_once=2)[0]
+    assert result.trial is not None
+    result.trial.further.create(stream=1, target=second)
+    assert rows(operator, f"?{query}") == count
 
 
 def test_it_shows_a_message_if_no_result_matches(operator: Client, run: Run) -> None:

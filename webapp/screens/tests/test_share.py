@@ -35,7 +35,8 @@ def report(client: Client, saved: SavedComparison) -> str:
 
 
 def new_link(operator: Client, saved: SavedComparison) -> str:
-    operator.post(f"/comparisons/{saved.pk}/links/", {"name": "a customer"})
+    answer = operator.post(f"/comparisons/{saved.pk}/links/", {"name": "a customer"})
+    assert answer.headers["Location"].endswith("/report/#share-title")  # a new address is shown there, once
     found = re.search(r'id="shared-address">([^<]+)<', report(operator, saved))
     assert found
     return urlsplit(found.group(1)).path

@@ -1,0 +1,70 @@
+"""IOPS per price of the drives, from the prices that people entered for drive models.
+
+The value is in the last direction of a trial, like other metrics of whole trials. A result has none if the number of
+its drives or the price of one is unknown. Amounts in several currencies are not compared.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from webapp.compare.layout_parts import layout_of
+from webapp.compare.mixes import totals
+from webapp.compare.models import Price
+from webapp.plans.points import target_count
+from webapp.results.metrics import Metric
+from webapp.results.reading.rows import ResultRow
+
+IOPS_PER_PRICE = Metric("iops_per_price", "IOPS per price", "IOPS per price", "", "", "number")
+
+
+def with_iops_per_price(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """The rows with this metric, if it is known. One query."""
+    prices = _prices_of(rows)
+    values: dict[int, float] = {}
+    if len(_currencies(prices)) == 1:
+        for total in totals(rows):
+            amount = _amount(total, prices)
+            if amount and total.iops is not None:
+                values[max(total.ids)] = total.iops / amount
+    return [
+        replace(row, metrics={**row.metrics, IOPS_PER_PRICE.key: values[row.id]}) if row.id in values else row
+        for row in rows
+    ]
+
+
+def price_notes(rows: Sequence[ResultRow]) -> Iterator[str]:
+    """The prices and their dates as a sentence, or why there is no value. One query."""
+    prices = _prices_of(rows)
+    currencies = _currencies(prices)
+    if len(currencies) > 1:
+        yield f"The prices are in {' and '.join(currencies)}. Enter them in one currency on the pages of the models."
+    elif not prices:
+        models = ", ".join(sorted({row.model for row in rows if row.model})) or "unknown"
+        yield f"No drive model of these results has a price ({models}). Enter prices on the pages of the models."
+    else:
+        said = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
+        yield f"Prices of one drive, in {currencies[0]}: {', '.join(said)}."
+
+
+def _prices_of(rows: Iterable[ResultRow]) -> Mapping[str, Price]:
+    found = Price.objects.filter(kind="model", name__in={row.model for row in rows if row.model})
+    return {price.name: price for price in found}
+
+
+def _currencies(prices: Mapping[str, Price]) -> list[str]:
+    return sorted({price.currency for price in prices.values()})
+
+
+def _amount(row: ResultRow, prices: Mapping[str, Price]) -> float | None:
+    """The price of all drives of a result, which must be of one model."""
+    price, drives = prices.get(row.model), _drives(row)
+    return float(price.amount) * drives if price and drives else None
+
+
+def _drives(row: ResultRow) -> int | None:
+    """None for a label that does not tell the number of drives."""
+    if not row.layout:
+        return target_count(row.point)
+    layout = layout_of(row.layout)
+    return layout.drives if layout else None

@@ -1,0 +1,74 @@
+"""IOPS per price in a comparison. Expected values are worked out by hand."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from webapp.compare.comparison import Comparison
+from webapp.compare.models import Price
+from webapp.compare.query import CompareQuery
+from webapp.compare.selectors import compare
+from webapp.tests.factories.hosts import a_drive
+from webapp.tests.factories.results import Lab
+
+pytestmark = pytest.mark.django_db
+
+
+def priced(model: str, amount: str, currency: str = "EUR") -> None:
+    Price.objects.create(
+        kind="model", name=model, amount=Decimal(amount), currency=currency, priced_on=date(2026, 11, 1)
+    )
+
+
+def made() -> Comparison:
+    return compare(CompareQuery(x="iodepth", series=("model",), metric="iops_per_price"))
+
+
+def means(comparison: Comparison) -> dict[str, float]:
+    return {one.name: one.cells[0].summary.mean for panel in comparison.panels for one in panel.series}
+
+
+@pytest.fixture
+def two_models() -> tuple[Lab, Lab]:
+    labs = Lab(a_drive(slug="a", model="M1")), Lab(a_drive(slug="b", model="M2"), number=2)
+    for lab in labs:
+        lab.measure(1000.0)
+    return labs
+
+
+def test_it_divides_by_the_price_of_the_drive_and_names_the_prices(two_models: tuple[Lab, Lab]) -> None:
+    priced("M1", "250")
+    priced("M2", "100")
+    comparison = made()
+    assert means(comparison) == {"M1": pytest.approx(4), "M2": pytest.approx(10)}
+    assert comparison.panels[0].series[1].sentence.startswith("M2 compared with M1: ×2.50 IOPS per price (")
+    assert "Prices of one drive, in EUR: M1 250.00 (2026-11-01), M2 100.00 (2026-11-01)." in comparison.notes
+
+
+def test_both_directions_of_a_mix_count_and_all_drives_of_a_layout(two_models: tuple[Lab, Lab]) -> None:
+    priced("M1", "250")
+    lab = two_models[0]
+    read = lab.measure(1000.0, pattern="randrw", read_percent=50, iodepth=2)[0]
+    read.pk, read.direction, read.iops = None, "write", 500.0
+    read.save()
+    lab.measure(1000.0, layout="raid0 x4 chunk 64k / xfs", iodepth=8)
+    comparison = made()
+    found = {comparison.levels[cell.level].text: cell.summary.mean for cell in comparison.panels[0].series[0].cells}
+    assert found == {"1": pytest.approx(4), "2": pytest.approx(1500 / 250), "8": pytest.approx(1)}
+
+
+def test_results_without_a_price_are_left_out_and_counted(two_models: tuple[Lab, Lab]) -> None:
+    assert "No drive model of these results has a price (M1, M2)." in " ".join(made().notes)
+    priced("M1", "250")
+    comparison = made()
+    assert set(means(comparison)) == {"M1"}
+    assert "1 results are left out: they have no value for IOPS per price." in comparison.notes
+
+
+def test_it_compares_no_prices_of_several_currencies(two_models: tuple[Lab, Lab]) -> None:
+    priced("M1", "250")
+    priced("M2", "100", "USD")
+    comparison = made()
+    assert means(comparison) == {}
+    assert "The prices are in EUR and USD." in " ".join(comparison.notes)
