@@ -55,14 +55,15 @@ def bring_up(state: State, prepare: Prepare | None = None) -> tuple[PolicyTarget
     with ThreadPoolExecutor(1) as beside:
         # writing the loop device's image takes as long as the rest
         preparing = beside.submit(prepare or _prepare_targets, state)
-        _start_server(state)
+        bring_up_server(state)
         targets = preparing.result()
     _enrol(state)
     lifecycle.start_worker(state)
     return targets
 
 
-def _start_server(state: State) -> None:
+def bring_up_server(state: State) -> None:
+    """Start everything but the worker and set up Django in this process. Raises ToolError."""
     lifecycle.start_stores(state)
     listener = services.reserve_address(state)
     _prepare_django(state)

@@ -130,13 +130,14 @@ chmod 755 "$new"
 say "installing into $new"
 kept='Nothing was installed.'
 [ -z "$before" ] || kept="The installed version, $before, was kept."
-pip() { "$new/bin/python" -I "$@" install --quiet --disable-pip-version-check --no-input --no-deps --only-binary=:all: --require-hashes --find-links "$work/wheels" --requirement "$work/requirements.txt"; }
+options='install --quiet --disable-pip-version-check --no-input --no-deps --only-binary=:all: --require-hashes --find-links wheels --requirement requirements.txt'
+# shellcheck disable=SC2086 # several options
 if [ -n "$wheels" ]; then
   "$python" -I -m venv --without-pip "$new" || die "the virtual environment could not be created. $kept"
-  pip "$(echo "$work"/wheels/pip-*.whl)/pip" --isolated --no-index
+  "$new/bin/python" -I "$(echo wheels/pip-*.whl)/pip" $options --isolated --no-index
 else
   "$python" -I -m venv "$new" || die "the virtual environment could not be created. $kept"
-  pip -m pip
+  "$new/bin/python" -I -m pip $options
 fi || die "pip could not install the worker's packages, see above. If it says that hashes differ, the files are not those of this server. $kept"
 "$new/bin/sweetspot-worker" --version >/dev/null || die "the new version does not start. $kept"
 
