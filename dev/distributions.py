@@ -1,7 +1,7 @@
 """`python -m dev.distributions debian-12 …`: install the worker in throw-away roots of Linux distributions.
 
 mmdebstrap makes a minimal root. In it, the command of “Add host” is run as root against a private server on loopback;
-then the worker takes a plan on a directory, is updated, and is uninstalled. There is no systemd in such a root.
+then the worker runs four trials on a directory, is updated, and is uninstalled. There is no systemd in such a root.
 `--air-gapped` puts Python and fio into the root and takes its package sources and its name server away. `--root` uses
 a root that exists, such as the unpacked image of a distribution that mmdebstrap does not know; the trial changes it.
 """
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dev.console import ToolError, columns, run_command, say, step
 from dev.demo import start
@@ -26,14 +25,18 @@ from dev.stack.state import State
 from dev.stack.temporary import temporary
 from webapp.hosts import wheelhouse
 
-if TYPE_CHECKING:
-    from webapp.hosts.models import Host
-
-SUITES = {"debian-12": "bookworm", "debian-13": "trixie", "ubuntu-22.04": "jammy", "ubuntu-24.04": "noble"}
+SUITES = {
+    "debian-12": "bookworm",
+    "debian-13": "trixie",
+    "debian-testing": "testing",
+    "ubuntu-22.04": "jammy",
+    "ubuntu-24.04": "noble",
+}
 PYTHONS = {"ubuntu-22.04": "python3.11"}  # in an air-gapped root; otherwise python3
 ROOT_LIMIT_S, INSTALL_LIMIT_S, WORKER_LIMIT_S = 600, 600, 120
 COMMAND = "/usr/local/bin/sweetspot-worker"
-POLICY = '[[target]]\nid = "scratch"\nkind = "directory"\npath = "/srv/scratch"\n'
+POLICY = '[[target]]\nid = "{name}"\nkind = "directory"\npath = "/srv/scratch"\n'
+FACTORS = {"pattern": "randread,randwrite", "ioengine": "psync,io_uring", "runtime": "2s", "size": "16 MiB"}
 # A mount namespace of its own: its mounts end with it. A PID namespace: its programs end with `unshare`.
 ENTER = """
 set -e; cd "$0"; mkdir -p proc sys dev
@@ -164,14 +167,13 @@ def _python(root: Root) -> str:
 def _use(state: State, root: Root, name: str) -> None:
     """Run a plan, update the worker, and uninstall it."""
     from webapp.hosts.installer import upgrade_line
-    from webapp.hosts.models import Host
 
     scratch = root.path / "srv/scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     with (root.path / "etc/sweetspot-worker/policy.toml").open("a") as policy:
-        policy.write(POLICY)
-    with step(f"{name}: the plan First look on a directory"), _worker(state, root):
-        _run_plan(Host.objects.get(slug=_slug(name)))
+        policy.write(POLICY.format(name=_slug(name)))
+    with step(f"{name}: four trials on a directory"), _worker(state, root):
+        _run_plan(_slug(name))
     first = (root.path / "opt/sweetspot-worker/current").readlink()
     with step(f"{name}: update"):
         root.run(upgrade_line())
@@ -199,18 +201,14 @@ def _worker(state: State, root: Root) -> Iterator[None]:
             worker.wait()
 
 
-def _run_plan(host: "Host") -> None:
-    from django.core.management import CommandError, call_command
-
+def _run_plan(slug: str) -> None:
+    from dev.bench.runs import run_to_end
     from webapp.hosts.models import Target
 
-    usable = Target.objects.filter(host=host, slug="scratch", present=True)
+    usable = Target.objects.filter(host__slug=slug, slug=slug, present=True)
     if not await_condition(usable.exists, limit_s=WORKER_LIMIT_S):
         raise ToolError(f"The target was not usable within {WORKER_LIMIT_S} s.")
-    try:
-        call_command("run_plan", start.PLAN, "--host", host.slug, "--target", "scratch", "--wait")
-    except CommandError as error:
-        raise ToolError(str(error)) from error
+    run_to_end("Trial of a distribution", FACTORS, target=slug)
 
 
 if __name__ == "__main__":
