@@ -18,6 +18,7 @@ from dev.stack import lifecycle, loop_device, processes, services
 from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.state import REPOSITORY, State
+from webapp.hosts import wheelhouse
 
 HOST = "this-machine"
 PLAN = "first-look"
@@ -42,6 +43,7 @@ def main(state: State) -> int:
     targets = bring_up(state)
     say(f"Ready after {time.monotonic() - started_at:.0f} s: {services.public_url(state)}")
     status = _run_plan(state, targets)
+    _build_wheelhouse()
     _print_summary(state)
     return status
 
@@ -156,6 +158,17 @@ def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
         print_error(str(error))
         return error.returncode
     return 0
+
+
+def _build_wheelhouse() -> None:
+    """The packages of workers on other hosts, if pip reaches an index."""
+    if wheelhouse.built_wheelhouse():
+        return
+    try:
+        with step("packages for workers on other hosts"):
+            wheelhouse.build()
+    except wheelhouse.NotBuilt:
+        say("    pip reached no package index: other hosts will get the packages from their own index")
 
 
 def _print_summary(state: State) -> None:

@@ -69,7 +69,7 @@ def download(arguments: list[str], folder: Path, platform: tuple[str, str]) -> N
     python, machine = platform
     command = [
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input", "--no-deps",
-        "--only-binary=:all:", "--implementation=cp", f"--python-version={python}",
+        "--timeout=15", "--retries=2", "--only-binary=:all:", "--implementation=cp", f"--python-version={python}",
         *(f"--platform={library}_{machine}" for library in LIBRARIES), "--dest", str(folder), *arguments,
     ]  # fmt: skip
     try:
