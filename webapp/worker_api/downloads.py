@@ -1,4 +1,4 @@
-"""What a storage server fetches before it has a token: the worker, its packages, and the script that installs them. No secrets in it."""
+"""What a storage server fetches before it has a token: worker, packages, installation script. No secrets in it."""
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
