@@ -156,7 +156,7 @@ use_version() { # its directory
   ln -sfn "$1" "$home/current.new" && mv -T "$home/current.new" "$home/current" || return 1
   [ -d "$systemd" ] || return 0
   install -m 0644 "$1"/lib/python3*/site-packages/worker/deploy/sweetspot-worker.service "$unit" || return 1
-  "$1/bin/sweetspot-worker" sandbox --no-restart || say 'the directories of the policy were not added to the sandbox of the service. Correct the policy and run: sweetspot-worker sandbox'
+  "$1/bin/sweetspot-worker" sandbox --no-restart >/dev/null || say 'the directories of the policy were not added to the sandbox of the service. Correct the policy and run: sweetspot-worker sandbox'
   systemctl daemon-reload && systemctl enable --quiet sweetspot-worker && systemctl restart sweetspot-worker && stays_up
 }
 main_pid() { systemctl show --property=MainPID --value sweetspot-worker; }
