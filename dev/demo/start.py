@@ -18,6 +18,7 @@ from dev.stack import lifecycle, loop_device, processes, services
 from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.state import REPOSITORY, State
+from webapp.hosts import wheelhouse
 
 HOST = "this-machine"
 PLAN = "first-look"
@@ -46,6 +47,7 @@ def main(state: State) -> int:
     targets = bring_up(state)
     say(f"Ready after {time.monotonic() - started_at:.0f} s: {services.public_url(state)}")
     status = _run_plan(state, targets)
+    _build_wheelhouse()
     _print_summary(state)
     return status
 
@@ -59,14 +61,15 @@ def bring_up(state: State, prepare: Prepare | None = None) -> tuple[PolicyTarget
     with ThreadPoolExecutor(1) as beside:
         # writing the loop device's image takes as long as the rest
         preparing = beside.submit(prepare or _prepare_targets, state)
-        _start_server(state)
+        bring_up_server(state)
         targets = preparing.result()
     _enrol(state)
     lifecycle.start_worker(state)
     return targets
 
 
-def _start_server(state: State) -> None:
+def bring_up_server(state: State) -> None:
+    """Start everything but the worker and set up Django in this process. Raises ToolError."""
     lifecycle.start_stores(state)
     listener = services.reserve_address(state)
     _prepare_django(state)
@@ -162,6 +165,17 @@ def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
         print_error(str(error))
         return error.returncode
     return 0
+
+
+def _build_wheelhouse() -> None:
+    """The packages of workers on other hosts, if pip reaches an index."""
+    if wheelhouse.built_wheelhouse():
+        return
+    try:
+        with step("packages for workers on other hosts"):
+            wheelhouse.build()
+    except wheelhouse.NotBuilt:
+        say("    pip reached no package index: other hosts will get the packages from their own index")
 
 
 def _print_summary(state: State) -> None:

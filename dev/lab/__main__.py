@@ -68,7 +68,7 @@ class Lab:
         from dev.lab.sweep import sweep
         from dev.lab.system import System
 
-        storage = StorageHost(self.machine, REPOSITORY)
+        storage = StorageHost(self.machine)
         system = System(self.machine, self.server, storage)
         system.install()
         tests: Mapping[str, Callable[[System], list[str]]] = {

@@ -122,7 +122,7 @@ def _reused(system: System) -> list[str]:
         problems.append(f"{drive} was in use and was changed.")
     system.storage.run("wipefs", "--all", "--quiet", drive)
     system.storage.stop_service()
-    system.storage.run("/opt/sweetspot-worker/bin/sweetspot-worker", "restore", "--yes")
+    system.storage.run("/usr/local/bin/sweetspot-worker", "restore", "--yes")
     system.storage.start_service()
     with step("the server unlocks the blank drives"):
         system.wait_until(lambda: not locks(), "the drives are unlocked")

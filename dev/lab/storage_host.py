@@ -1,11 +1,6 @@
 """The guest as a host of Sweetspot: its installation by the command of “Add host”, its policy, its service."""
 
-import hashlib
-import subprocess
-import sys
-import tarfile
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,12 +9,11 @@ from dev.lab.machine import SERVER_ADDRESS, Machine
 from dev.lab.server import NAME
 from dev.stack.network import await_condition
 from dev.stack.policy import PolicyTarget, policy_text
+from webapp.hosts import wheelhouse
 
 SERVICE = "sweetspot-worker.service"
 POLICY = "/etc/sweetspot-worker/policy.toml"
 END_LIMIT_S = 60.0
-WHEELS = "/opt/wheels"
-EXTRA_PACKAGES = ("async-timeout",)  # redis requires it with Python before 3.11.3, which the guest has
 CA_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 POOL = "bays"
 BAYS = ("bay0", "bay1", "bay2", "bay3")
@@ -60,43 +54,21 @@ def guest_policy() -> str:
 
 
 class StorageHost:
-    def __init__(self, machine: Machine, repository: Path) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._repository = repository
 
     def prepare(self, authority: Path) -> None:
-        """Prepare the guest as an administrator does: server name, certificate authority, packages for pip."""
+        """Prepare the guest as an administrator does: server name, certificate authority. Build the wheelhouse."""
         certificate = authority.read_text()
         # update-ca-certificates takes minutes in the guest
         self._machine.run(
             "sh", "-c", f"echo '{certificate}' >>{CA_CERTIFICATES}; echo '{SERVER_ADDRESS} {NAME}' >>/etc/hosts"
         )
-        self._write("/etc/pip.conf", f"[global]\nno-index = true\nfind-links = {WHEELS}\n")
-        with tempfile.TemporaryDirectory() as directory:
-            tar = Path(directory) / "wheels.tar"
-            with tarfile.open(tar, "w") as packed:
-                packed.add(self._wheels(), "wheels")
-            with tar.open("rb") as file:
-                self._machine.run("tar", "-C", str(Path(WHEELS).parent), "-xf", "-", stdin=file.fileno())
-
-    def _wheels(self) -> Path:
-        """The worker's packages, downloaded once for each list of versions."""
-        project = tomllib.loads((self._repository / "worker/pyproject.toml").read_text())["project"]
-        required = [*project["dependencies"], *EXTRA_PACKAGES]
-        versions = self._repository / ".ci/constraints.txt"
-        digest = hashlib.sha256("\n".join([*required, versions.read_text()]).encode()).hexdigest()[:12]
-        place = self._machine.directory / f"wheels-{digest}"
-        if not place.exists():
-            part = place.with_suffix(".part")
-            command = (
-                sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-                "--only-binary=:all:", "--dest", str(part), "--constraint", str(versions), *required,
-            )  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise ToolError(f"The worker's packages could not be downloaded: {done.stderr.strip()[-1500:]}")
-            part.rename(place)
-        return place
+        if wheelhouse.built_wheelhouse() is None:
+            try:
+                wheelhouse.build()
+            except wheelhouse.NotBuilt as error:
+                raise ToolError(str(error)) from error
 
     def run_in_shell(self, line: str) -> str:
         """Run a line in a root shell; its output. Raises ToolError."""

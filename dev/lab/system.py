@@ -49,7 +49,7 @@ class System:
 
     def install(self) -> None:
         """Install the worker with the command that the page “Add host” shows. Raises ToolError."""
-        with step("preparing the guest: server name, authority, packages for pip"):
+        with step("preparing the guest: server name, authority; building the wheelhouse"):
             self.storage.prepare(self._server.authority)
         with step("running the command of “Add host” in a root shell of the guest"):
             key, _ = signing_key()

@@ -1,6 +1,7 @@
-"""Installs the worker on a storage server: the wheel, the installation script, and the shell command that fetches both.
+"""Installs the worker on a storage server: the wheels, the installation script, and the shell command that fetches it.
 
-The command contains the script's checksum, and the script the wheel's, so root runs only files from this server.
+The command contains the script's checksum. The script contains the checksums of the worker's wheel and of every
+package, so root installs only what this server lists.
 """
 
 import hashlib
@@ -11,8 +12,10 @@ from pathlib import Path
 from django.conf import settings
 
 from webapp.hosts.wheel import Wheel, worker_wheel
+from webapp.hosts.wheelhouse import COMMAND, REQUIREMENTS, built_wheelhouse
 
 SCRIPT = "install.sh"
+WRONG = "echo 'The checksum of the installer is wrong, so it was not run. Create a new command on the server.' >&2"
 
 
 @dataclass(frozen=True)
@@ -26,10 +29,19 @@ class Script:
 
 def install_script(wheel: Wheel | None = None) -> Script:
     """The script for this server and its version of the worker."""
-    wheel = wheel or worker_wheel()
+    wheel, wheelhouse = wheel or worker_wheel(), built_wheelhouse()
     text = (Path(settings.BASE_DIR) / "worker/deploy" / SCRIPT).read_text()
-    names = {"SERVER": settings.PUBLIC_URL.rstrip("/"), "VERSION": wheel.version, "WHEEL": wheel.filename}
-    for name, value in {**names, "SHA256": wheel.sha256}.items():
+    names = {
+        "SERVER": settings.PUBLIC_URL.rstrip("/"),
+        "VERSION": wheel.version,
+        "WHEEL": wheel.filename,
+        "SHA256": wheel.sha256,
+        "WHEELS": wheelhouse.filename if wheelhouse else "",
+        "WHEELS_SHA256": wheelhouse.sha256 if wheelhouse else "",
+        "BUILD": COMMAND,
+        "REQUIREMENTS": REQUIREMENTS.read_text().strip(),
+    }
+    for name, value in names.items():
         text = text.replace(f"@{name}@", value)
     return Script(text)
 
@@ -48,4 +60,5 @@ def _fetched() -> str:
     """Fetches the script as $f and checks its checksum."""
     url = shlex.quote(f"{settings.PUBLIC_URL.rstrip('/')}/worker/{worker_wheel().version}/{SCRIPT}")
     fetch = f'f=$(mktemp) && {{ curl -fsSo "$f" {url} || wget -qO "$f" {url}; }}'
-    return f'{fetch} && echo "{install_script().sha256}  $f" | sha256sum -c --status'
+    check = f'{{ echo "{install_script().sha256}  $f" | sha256sum -c --status || {{ {WRONG}; false; }}; }}'
+    return f"{fetch} && {check}"

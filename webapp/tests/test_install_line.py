@@ -61,7 +61,7 @@ def test_it_turns_a_bare_debian_into_a_host(system: System, monkeypatch: pytest.
     with (root / "etc/sweetspot-worker/policy.toml").open("a") as policy:
         policy.write('[[target]]\nid = "scratch"\nkind = "directory"\npath = "/srv/scratch"\n')
     worker = Process(
-        entered("exec /opt/sweetspot-worker/bin/sweetspot-worker start"), system.folder / "fresh.log", dict(os.environ)
+        entered("exec /usr/local/bin/sweetspot-worker start"), system.folder / "fresh.log", dict(os.environ)
     )
     try:
         usable = Target.objects.filter(host__slug="fresh", slug="scratch", present=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from worker import __version__, log
-from worker.cli import commands, doctor, enrol, layout, restore, run_file
+from worker.cli import commands, doctor, enrol, layout, restore, run_file, sandbox, uninstall
 from worker.journal import JournalError
 from worker.link.enrolment import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
 
@@ -36,6 +36,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--policy", metavar="FILE", help=f"policy file (or {POLICY_VARIABLE})")
     parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
     commands_of = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (doctor, enrol, run_file, commands, restore, layout):
+    for module in (doctor, enrol, run_file, commands, restore, layout, sandbox, uninstall):
         module.add_to(commands_of)
     return parser

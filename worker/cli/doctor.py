@@ -1,15 +1,19 @@
-"""`doctor`: check everything that this worker needs, and explain how to fix problems."""
+"""`doctor`: check everything that this worker needs, and explain how to fix problems.
+
+As root on a host with the service, it checks in a sandbox like that of the service.
+"""
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 
 import msgspec
 
-from worker import engines, policy, process
+from worker import engines, inventory, policy, process
 from worker.checks import Check, State
-from worker.cli import formatting
+from worker.cli import formatting, inside_sandbox, service_unit, target_blocks
 from worker.contract.inventory import PolicyTarget
 from worker.contract.orders import queue_name
 from worker.drives.records import Drives
@@ -20,7 +24,7 @@ from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment,
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.spool import RESERVE_BYTES, Spool
-from worker.link.targets import report_targets
+from worker.link.targets import read_policy, report_targets
 from worker.settings import SETTING_NAMES
 
 SKEW_LIMIT_S = 5.0
@@ -30,11 +34,23 @@ BROKER_LIMIT_S = 3.0
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("doctor", help="check everything that this worker needs")
     parser.add_argument("--json", action="store_true")
+    words = "print a [[target]] for each drive that the policy does not list, and check nothing"
+    parser.add_argument("--targets", action="store_true", help=words)
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace, paths: Paths) -> int:
-    checks = list(examine(paths))
+    if options.targets:
+        print("\n\n".join(_blocks(paths)) or "The policy lists every drive of this host.")
+        return 0
+    problem = ""
+    if inside_sandbox.is_outside():
+        given = ["--state", str(paths.state), "--policy", str(paths.policy), "doctor"]
+        status, output, problem = inside_sandbox.run_inside([*given, *(["--json"] if options.json else [])])
+        if not problem:
+            print(output, end="")
+            return status
+    checks = [*_sandbox(paths, problem), *examine(paths)]
     if options.json:
         print(msgspec.json.encode(checks).decode())
     else:
@@ -46,6 +62,33 @@ def _line(check: Check) -> str:
     mark = {State.OK: "  ok   ", State.NOTE: "  note ", State.BROKEN: "BROKEN "}[check.state]
     advice = f"\n{'':23}→ {check.advice}" if check.advice else ""
     return f"{mark} {check.name:14} {check.found}{advice}"
+
+
+def _blocks(paths: Paths) -> Iterator[str]:
+    found, (allowed, problem) = inventory.take(), read_policy(paths.policy)
+    if problem:
+        print(problem, file=sys.stderr)
+    listed = {entry.identity for entry in allowed.targets} if allowed else set()
+    for drive in target_blocks.unlisted_drives(found, listed):
+        yield target_blocks.block(drive, found)
+
+
+def _sandbox(paths: Paths, problem: str) -> Iterator[Check]:
+    """Where these checks run, and whether the service may write to the policy's directories."""
+    if problem:
+        words = f"the checks run outside the service's sandbox, because systemd-run failed: {problem}"
+        yield Check("sandbox", State.NOTE, words)
+    elif inside_sandbox.INSIDE in os.environ:
+        yield Check("sandbox", State.OK, "the checks run in a sandbox like that of the service")
+    if not service_unit.is_service():
+        return
+    try:
+        wanted = service_unit.drop_in_text(policy.load(paths.policy, SETTING_NAMES))
+    except policy.PolicyError:
+        return  # reported below
+    if wanted != service_unit.drop_in_now():
+        words = f"{service_unit.DROP_IN} does not have the directories of the policy"
+        yield Check("sandbox", State.BROKEN, words, "Run: sweetspot-worker sandbox (it restarts the service)")
 
 
 def examine(paths: Paths) -> Iterator[Check]:
@@ -97,7 +140,8 @@ def _policy(paths: Paths) -> Iterator[Check]:
         yield Check("policy", State.BROKEN, str(error), advice)
         return
     if not targets:
-        yield Check("policy", State.NOTE, f"{paths.policy} lists no target.", "Add a [[target]].")
+        advice = "Add a [[target]]; “sweetspot-worker doctor --targets” prints one for each drive."
+        yield Check("policy", State.NOTE, f"{paths.policy} lists no target.", advice)
     for target in targets:
         yield _target(target)
         for warning in target.warnings:

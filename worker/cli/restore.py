@@ -53,7 +53,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
         journal = Journal(paths.journal)
         journal.reserve.free_if_needed()
         work = _work(options.layout, journal)
-        if not _confirmed(_lines(work, journal), messages, yes=options.yes):
+        if not confirmed(_lines(work, journal), messages, yes=options.yes):
             print("Nothing was changed.", file=messages)
             return 1
         results = [
@@ -96,7 +96,7 @@ def _lines(work: Work, journal: Journal) -> list[str]:
     return [*settings, *folders, *map(_removal_line, work.layouts), *passwords]
 
 
-def _confirmed(lines: list[str], messages: TextIO, *, yes: bool) -> bool:
+def confirmed(lines: list[str], messages: TextIO, *, yes: bool) -> bool:
     """List the changes and ask, if there are any. Raises ConfigError if there is no terminal to ask on."""
     if not lines:
         return True
@@ -151,13 +151,13 @@ class Entry(msgspec.Struct, frozen=True):
 def forget(options: argparse.Namespace, paths: Paths) -> int:
     prepare_state(paths.state)
     with sole_use(paths.state):
-        entries = _entries(Journal(paths.journal), paths.state)
+        entries = open_entries(Journal(paths.journal), paths.state)
         if not options.name:
             print("\n".join(f"{entry.name}: {entry.words}" for entry in entries) or "The journal has no entries.")
             return 0
         chosen = [_entry(name, entries) for name in options.name]
         lines = [f"forget {entry.name}: {entry.words}; it stays as it is" for entry in chosen]
-        if not _confirmed(lines, sys.stdout, yes=options.yes):
+        if not confirmed(lines, sys.stdout, yes=options.yes):
             print("Nothing was changed.")
             return 1
         for entry in chosen:
@@ -165,7 +165,8 @@ def forget(options: argparse.Namespace, paths: Paths) -> int:
     return 0
 
 
-def _entries(journal: Journal, state: Path) -> list[Entry]:
+def open_entries(journal: Journal, state: Path) -> list[Entry]:
+    """Everything that the worker still has to undo."""
     settings = (
         Entry(
             f"{kept.name}@{kept.device or 'host'}@{kept.run}",

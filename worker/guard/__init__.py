@@ -25,10 +25,11 @@ from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import hold as hold_block
 from worker.guard.blocks import hold_whole, identify, refuse_replaced, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
-from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
+from worker.guard.directories import PRIVATE, hold_directory, hold_file, survey_directory, survey_file
 from worker.guard.lease import Lease
 from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
+from worker.guard.removal import remove_private_directory
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
@@ -36,6 +37,7 @@ from worker.policy import Policy, PolicyEntry
 from worker.policy.model import MEMBER_FORMATS
 
 __all__ = [
+    "PRIVATE",
     "GuardRefused",
     "Lease",
     "admit",
@@ -49,6 +51,7 @@ __all__ = [
     "recheck_drives",
     "refuse_quarantined",
     "refuse_replaced",
+    "remove_private_directory",
     "serials_in_time",
     "survey",
     "writes",

@@ -37,9 +37,9 @@ def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenT
 @contextmanager
 def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[OpenTarget]:
     """Hold the worker's private directory in the target; trials in it exclude each other."""
-    with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
+    with paths.opened_directory(entry.path) as outer, private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
-        _lock(inner, shown)
+        lock(inner, shown)
         _refuse_odd_content(inner, shown)
         _make_room(entry, streams, inner, shown)
         yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
@@ -67,7 +67,7 @@ def _reusable(outer: int) -> int:
 
 
 @contextmanager
-def _private(outer: int, path: str) -> Iterator[int]:
+def private(outer: int, path: str) -> Iterator[int]:
     paths.refuse_open_to_others(path, os.fstat(outer))
     try:
         os.mkdir(PRIVATE, 0o700, dir_fd=outer)
@@ -99,7 +99,7 @@ def _refuse_not_private(shown: str, facts: os.stat_result, outer: os.stat_result
         raise GuardRefused("guard_mounted", f"{shown} is a mount point: unmount it.")
 
 
-def _lock(fd: int, shown: str) -> None:
+def lock(fd: int, shown: str) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -228,7 +228,7 @@ def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]
             openers.refuse_if_opened(entry.path, {openers.identity(os.fstat(fd))})
             _lock_ranges(fd, entry.path)
         _refuse_short(stream, entry.path, os.fstat(fd))
-        _lock(fd, entry.path)
+        lock(fd, entry.path)
         yield _place(entry, name, lies_in=fd, cwd_fd=directory)
 
 

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from worker.contract.purge import PurgeMethod
+from worker.contract.workload import TargetKind
 from worker.policy.checks import entry_problem, pool_problem
 from worker.policy.model import ALL_SETTINGS, HostPolicy, Policy, PolicyEntry, SettingNames
 from worker.policy.pools import Pool
 
 MAX_POLICY_BYTES = 1024 * 1024
+_KINDS = tuple(kind for kind in TargetKind if kind is not TargetKind.POOL)  # a pool is a table of its own
 
 
 class PolicyError(Exception):
@@ -129,6 +132,7 @@ def _refuse_duplicates(path: Path, entries: tuple[PolicyEntry | Pool, ...]) -> N
 def _located(path: Path, text: str, error: str) -> str:
     """msgspec's message with the line number: `… - at `$.target[1].kind``."""
     words, _, place = error.partition(" - at `")
+    words += _valid_values(words, place)
     index = re.search(r"target\[([0-9]+)\]", place)
     if index is None:
         key = re.search(r"`(\w+)`", words, re.ASCII)
@@ -137,6 +141,18 @@ def _located(path: Path, text: str, error: str) -> str:
     keys = re.findall(r"\.(\w+)", place, re.ASCII) + re.findall(r"unknown field `(\w+)`", words, re.ASCII)
     line = _line(text, int(index[1]), keys[-1])
     return f"{path}, line {line}, target {int(index[1]) + 1}: {keys[-1] + ': ' if keys[-1] != 'target' else ''}{words}"
+
+
+def _valid_values(words: str, place: str) -> str:
+    """What the file may contain where msgspec found something else."""
+    if words.startswith("Object contains unknown field"):
+        kinds = {"$.target[": PolicyEntry, "$.pool[": Pool, "$.host": HostPolicy}
+        known = next((kind for prefix, kind in kinds.items() if place.startswith(prefix)), None)
+        return f"; valid: {', '.join(known.__struct_fields__)}" if known else ""
+    if words.startswith("Invalid enum value"):
+        values = PurgeMethod if ".purge[" in place else _KINDS
+        return f"; valid: {', '.join(value.value for value in values)}"
+    return ""
 
 
 def _line(text: str, index: int, key: str = "") -> int:

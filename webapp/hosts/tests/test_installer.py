@@ -77,6 +77,7 @@ def test_it_stops_at_a_script_that_was_changed_on_its_way(tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode != 0
     assert not (tmp_path / "ran").exists()
+    assert b"The checksum of the installer is wrong, so it was not run." in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--nonsense"], []])

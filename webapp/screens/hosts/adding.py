@@ -15,6 +15,7 @@ from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.hosts.selectors import enrolment_called, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
+from webapp.hosts.wheelhouse import COMMAND, built_wheelhouse
 from webapp.screens import one_time_secrets
 from webapp.screens.access import admin_action, admin_page, page, person
 from webapp.screens.hosts.find import host_or_404
@@ -62,6 +63,7 @@ def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
         "again": again,
         "line": install_line(token=token, key=key_id, again=again is not None) if token else "",
         "fingerprint": key_id,
+        "build_command": "" if built_wheelhouse() else COMMAND,
         "minutes": settings.ENROLMENT_SECONDS // 60,
         "made": made,
         "enrolments": list(open_enrolments()),

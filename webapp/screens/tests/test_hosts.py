@@ -1,6 +1,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from unittest.mock import patch
 
 import msgspec
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
+from webapp.hosts import wheelhouse
 from webapp.hosts.lifecycle import rename_host
 from webapp.hosts.models import EnrolmentToken, HostInventory, InventoryContent
 from webapp.hosts.services import record_inventory
@@ -87,6 +89,17 @@ def test_it_creates_the_enrolment_command_with_a_one_time_token(admin: Client) -
     assert EnrolmentToken.objects.get().host_slug == "storage9"
     assert EnrolmentToken.objects.get().token_hash not in page
     assert response["Cache-Control"] == "no-store"
+
+
+def test_it_says_where_the_packages_come_from(admin: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheelhouse, "FOLDER", tmp_path)
+    page = admin.post("/hosts/add/line/", {"slug": "storage9"}, follow=True).content.decode()
+    assert f"this server has no wheelhouse (<code>{wheelhouse.COMMAND}</code>" in page
+    monkeypatch.setattr(wheelhouse, "download", lambda *_: None)
+    wheelhouse.build()
+    page = admin.post("/hosts/add/line/", {"slug": "storage8"}, follow=True).content.decode()
+    assert "from this server only" in page
+    assert wheelhouse.COMMAND not in page
 
 
 @pytest.mark.parametrize(("slug", "words"), [("storage1", "already exists"), ("no spaces", "lowercase letters")])

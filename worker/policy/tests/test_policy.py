@@ -93,6 +93,10 @@ KEYS = {
     ("text", "words"),
     [
         (GOOD + "sizee = 1\n", "line 5"),
+        (GOOD + "sizee = 1\n", "valid: id, kind, path, stable_id"),
+        (GOOD.replace('"directory"', '"dir"'), "valid: block, directory, file, slot"),
+        (SDA + 'destroy = true\npurge = ["shred"]\n', "valid: discard, nvme_format"),
+        (GOOD + '[[pool]]\nid = "b"\ndrive = ["a"]\n', "valid: id, drives"),
         (GOOD + GOOD.replace('"directory"', '"dir"'), "line 7"),
         (GOOD + "destroy = 1\n", "line 5"),
         ("targets = 1\n", "line 1"),

@@ -1,0 +1,131 @@
+"""`uninstall`: remove the worker from this host, after a person has confirmed the list.
+
+Refused while the journal has something to undo. Devices and settings are not touched; the worker created no users.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from worker import guard, policy
+from worker.cli import service_unit
+from worker.cli.restore import confirmed, open_entries
+from worker.contract.workload import TargetKind
+from worker.journal import Journal
+from worker.link.enrolment import SYSTEM_POLICY, SYSTEM_STATE, ConfigError, Paths, sole_use
+from worker.policy import PolicyError
+from worker.settings import SETTING_NAMES
+
+HOME = Path("/opt/sweetspot-worker")
+COMMAND = Path("/usr/local/bin/sweetspot-worker")
+
+
+class Removal(msgspec.Struct, frozen=True):
+    words: str
+    remove: Callable[[], object]
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("uninstall", help="remove the worker, its service, its policy and its test files")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace, paths: Paths) -> int:
+    if os.geteuid() != 0:
+        raise ConfigError("not_root", "Only root can uninstall the worker.")
+    if paths != Paths(state=SYSTEM_STATE, policy=SYSTEM_POLICY):  # whole directories are removed
+        raise ConfigError("other_paths", f"uninstall removes only the installation in {SYSTEM_STATE}, with its policy.")
+    _refuse_open_entries(paths)
+    removals = list(_removals(paths))
+    if not confirmed([one.words for one in removals], sys.stdout, yes=options.yes):
+        print("Nothing was changed.")
+        return 1
+    _stop_service()
+    if _remove(removals, paths):
+        return 1
+    print("The worker is removed. Remove the host on the server too: its page, Manage.")
+    return 0
+
+
+def _stop_service() -> None:
+    if not service_unit.is_service():
+        return
+    try:
+        service_unit.systemctl("disable", "--now", service_unit.NAME)
+    except subprocess.SubprocessError as error:
+        raise ConfigError(
+            "service_runs", f"systemd could not stop the service, nothing was removed: {error}"
+        ) from error
+
+
+def _remove(removals: list[Removal], paths: Paths) -> int:
+    """The number of things that could not be removed. No worker can start in the meantime."""
+    with sole_use(paths.state) if paths.state.exists() else nullcontext():
+        _refuse_open_entries(paths)  # of a trial that ended just now
+        return sum(not _removed(one) for one in removals)
+
+
+def _removed(one: Removal) -> bool:
+    try:
+        one.remove()
+    except (OSError, guard.GuardRefused, subprocess.SubprocessError) as error:
+        print(f"Not done: {one.words}: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def _refuse_open_entries(paths: Paths) -> None:
+    """Raises ConfigError if the worker still has to undo something on this host."""
+    if not paths.journal.exists():
+        return
+    journal = Journal(paths.journal)
+    found, unreadable = open_entries(journal, paths.state), journal.unreadable()
+    journal.close()
+    if found or unreadable:
+        names = "; ".join(f"{entry.name}: {entry.words}" for entry in found) or "entries that cannot be read"
+        raise ConfigError(
+            "journal_open",
+            f"The worker still has something to undo, so it was not removed: {names}. Stop the service and run "
+            "“sweetspot-worker restore”, or “sweetspot-worker forget” for what you restored by hand.",
+        )
+
+
+def _removals(paths: Paths) -> Iterator[Removal]:
+    """In their order. The test files first: their places are in the policy."""
+    yield from _test_files(paths)
+    if service_unit.UNIT.exists() or service_unit.DROP_INS.exists():
+        yield Removal(f"remove the service: {service_unit.UNIT} and {service_unit.DROP_INS}", _remove_unit)
+    if COMMAND.is_symlink():
+        yield Removal(f"remove {COMMAND}", COMMAND.unlink)
+    words = {paths.policy.parent: "the policy", paths.state: "enrolment, journal, unsent reports", HOME: "the program"}
+    for folder, what in words.items():
+        if folder.exists():
+            yield Removal(f"remove {folder}: {what}", partial(shutil.rmtree, folder))
+
+
+def _test_files(paths: Paths) -> Iterator[Removal]:
+    try:
+        allowed = policy.load(paths.policy, SETTING_NAMES)
+    except PolicyError as error:
+        print(f"Test files in directories of the policy are kept, because it cannot be read: {error}", file=sys.stderr)
+        return
+    for entry in allowed.targets:
+        if entry.kind is TargetKind.DIRECTORY and (Path(entry.path) / guard.PRIVATE).exists():
+            words = f"remove {entry.path}/{guard.PRIVATE}: test files"
+            yield Removal(words, partial(guard.remove_private_directory, entry.path))
+
+
+def _remove_unit() -> None:
+    service_unit.UNIT.unlink(missing_ok=True)
+    shutil.rmtree(service_unit.DROP_INS, ignore_errors=True)
+    if service_unit.is_booted():
+        service_unit.systemctl("daemon-reload")
