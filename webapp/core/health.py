@@ -58,7 +58,7 @@ def _beat() -> bool:
 def _tasks() -> bool:
     """Whether the ticks run: beat sends them, and the Celery worker executes them."""
     hint = "Start the Celery worker of the queue `server`, and beat if it is not running."
-    return _all_recent(heartbeats.TASKS, f"not ready, tasks: the %s. {hint}")
+    return _all_recent(heartbeats.NEEDED, f"not ready, tasks: the %s. {hint}")
 
 
 def _all_recent(names: Iterable[str], message: str) -> bool:

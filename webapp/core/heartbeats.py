@@ -14,7 +14,7 @@ TICK = "tick"  # webapp.runs.tasks, every few seconds
 SCHEDULES = "schedules"  # webapp.schedules.tasks
 BEAT = "beat"  # webapp.beat
 BACKUP = "backup"
-TASKS = (TICK, SCHEDULES)  # without them, orders are not published again and schedules do not start
+NEEDED = (TICK, SCHEDULES)
 LATEST_S = 60.0  # an older time means that beat or the Celery worker is not running
 
 
