@@ -1,4 +1,6 @@
-"""The time at which each periodic task, beat and the backup last ran. Without beat or the server's Celery worker, no task runs.
+"""The time at which each periodic task, beat and the backup last ran.
+
+Without beat or the server's Celery worker, no task runs.
 
 A periodic task calls `note` with its name, and so do beat and `manage.py note_backup`. /metrics shows all of them,
 /healthz checks beat and the ticks. All times come from the database's clock, so the clocks of several machines do not
