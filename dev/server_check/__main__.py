@@ -48,8 +48,9 @@ class _Check:
             ("log lines are JSON", self._json_lines),
             ("a second installation changes nothing", self._again),
             ("backup and restore", self._backup),
-            ("upgrade and roll-back", self._upgrade),
             ("another public name", self._rename),
+            ("a certificate of another authority", self._own_certificate),
+            ("upgrade and roll-back", self._upgrade),
         ):
             with step(name):
                 check()
@@ -189,6 +190,14 @@ class _Check:
         self._curl(f"https://{OTHER_NAME}/healthz")
         trust = ("-CAfile", AUTHORITY, "-verify_return_error", "-verify_hostname", OTHER_NAME)
         self._run("openssl", "s_client", "-connect", "localhost:6379", *trust)
+        self._until("the server is ready", self._is_ready)
+
+    def _own_certificate(self) -> None:
+        """Without the authority, the certificate is one that the server cannot renew."""
+        self._run("sh", "-c", "rm /etc/sweetspot/authority/*; chmod 600 /etc/sweetspot/tls/server.key")
+        before = self._run("sha256sum", "/etc/sweetspot/tls/server.crt")
+        self._run(SERVER, "install", OTHER_NAME)
+        _expect("certificate", self._run("sha256sum", "/etc/sweetspot/tls/server.crt"), before)
         self._until("the server is ready", self._is_ready)
 
     def _people(self) -> str:
