@@ -1,8 +1,10 @@
 """The log format of every process of the server: Django, Celery, and gunicorn, which reads it before Django starts."""
 
+from typing import Any
+
 from webapp.settings import environment as env
 
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {"about": {"()": "webapp.core.logs.AboutFilter"}},
