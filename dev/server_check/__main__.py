@@ -1,4 +1,4 @@
-"""`make server-check`: installs the server in a bare Debian 12 by the commands of docs/operations.md, and uses it."""
+"""`make server-check`: installs the server in a bare Debian 12 by the documented commands, and uses it."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class _Check:
                 check()
 
     def _install(self) -> None:
-        """The commands of docs/operations.md, after the archive was unpacked."""
+        """The commands of docs/how-to/operations.md, after the archive was unpacked."""
         self._debian.copy_repository(SOURCE)
         started_at = time.monotonic()
         with step("installing the server"):
