@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: docs wheelhouse distributions screens compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults presets lab
+.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -110,6 +110,10 @@ wheelhouse: ## download the packages that workers install, for hosts without a p
 distributions: ## install the worker in throw-away roots (ARGS="debian-12 debian-13 --air-gapped --root DIR"); requires root
 	@.ci/setup
 	@$(DEV).distributions $(ARGS)
+
+server-check: ## install the server in a bare Debian 12 (systemd-nspawn), use, upgrade and restore it; requires root
+	@.ci/setup --tests
+	@$(DEV).server_check
 
 compose-env: ## write .env with a secret for each part of docker-compose.yml
 	@python3 webapp/deploy/compose.py env

@@ -1,5 +1,6 @@
 """This server's Celery app: it publishes orders and runs the periodic tasks."""
 
+import logging
 import os
 from logging.config import dictConfig
 
@@ -20,6 +21,7 @@ def _log_as_the_web_tier_does(**_: object) -> None:
     from django.conf import settings
 
     dictConfig(settings.LOGGING)
+    logging.captureWarnings(True)
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]

@@ -58,8 +58,11 @@ def exposition() -> str:
 
 @collector
 def periodic_tasks() -> Iterable[Metric]:
-    description = "Seconds since the periodic task last ran"
-    yield gauge("sweetspot_task_silent_seconds", description, "task", heartbeats.ages_s().items())
+    ages_s = heartbeats.ages_s()
+    backup_s = ages_s.pop(heartbeats.BACKUP, None)
+    description = "Seconds since beat and each periodic task last ran"
+    yield gauge("sweetspot_task_silent_seconds", description, "task", ages_s.items())
+    yield GaugeMetricFamily("sweetspot_backup_age_seconds", "Seconds since the last backup", value=backup_s)
 
 
 @collector
@@ -95,5 +98,7 @@ def storage() -> Iterable[Metric]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         yield GaugeMetricFamily("sweetspot_database_bytes", "Size of the database", value=cursor.fetchone()[0])
+    disk = disk_usage(gettempdir())
     description = "Free bytes in the directory of uploads and exports in progress"
-    yield GaugeMetricFamily("sweetspot_temporary_free_bytes", description, value=disk_usage(gettempdir()).free)
+    yield GaugeMetricFamily("sweetspot_temporary_free_bytes", description, value=disk.free)
+    yield GaugeMetricFamily("sweetspot_temporary_size_bytes", "Size of the disk of this directory", value=disk.total)

@@ -1,7 +1,7 @@
 """Health checks for load balancers and service managers: the parts that this server needs."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 import redis
 from django.db import DatabaseError, connection, transaction
@@ -14,8 +14,12 @@ log = logging.getLogger(__name__)
 
 
 def readiness(without: Collection[str] = ()) -> dict[str, bool]:
-    """Name of a part -> whether it works; parts in `without` are not checked. The log says why a part fails, the
-    response does not."""
+    """Name of a part -> whether it works; parts in `without` are not checked, and without tasks beat is not either.
+
+    The log says why a part fails, the response does not.
+    """
+    if "tasks" in without:
+        without = {*without, "beat"}
     return {name: _holds(name, check) for name, check in _CHECKS.items() if name not in without}
 
 
@@ -46,13 +50,22 @@ def _broker() -> bool:
         return bool(client.ping())
 
 
+def _beat() -> bool:
+    """Whether beat runs."""
+    return _all_recent([heartbeats.BEAT], "not ready, beat: %s. Start beat.")
+
+
 def _tasks() -> bool:
-    """Whether beat and the Celery worker run: beat sends the ticks, and the worker executes them."""
+    """Whether the ticks run: beat sends them, and the Celery worker executes them."""
+    hint = "Start the Celery worker of the queue `server`, and beat if it is not running."
+    return _all_recent(heartbeats.NEEDED, f"not ready, tasks: the %s. {hint}")
+
+
+def _all_recent(names: Iterable[str], message: str) -> bool:
     ages_s = heartbeats.ages_s()
-    silent = {name: ages_s.get(name) for name in heartbeats.NEEDED if not _is_recent(ages_s.get(name))}
+    silent = {name: ages_s.get(name) for name in names if not _is_recent(ages_s.get(name))}
     for name, age_s in silent.items():
-        words = _silence(name, age_s)
-        log.warning("not ready, tasks: the %s. Start beat and the Celery worker of the queue `server`.", words)
+        log.warning(message, _silence(name, age_s))
     return not silent
 
 
@@ -61,7 +74,7 @@ def _is_recent(age_s: float | None) -> bool:
 
 
 def _silence(name: str, age_s: float | None) -> str:
-    task = name if name == heartbeats.TICK else f"tick of {name}"
+    task = f"tick of {name}" if name == heartbeats.SCHEDULES else name
     if age_s is None:
         return f"{task} never ran"
     if age_s < 0:
@@ -73,5 +86,6 @@ _CHECKS: dict[str, Callable[[], bool]] = {
     "database": _database,
     "migrations": _migrations,
     "broker": _broker,
+    "beat": _beat,
     "tasks": _tasks,
 }

@@ -1,7 +1,10 @@
-"""The time at which each periodic task last ran. Without beat or the server's Celery worker, no task runs.
+"""The time at which each periodic task, beat and the backup last ran.
 
-A periodic task calls `note` with its name. /metrics shows all tasks, /healthz checks the tick. All times come from
-the database's clock, so the clocks of several machines do not matter.
+Without beat or the server's Celery worker, no task runs.
+
+A periodic task calls `note` with its name, and so do beat and `manage.py note_backup`. /metrics shows all of them,
+/healthz checks beat and the ticks. All times come from the database's clock, so the clocks of several machines do not
+matter.
 """
 
 from django.db.models import F
@@ -11,8 +14,10 @@ from webapp.core.models import Heartbeat
 
 TICK = "tick"  # webapp.runs.tasks, every few seconds
 SCHEDULES = "schedules"  # webapp.schedules.tasks
+BEAT = "beat"  # webapp.beat
+BACKUP = "backup"
 NEEDED = (TICK, SCHEDULES)
-LATEST_S = 60.0  # an older tick means that beat or the Celery worker is not running
+LATEST_S = 60.0  # an older time means that beat or the Celery worker is not running
 
 
 def note(name: str) -> None:

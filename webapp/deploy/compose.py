@@ -47,6 +47,14 @@ from webapp.results.models import Result, Sample
 from webapp.runs.models import Run
 print(json.dumps([Run.objects.count(), Result.objects.count(), Sample.objects.count(), Host.objects.count()]))
 """
+DUMP = "/tmp/sweetspot.dump"  # noqa: S108 - in the container of PostgreSQL
+OTHER_NAME = "other.sweetspot.test"
+CERTIFICATE_LIMIT_S = 180  # Redis looks for a new certificate every minute
+ASK_REDIS = f"""\
+import socket, ssl
+context = ssl.create_default_context(cafile="/tls/ca.crt")
+context.wrap_socket(socket.create_connection(("redis", 6379), timeout=5), server_hostname="{OTHER_NAME}")
+"""
 
 
 class Trouble(Exception):
@@ -148,7 +156,10 @@ class _Check:
             before = self._facts()
             self._restart_each()
             self._same(before)
+            self._back_up()
             self._measure(slug, "the same plan after the restarts")
+            self._restore(before)
+            self._rename()
         except Trouble as trouble:
             complain(str(trouble))
             self._show_logs()
@@ -215,8 +226,36 @@ class _Check:
     def _same(self, before: list[int]) -> None:
         after = self._facts()
         if before != after or not all(before):
-            raise Trouble(f"Runs, results, samples and hosts were {before} and are {after} after the restarts.")
-        say(f"  ✓ after the restarts: {before[0]} run, {before[1]} results, {before[2]} samples, as before")
+            raise Trouble(f"Runs, results, samples and hosts were {before} and are {after} now.")
+        say(f"  ✓ as before: {before[0]} run, {before[1]} results, {before[2]} samples")
+
+    def _back_up(self) -> None:
+        with step("backup"):
+            self._exec(
+                "postgres", "pg_dump", "--username", "sweetspot", "--format", "custom", "--file", DUMP, "sweetspot"
+            )
+            self._manage("note_backup")
+
+    def _restore(self, before: list[int]) -> None:
+        with step("restore"):
+            self._compose("stop", "web", "tasks", "beat")
+            self._exec("postgres", "dropdb", "--username", "sweetspot", "--force", "sweetspot")
+            self._exec("postgres", "createdb", "--username", "sweetspot", "sweetspot")
+            how = ["--username", "sweetspot", "--no-owner", "--exit-on-error", "--dbname", "sweetspot"]
+            self._exec("postgres", "pg_restore", *how, DUMP)
+            self._come_up()
+        self._same(before)
+
+    def _rename(self) -> None:
+        with step("another public name"):
+            with self._env.open("a") as file:
+                file.write(f"SWEETSPOT_NAME={OTHER_NAME}\n")
+            self._come_up()
+            until = time.monotonic() + CERTIFICATE_LIMIT_S
+            while self._exec("web", "python", "-c", ASK_REDIS, check=False) is None:
+                if time.monotonic() > until:
+                    raise Trouble(f"Redis has no certificate for {OTHER_NAME}:\n{self._last_error}")
+                time.sleep(2)
 
     def _facts(self) -> list[int]:
         facts: list[int] = json.loads(self._manage("shell", "--no-imports", "-c", FACTS).strip().splitlines()[-1])

@@ -3,10 +3,12 @@
 https://docs.gunicorn.org/en/stable/settings.html
 """
 
+import logging
 import socket
 from typing import Any
 
 from webapp.serving.temporary_files import OwnDirectory
+from webapp.settings.logs import LOGGING
 
 worker_class = "webapp.serving.worker.Worker"
 # Measured on two cores: with two processes, the cores are idle for a seventh of the time, because the processes wait
@@ -20,6 +22,9 @@ threads = 256
 keepalive = 75
 worker_connections = 1500
 control_socket_disable = True
+# Its lines have the format of all others.
+logconfig_dict = {**LOGGING, "loggers": {**LOGGING["loggers"], "gunicorn.error": {"handlers": [], "propagate": True}}}
+logging.captureWarnings(True)
 
 FIRST_BYTE_S = 30
 

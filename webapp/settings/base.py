@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from webapp.settings import environment as env
+from webapp.settings.logs import LOGGING as LOGGING
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 
@@ -173,26 +174,3 @@ EMAIL_USE_SSL = _MAIL_SERVER.tls
 EMAIL_TIMEOUT = 10  # s
 DEFAULT_FROM_EMAIL = env.mail_from("SWEETSPOT_MAIL_FROM", needed=bool(EMAIL_HOST))
 WEBHOOK_NETWORKS = env.networks("SWEETSPOT_WEBHOOK_NETWORKS")
-
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "filters": {"about": {"()": "webapp.core.logs.AboutFilter"}},
-    "formatters": {
-        "plain": {
-            "class": "webapp.core.logs.PlainFormatter",
-            "format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s",
-        },
-        "json": {"()": "webapp.core.logs.JsonFormatter"},
-    },
-    "handlers": {
-        "stderr": {
-            "class": "logging.StreamHandler",
-            "formatter": env.choice("SWEETSPOT_LOG_FORMAT", "plain", "json"),
-            "filters": ["about"],
-        }
-    },
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-    # Two lines and more for each of the periodic tasks, every few seconds.
-    "loggers": {name: {"level": "WARNING"} for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace")},
-}

@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 
 from webapp.core.logs import AboutFilter, JsonFormatter, PlainFormatter, about, bind
 
@@ -29,6 +32,26 @@ def test_it_names_what_a_line_is_about_and_no_more_afterwards() -> None:
     assert "run" not in inner
     assert (outer["run"], outer["host"], "attempt" in outer) == ("7", "storage1", False)
     assert set(after) == {"at", "level", "logger", "message"}
+
+
+GUNICORN = """
+import warnings
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+from webapp import serving
+config = Config()
+config.set("logconfig_dict", serving.logconfig_dict)
+Logger(config).info("Listening at %s", "x")
+warnings.warn("old", stacklevel=1)
+"""
+
+
+def test_gunicorn_writes_the_same_json_lines() -> None:
+    environment = {**os.environ, "SWEETSPOT_LOG_FORMAT": "json"}
+    done = subprocess.run([sys.executable, "-c", GUNICORN], env=environment, capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["logger"] for line in lines] == ["gunicorn.error", "py.warnings"]
+    assert lines[0]["message"] == "Listening at x"
 
 
 def test_it_keeps_a_trace_in_one_line() -> None:

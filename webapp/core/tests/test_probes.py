@@ -3,16 +3,20 @@
 import re
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
-from django.db import connection, transaction
+from django.core.management import call_command
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from webapp.core import tally
+from webapp.beat import Scheduler
+from webapp.celery import app
+from webapp.core import heartbeats, tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
 from webapp.hosts.models import Target
@@ -37,6 +41,7 @@ def _own_tally() -> None:
 
 
 def tick() -> None:
+    heartbeats.note(heartbeats.BEAT)
     tick_runs()
     tick_schedules()
 
@@ -52,7 +57,7 @@ def test_it_is_ready_when_everything_is_there() -> None:
     tick()
     answer = Client().get("/healthz")
     assert answer.status_code == 200
-    parts = {"database": True, "migrations": True, "broker": True, "tasks": True}
+    parts = {"database": True, "migrations": True, "broker": True, "beat": True, "tasks": True}
     assert answer.json() == {"status": "ok", "parts": parts, "warnings": []}
     assert "no-store" in answer["Cache-Control"]
 
@@ -63,7 +68,8 @@ def test_it_is_not_ready_without_broker_and_says_no_address() -> None:
         answer = Client().get("/healthz")
         assert Client().get("/healthz/live").status_code == 200
     assert answer.status_code == 503
-    assert answer.json()["parts"] == {"database": True, "migrations": True, "broker": False, "tasks": True}
+    parts = {"database": True, "migrations": True, "broker": False, "beat": True, "tasks": True}
+    assert answer.json()["parts"] == parts
     assert b"127.0.0.1" not in answer.content
     assert b"secret" not in answer.content
 
@@ -100,6 +106,39 @@ def test_it_is_not_ready_while_the_schedules_are_not_processed(caplog: pytest.Lo
     answer = Client().get("/healthz")
     assert (answer.status_code, answer.json()["parts"]["tasks"]) == (503, False)
     assert "the tick of schedules last ran 75 s ago" in caplog.text
+
+
+@pytest.mark.parametrize(("silent", "parts"), [("beat", (False, True)), ("tick", (True, False))])
+def test_it_tells_dead_beat_from_dead_tasks(silent: str, parts: tuple[bool, bool]) -> None:
+    """For a minute after the end of beat, its last ticks are recent."""
+    tick()
+    Heartbeat.objects.filter(name=silent).update(at=Now() - timedelta(seconds=75))
+    answer = Client().get("/healthz")
+    assert (answer.status_code, answer.json()["parts"]["beat"], answer.json()["parts"]["tasks"]) == (503, *parts)
+    assert Client().get("/healthz?without=tasks").status_code == 200
+
+
+def test_beat_notes_that_it_runs_and_outlives_its_database(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler = Scheduler(app, lazy=True)
+    monkeypatch.setattr(heartbeats, "note", Mock(side_effect=OperationalError("gone")))
+    scheduler.tick()
+    assert "Beat cannot reach the database" in caplog.text
+    monkeypatch.undo()
+    scheduler.tick()
+    assert not Heartbeat.objects.exists()  # it writes every ten seconds
+    Scheduler(app, lazy=True).tick()
+    assert heartbeats.ages_s()[heartbeats.BEAT] < 60
+
+
+def test_it_tells_the_age_of_the_last_backup() -> None:
+    assert "sweetspot_backup_age_seconds" not in metrics()
+    call_command("note_backup")
+    Heartbeat.objects.update(at=Now() - timedelta(hours=3))
+    found = metrics()
+    assert found["sweetspot_backup_age_seconds"] == pytest.approx(3 * 3600, abs=60)
+    assert 'sweetspot_task_silent_seconds{task="backup"}' not in found
 
 
 def test_it_is_not_ready_while_the_database_can_write_nothing_to_its_disk() -> None:

@@ -115,14 +115,29 @@ def revive_unfinished(*, host: Host, journal: Sequence[str]) -> int:
 
 
 def lose_forgotten(*, host: Host, journal: Sequence[str]) -> int:
-    """Lose accepted attempts that a registering host no longer has, without waiting for the end of their leases.
+    """Lose attempts that a registering host no longer has, without waiting for the end of their leases.
 
-    A host gives an attempt up when the server was restored from a backup. `journal`: what it has not finished.
+    A server that was restored from a backup knows attempts that the host has given up, and orders that the host has
+    finished: it ignores them when they are published again. `journal`: what it has not finished.
     """
+    before = timezone.now() - LISTED_WITHIN
     active = Attempt.objects.filter(host=host, state__in=ACTIVE_ATTEMPT_STATES)
-    accepted = active.filter(accepted_at__lt=timezone.now() - LISTED_WITHIN)
-    missing = accepted.exclude(pk__in=[parsed for parsed in map(parse_id, journal) if parsed is not None])
-    return sum(_lose(pk) for pk in missing.values_list("pk", flat=True))
+    missing = active.exclude(pk__in=[parsed for parsed in map(parse_id, journal) if parsed is not None])
+    lost = list(missing.filter(accepted_at__lt=before).values_list("pk", flat=True))
+    taken = list(
+        missing.filter(published_at__isnull=False, accepted_at=None, created_at__lt=before).values_list("pk", flat=True)
+    )
+    if taken and _queue_is_empty(host):
+        lost += taken
+    return sum(_lose(pk) for pk in lost)
+
+
+def _queue_is_empty(host: Host) -> bool:
+    """Whether the host has taken all its orders; False if the broker cannot be reached."""
+    try:
+        return waiting_orders(host.pk) == 0
+    except (OperationalError, RedisError, OSError):
+        return False
 
 
 @transaction.atomic

@@ -1,12 +1,15 @@
 """What happens when nobody is heard, and when somebody is heard again."""
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 from django.utils import timezone
 
+from webapp.core.redis_client import redis_client
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host, Target
+from webapp.runs.dispatch import leases
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases, lose_forgotten, revive_unfinished
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TargetLock, TrialState
@@ -15,6 +18,7 @@ from webapp.runs.tasks import tick
 from webapp.tests.factories.hosts import a_drive, a_target
 from webapp.tests.factories.reports import ACCEPTED, DONE, STARTED, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
+from worker.contract.orders import queue_name
 from worker.contract.workload import Pattern
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -132,6 +136,26 @@ def test_an_order_that_a_host_has_not_accepted_waits_for_its_lease() -> None:
     attempt = dispatched(a_target())
     Attempt.objects.update(created_at=timezone.now() - timedelta(minutes=2))
     assert lose_forgotten(host=attempt.host, journal=[]) == 0
+
+
+def test_it_does_not_wait_for_the_lease_of_an_order_that_a_host_finished_after_the_backup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host took the order, and ignores it now: for it, it is done."""
+    attempt = dispatched(a_target())
+    Run.objects.get().trials.update(attempts_left=1)
+    with redis_client() as server:
+        server.delete(queue_name(str(attempt.host_id)))
+    assert lose_forgotten(host=attempt.host, journal=[]) == 0  # it may have taken the order after it listed the others
+    Attempt.objects.update(created_at=timezone.now() - timedelta(minutes=2))
+    assert lose_forgotten(host=attempt.host, journal=[str(attempt.pk)]) == 0
+    monkeypatch.setattr(leases, "waiting_orders", Mock(side_effect=OSError))  # without a broker
+    assert lose_forgotten(host=attempt.host, journal=[]) == 0
+    monkeypatch.undo()
+    assert lose_forgotten(host=attempt.host, journal=[]) == 1
+    attempt.refresh_from_db()
+    assert (attempt.state, attempt.outcome_code) == ("lost", "not_on_host")
+    assert Run.objects.get().trials.get().state == TrialState.PLANNED
 
 
 def test_it_does_not_revive_what_uses_a_drive_that_another_host_has_now() -> None:

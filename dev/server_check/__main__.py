@@ -1,0 +1,240 @@
+"""`make server-check`: installs the server in a bare Debian 12 by the documented commands, and uses it."""
+
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dev.console import ToolError, run_command, say, step
+from dev.server_check.bare_debian import BareDebian, bare_debian
+
+NAME, OTHER_NAME = "sweetspot.test", "lab.sweetspot.test"
+SOURCE = "/root/sweetspot"
+SERVER = "sweetspot-server"
+AUTHORITY = "/etc/sweetspot/tls/ca.crt"
+SOCKET = "/run/sweetspot/web.sock"
+WAIT_S = 60.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments:
+        raise ToolError("server-check takes no arguments")
+    base = os.environ.get("SWEETSPOT_STATE_BASE", "/var/tmp")  # noqa: S108 - a directory of its own is made there
+    with (
+        tempfile.TemporaryDirectory(prefix="sweetspot-server-check-", dir=base) as folder,
+        bare_debian(Path(folder), NAME, OTHER_NAME) as debian,
+    ):
+        _Check(debian).run()
+    say("The server on a bare Debian 12: all of it works.")
+    return 0
+
+
+class _Check:
+    def __init__(self, debian: BareDebian) -> None:
+        self._debian = debian
+        self._password = ""
+
+    def run(self) -> None:
+        self._install()
+        for name, check in (
+            ("units are valid and run", self._units),
+            ("plain HTTP is redirected, static files are served", self._pages),
+            ("log-in, and forms of other sites are refused", self._log_in),
+            ("the client's address comes from the proxy only", self._address),
+            ("a host enrols, and reaches its own queue over TLS", self._enrol),
+            ("log lines are JSON", self._json_lines),
+            ("a second installation changes nothing", self._again),
+            ("backup and restore", self._backup),
+            ("another public name", self._rename),
+            ("a certificate of another authority", self._own_certificate),
+            ("upgrade and roll-back", self._upgrade),
+        ):
+            with step(name):
+                check()
+
+    def _install(self) -> None:
+        """The commands of docs/how-to/operations.md, after the archive was unpacked."""
+        self._debian.copy_repository(SOURCE)
+        started_at = time.monotonic()
+        with step("installing the server"):
+            self._debian.run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install", NAME)
+        said = self._run(SERVER, "manage", "create_admin", "admin")
+        self._password = said.rpartition("password: ")[2].strip()
+        say(f"Two commands, {(time.monotonic() - started_at) / 60:.1f} minutes.")
+
+    def _units(self) -> None:
+        units = [path.name for path in (self._debian.root / SOURCE.lstrip("/") / "webapp/deploy/systemd").iterdir()]
+        self._run("systemd-analyze", "verify", *units)
+        for unit in (
+            "sweetspot.target",
+            "sweetspot-web",
+            "sweetspot-tasks",
+            "sweetspot-beat",
+            "sweetspot-backup.timer",
+        ):
+            self._run("systemctl", "is-enabled", unit)
+            self._run("systemctl", "is-active", unit)
+        _expect("failed units", self._run("systemctl", "--failed", "--plain", "--no-legend"), "")
+        owner = self._run("sh", "-c", "stat -c '%U %a' /etc/sweetspot/environment /etc/sweetspot/authority/ca.key")
+        _expect("owners of secrets", owner.split(), ["root", "600"] * 2)
+        listening = self._run("ss", "-Hltn") if self._has("ss") else ""
+        _expect("a port of the web tier", ":8000 " in listening, False)
+
+    def _pages(self) -> None:
+        where = self._curl("--write-out", "%{http_code} %{redirect_url}", f"http://{NAME}/plans/").split()[-2:]
+        _expect("plain HTTP", where, ["301", f"https://{NAME}/plans/"])
+        _expect("/healthz", json.loads(self._curl(f"http://{NAME}/healthz"))["status"], "ok")
+        page = self._curl("--location", f"https://{NAME}/")
+        static = re.findall(r'"(/static/[^"]+\.js)"', page)[0]
+        answer = self._curl("--head", f"https://{NAME}{static}")
+        _expect("static file", "200" in answer.splitlines()[0] and "text/javascript" in answer, True)
+
+    def _log_in(self) -> None:
+        _expect("log-in", self._try_log_in(self._password), 302)
+        _expect("page after log-in", "Log out" in self._curl(*self._cookies, f"https://{NAME}/"), True)
+        _expect("form of another site", self._try_log_in(self._password, origin="https://evil.test"), 403)
+
+    @property
+    def _cookies(self) -> tuple[str, ...]:
+        return ("--cookie", "/root/cookies", "--cookie-jar", "/root/cookies")
+
+    def _try_log_in(self, password: str, *, origin: str = f"https://{NAME}", forwarded: str = "") -> int:
+        """The status of the answer."""
+        self._debian.run("rm", "-f", "/root/cookies")
+        address = f"https://{NAME}/login/"
+        page = self._curl(*self._cookies, address)
+        token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[0]
+        fields = {"csrfmiddlewaretoken": token, "username": "admin", "password": password}
+        data = (part for name, value in fields.items() for part in ("--data-urlencode", f"{name}={value}"))
+        headers = ("--header", f"Origin: {origin}", "--header", f"Referer: {origin}/login/")
+        spoofed = ("--header", f"X-Forwarded-For: {forwarded}") if forwarded else ()
+        status = ("--output", "/dev/null", "--write-out", "%{http_code}")
+        return int(self._curl(*self._cookies, *data, *headers, *spoofed, *status, address))
+
+    def _address(self) -> None:
+        """Whoever invents a new address for each try is counted as one client all the same."""
+        found = [self._try_log_in("wrong", forwarded=f"192.0.2.{number}") for number in range(1, 8)]
+        _expect("tries with invented addresses are limited", found[-1], 429)
+        self._manage_shell("from webapp.core.models import LoginTries; LoginTries.objects.all().delete()")
+        direct = ("curl", "--silent", "--unix-socket", SOCKET, "http://localhost/healthz/live")
+        done = self._debian.run("runuser", "-u", "nobody", "--", *direct, check=False)
+        _expect("another user reaches the web tier past the proxy", done.returncode == 0, False)
+        _expect("metrics without the token", self._status(f"https://{NAME}/metrics"), "403")
+
+    def _enrol(self) -> None:
+        token = self._run(SERVER, "manage", "enrolment_token", "--host", "bare").strip()
+        worker = "cd /opt/sweetspot/current && exec .venv/bin/python -m worker --state /root/worker"
+        enrol = f"{worker} enrol --server https://{NAME} --ca {AUTHORITY} --token -"
+        self._debian.run("sh", "-c", enrol, stdin=token + "\n")
+        self._run("systemd-run", "--quiet", "--unit=worker", "sh", "-c", f"{worker} start")
+        clients = (
+            "from webapp.core.redis_client import redis_client as r; print([c['user'] for c in r().client_list()])"
+        )
+        del clients  # the server's user may not list clients
+        self._until("the worker is ready", lambda: " ready." in self._run("journalctl", "-u", "worker", "-o", "cat"))
+        self._run("systemctl", "stop", "worker")
+
+    def _json_lines(self) -> None:
+        self._run("sh", "-c", "echo SWEETSPOT_LOG_FORMAT=json >> /etc/sweetspot/environment")
+        started_at = self._run("date", "+%Y-%m-%d %H:%M:%S").strip()
+        self._run("systemctl", "restart", "sweetspot.target")
+        self._until("the server is ready", self._is_ready)
+        for part in ("web", "tasks", "beat"):
+            unit = f"sweetspot-{part}.service"
+            pid = self._run("systemctl", "show", "--value", "--property=MainPID", unit).strip()
+            lines = self._run("journalctl", f"_PID={pid}", f"--since={started_at}", "-o", "cat").splitlines()
+            bad = [line for line in lines if not line.startswith("{")]
+            _expect(f"lines of {part} that are not JSON", bad, [])
+            _expect(f"{part} has lines", bool(lines) or part == "beat", True)
+
+    def _again(self) -> None:
+        before = self._facts()
+        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        _expect("settings, keys and release", self._facts(), before)
+
+    def _facts(self) -> str:
+        return self._run(
+            "sh", "-c", "sha256sum /etc/sweetspot/*/* /etc/sweetspot/environment; readlink /opt/sweetspot/current"
+        )
+
+    def _backup(self) -> None:
+        self._run("systemctl", "start", "sweetspot-backup.service")
+        token = self._run("sh", "-c", ". /etc/sweetspot/environment; echo $SWEETSPOT_METRICS_TOKEN").strip()
+        metrics = self._curl("--header", f"Authorization: Bearer {token}", f"https://{NAME}/metrics")
+        age_s = float(re.findall(r"^sweetspot_backup_age_seconds (\S+)$", metrics, re.M)[0])
+        _expect("age of the backup", 0 <= age_s < WAIT_S * 5, True)
+        folder = self._run("sh", "-c", "ls -d /var/backups/sweetspot/2*Z | tail -n 1").strip()
+        _expect("files", self._run("ls", folder).split(), ["database.dump", "settings.tar.gz"])
+        self._run(SERVER, "manage", "create_admin", "later")
+        for _ in range(2):  # what a restore leaves can be backed up and restored again
+            self._run(SERVER, "restore", folder)
+            folder = self._run(SERVER, "backup").strip().rpartition(" ")[2]
+        _expect("people", self._people(), "admin")
+
+    def _upgrade(self) -> None:
+        old = self._run("readlink", "/opt/sweetspot/current")
+        self._run("sh", "-c", f"echo '# changed' >> {SOURCE}/webapp/wsgi.py")
+        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        _expect("a new release runs", self._run("readlink", "/opt/sweetspot/current") != old, True)
+        self._run(SERVER, "manage", "create_admin", "later")
+        self._run(SERVER, "roll-back")
+        _expect("the old release runs", self._run("readlink", "/opt/sweetspot/current"), old)
+        _expect("people", self._people(), "admin")
+        self._until("the server is ready", self._is_ready)
+
+    def _rename(self) -> None:
+        self._run(SERVER, "install", OTHER_NAME)
+        self._curl(f"https://{OTHER_NAME}/healthz")
+        trust = ("-CAfile", AUTHORITY, "-verify_return_error", "-verify_hostname", OTHER_NAME)
+        self._run("openssl", "s_client", "-connect", "localhost:6379", *trust)
+        self._until("the server is ready", self._is_ready)
+
+    def _own_certificate(self) -> None:
+        """Without the authority, the certificate is one that the server cannot renew."""
+        self._run("sh", "-c", "rm /etc/sweetspot/authority/*; chmod 600 /etc/sweetspot/tls/server.key")
+        before = self._run("sha256sum", "/etc/sweetspot/tls/server.crt")
+        self._run(SERVER, "install", OTHER_NAME)
+        _expect("certificate", self._run("sha256sum", "/etc/sweetspot/tls/server.crt"), before)
+        self._until("the server is ready", self._is_ready)
+
+    def _people(self) -> str:
+        return self._manage_shell(
+            "from webapp.core.models import User; print(*User.objects.values_list('username', flat=True))"
+        )
+
+    def _manage_shell(self, code: str) -> str:
+        return self._run(SERVER, "manage", "shell", "--no-imports", "-c", code).strip()
+
+    def _is_ready(self) -> bool:
+        return self._debian.run("curl", "--silent", "--fail", "http://localhost/healthz", check=False).returncode == 0
+
+    def _status(self, address: str) -> str:
+        return self._curl("--output", "/dev/null", "--write-out", "%{http_code}", address)
+
+    def _curl(self, *arguments: str) -> str:
+        return self._run("curl", "--silent", "--show-error", "--cacert", AUTHORITY, *arguments)
+
+    def _has(self, program: str) -> bool:
+        return self._debian.run("which", program, check=False).returncode == 0
+
+    def _run(self, *argv: str) -> str:
+        return self._debian.run(*argv).stdout
+
+    def _until(self, what: str, condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + WAIT_S
+        while not condition():
+            if time.monotonic() > until:
+                raise ToolError(f"Not within {WAIT_S:.0f} s: {what}")
+            time.sleep(1)
+
+
+def _expect(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise ToolError(f"{what}: found {found!r}, expected {wanted!r}")
+
+
+if __name__ == "__main__":
+    run_command(main)
