@@ -101,7 +101,7 @@ class ChangeOut(Schema):
     note: str
 
 
-class SettingOut(ActionOut):
+class SettingByHandOut(ActionOut):
     """`changes`: the worker's report, empty before it."""
 
     setting: str
@@ -143,14 +143,14 @@ def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Sta
     return Status(202, None)
 
 
-@router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
+@router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingByHandOut])
 def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
     """Settings read, set and restored by hand, latest first."""
     actions = HostAction.objects.filter(target=known_target(slug, target)).exclude(setting="")
     return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
 
 
-@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingOut})
+@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingByHandOut})
 def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
     """Sent at once; refused while the host is busy."""
     person = operator(request)

@@ -104,6 +104,7 @@ def new_window(request: HttpRequest, slug: str, body: WindowIn) -> Status[Mainte
 
 @router.delete("/hosts/{slug}/windows/{window_id}", response={204: None})
 def remove_window(request: HttpRequest, slug: str, window_id: int) -> Status[None]:
+    """Delete a maintenance window."""
     by = operator(request)
     delete_window(window=known_window(known_host(slug), window_id), by=by)
     return Status(204, None)

@@ -110,6 +110,7 @@ def _plan(slug: str | None) -> Plan | None:
 @router.get("/notices/subscriptions", response=list[SubscriptionOut])
 @paginate(Paged)
 def subscriptions(request: HttpRequest) -> QuerySet[Subscription]:
+    """Your own subscriptions."""
     return subscriptions_of(_me(request))
 
 
@@ -125,6 +126,7 @@ def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription
 
 @router.get("/notices/subscriptions/{pk}", response=SubscriptionOut)
 def subscription(request: HttpRequest, pk: int) -> Subscription:
+    """One of your own subscriptions."""
     return _own(request, pk)
 
 

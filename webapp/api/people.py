@@ -99,12 +99,14 @@ def invite(request: HttpRequest, body: PersonIn) -> Status[User]:
 
 @router.get("/people/{pk}", response=PersonOut)
 def one_person(request: HttpRequest, pk: int) -> User:
+    """A person."""
     administrator(request)
     return _somebody(pk)
 
 
 @router.post("/people/{pk}/role", response=PersonOut)
 def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
+    """Change the role of a person."""
     by = administrator(request)
     people.change_role(user=_somebody(pk), role=body.role, by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
