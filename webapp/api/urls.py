@@ -1,7 +1,7 @@
 """The public API: one router per subject, mounted under /api/v1/.
 
-Anyone may read `/api/v1/openapi.json`; everything else needs the browser's session or an API token.
-There is no documentation page, because Swagger's would load scripts from another site.
+Anyone may read `/api/v1/openapi.json` and the reference `/api/v1/docs`; everything else needs the browser's session
+or an API token. Swagger's page is off, because it would load scripts from another site.
 """
 
 from django.urls import URLPattern, URLResolver, path
@@ -38,6 +38,7 @@ from webapp.api.common.authentication import AUTH
 from webapp.api.common.errors import add_error_handlers
 from webapp.api.common.unknown_input import refuse_unknown_input
 from webapp.api.openapi import Api
+from webapp.api.reference import reference_of
 
 _SUBJECTS = (
     people,
@@ -71,7 +72,8 @@ _SUBJECTS = (
 api = Api(
     title="Sweetspot",
     version="1",
-    description="A storage benchmark lab. Values are in bytes/s, ns and IOPS; errors are {code, message}.",
+    description="A storage benchmark lab. Values are in bytes, bytes/s, ns and IOPS; errors are {code, message}. "
+    "There is no limit for the number of requests; ask for the state of a run at most every two seconds.",
     auth=AUTH,
     docs_url=None,
     urls_namespace="api",
@@ -81,4 +83,7 @@ api.add_decorator(refuse_unknown_input, mode="view")
 for _subject in _SUBJECTS:
     api.add_router("", _subject.router)
 
-urlpatterns: list[URLPattern | URLResolver] = [path("v1/", api.urls)]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("v1/docs", reference_of(api), name="api-reference"),
+    path("v1/", api.urls),
+]

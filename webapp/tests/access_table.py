@@ -221,7 +221,9 @@ PAGES: dict[str, Rule] = {
     "healthz": look(Who.ANYBODY),
     "healthz-live": look(Who.ANYBODY),
     "metrics": look(Who.ANYBODY),  # on loopback, where the test's client is; elsewhere it takes a token
-    # the API's own description; it reads nothing that is sent, and answers any method alike
+    # the API's own description
+    "api-reference": look(Who.ANYBODY),
+    # it reads nothing that is sent, and answers any method alike
     "api:openapi-json": look(Who.ANYBODY) | act(Who.ANYBODY),
     "api:api-root": look(Who.ANYBODY) | act(Who.ANYBODY),
 }
