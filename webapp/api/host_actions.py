@@ -116,7 +116,7 @@ class SettingByHandOut(ActionOut):
 
 @router.get("/hosts/{slug}/targets/{target}/purges", response=list[PurgeOut])
 def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
-    """Latest first."""
+    """Purges of the drive, latest first."""
     return (
         HostAction.objects.filter(target=known_target(slug, target)).exclude(purge="").select_related("attempt", "by")
     )
@@ -152,7 +152,7 @@ def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[H
 
 @router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingByHandOut})
 def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
-    """Sent at once; refused while the host is busy."""
+    """Read, set or restore a setting by hand. Sent at once; refused while the host is busy."""
     person = operator(request)
     action = setting_by_hand(
         target=known_target(slug, target),
@@ -167,6 +167,6 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
 
 @router.post("/hosts/{slug}/inventory", response={202: None})
 def inventory(request: HttpRequest, slug: str) -> Status[None]:
-    """Sent at once; refused while the host is busy. The host's history then shows the changes."""
+    """Take an inventory. Sent at once; refused while the host is busy. The host's history then shows the changes."""
     inventory_now(by=operator(request), host=known_host(slug))
     return Status(202, None)

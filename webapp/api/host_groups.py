@@ -101,7 +101,7 @@ def replace_group(request: HttpRequest, slug: str, body: GroupIn) -> HostGroup:
 
 @router.delete("/groups/{slug}", response={204: None})
 def remove_group(request: HttpRequest, slug: str) -> Status[None]:
-    """Refused while a schedule uses it. Hosts and results stay."""
+    """Delete a host group. Refused while a schedule uses it. Hosts and results stay."""
     by = operator(request)
     delete_group(group=known_group(slug), by=by)
     return Status(204, None)
