@@ -40,6 +40,8 @@ def act(who: Who) -> Rule:
 PAGES: dict[str, Rule] = {
     # people
     "login": look(Who.ANYBODY) | act(Who.ANYBODY),
+    "oidc_login": look(Who.ANYBODY),  # not found without an identity provider
+    "oidc_callback": look(Who.ANYBODY),  # likewise
     "logout": act(Who.ANYBODY),
     "set_password": look(Who.ANYBODY) | act(Who.ANYBODY),  # the link itself is what lets in
     "account": look(Who.VIEWER),
