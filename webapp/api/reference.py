@@ -42,7 +42,7 @@ class Operation:
 
     @property
     def anchor(self) -> str:
-        return f"{self.method} {self.path}".lower().translate(str.maketrans({" ": "-", "/": "-", "{": "", "}": ""}))
+        return f"{self.method}{self.path}".lower().replace("/", "-").replace("{", "").replace("}", "")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _type(schema: Json) -> str:
     kind = schema.get("type", "any")
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    return " or ".join(kind) if isinstance(kind, list) else schema.get("format", kind)
+    return " or ".join(kind) if isinstance(kind, list) else str(schema.get("format", kind))
 
 
 def _links(schema: Json) -> Iterator[str]:

@@ -36,7 +36,7 @@ class ProxyLogin(RemoteUserMiddleware):
     def __init__(self, get_response: object) -> None:
         if not settings.PROXY_USER_HEADER:
             raise MiddlewareNotUsed
-        self.header = settings.PROXY_USER_HEADER
+        self.header = settings.PROXY_USER_HEADER  # type: ignore[misc]  # Django reads it from the instance
         super().__init__(get_response)  # type: ignore[arg-type]
 
     def process_request(self, request: HttpRequest) -> None:

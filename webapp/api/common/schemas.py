@@ -32,7 +32,7 @@ class Input(Schema):
 
 def _unknown(name: str, known: list[str]) -> InitErrorDetails:
     words = PydanticCustomError("unknown_field", "{words}", {"words": f"Unknown field. {instead(name, known)}"})
-    return InitErrorDetails(type=words, loc=(name,))
+    return InitErrorDetails(type=words, loc=(name,), input=None)
 
 
 class Paged(LimitOffsetPagination):

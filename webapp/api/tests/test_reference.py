@@ -18,7 +18,7 @@ def test_it_shows_every_operation_and_object_and_has_no_dead_link(client: Client
 
 
 def test_it_shows_types_defaults_and_examples() -> None:
-    start = next(one for _, group in operations(api) for one in group if one.anchor == "post--api-v1-runs")
+    start = next(one for _, group in operations(api) for one in group if one.anchor == "post-api-v1-runs")
     assert (start.body, start.status, start.answer) == (("StartIn",), "201", "RunDetail")
     assert '"request_id"' in start.example
     fields = {one.name: one for one in next(one for one in objects(api) if one.name == "StartIn").fields}
