@@ -59,7 +59,7 @@ class SubscriptionChange(Input):
 
     url: str = Field("", max_length=MAX_URL)
     plan: str | None = Field(None, max_length=80)
-    events: list[Event] = Field([], min_length=1, max_length=len(Event))
+    events: list[Event] = Field(default_factory=list, min_length=1, max_length=len(Event))
     paused: bool = False
 
 

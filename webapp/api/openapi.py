@@ -3,6 +3,8 @@
 The folder `descriptions` has the texts: `fields.toml`, `parameters.toml` and `examples.toml`.
 """
 
+import json
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +31,20 @@ ERRORS = {
     "422": "A value in the request is not valid.",
     "500": "The server failed; its log has the reason.",
 }
+# The subjects, in the order of the reference.
+TAGS = {
+    "people": "People and their roles, for admins.",
+    "hosts": "Storage servers with their targets, and actions on them.",
+    "plans": "What is measured, in versions.",
+    "runs": "Executions of plans: start, watch, change.",
+    "results": "What was measured.",
+    "imports": "Results of other tools.",
+    "schedules": "When runs start by themselves.",
+    "compare": "Comparisons, and verdicts on two selections of results.",
+    "baselines": "Baseline runs, and the verdict on a run.",
+    "bench": "Products side by side.",
+    "notices": "Messages about runs by e-mail or webhook.",
+}
 _TEXTS = Path(__file__).parent / "descriptions"
 _LISTED_LEVELS = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
 
@@ -39,13 +55,17 @@ class Api(NinjaAPI):
         schemas = schema["components"]["schemas"]
         schemas |= _plan_schemas() | {"Problem": Problem.model_json_schema()}
         _type_plan_documents(schemas)
-        _describe_fields(schemas)
         for form in _forms(schema):
             _describe_fields({"Form": form})
+        _describe_fields(schemas)
         _add_examples(schemas)
         for path, methods in schema["paths"].items():
             _describe_parameters(path, methods)
         _add_errors(schema)
+        _drop_unused(schema)
+        schema["servers"] = [{"url": "/", "description": "this server"}]
+        schema["tags"] = [{"name": name, "description": text} for name, text in TAGS.items()]
+        schema["info"]["contact"] = {"name": "the administrator of this server"}
         return schema
 
 
@@ -117,6 +137,14 @@ def _add_errors(schema: OpenAPISchema) -> None:
     for methods in schema["paths"].values():
         for operation in methods.values():
             operation["responses"] |= errors
+
+
+def _drop_unused(schema: OpenAPISchema) -> None:
+    """Drop schemas of query parameters, which django-ninja lists beside the parameters themselves."""
+    used = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema, default=str)))
+    schemas = schema["components"]["schemas"]
+    for name in schemas.keys() - used:
+        del schemas[name]
 
 
 @cache

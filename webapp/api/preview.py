@@ -34,7 +34,7 @@ class EstimateOut(Schema):
     learned_runs: int
     unknown_trials: int
     stop_trials: int
-    stop_seconds: tuple[int, int]
+    stop_seconds: Annotated[list[int], Field(min_length=2, max_length=2)]
     unknown_stops: int
     bytes_written_max: int
     space_bytes: int
