@@ -90,3 +90,8 @@ def test_no_two_schemas_have_the_same_name() -> None:
 
     ours = [kind.__name__ for kind in set(below(Schema)) if kind.__module__.rpartition(".")[0] == "webapp.api"]
     assert sorted(name for name in set(ours) if ours.count(name) > 1) == []
+
+
+def test_all_tags_are_described() -> None:
+    used = {tag for methods in DESCRIBED["paths"].values() for one in methods.values() for tag in one["tags"]}
+    assert used == {tag["name"] for tag in DESCRIBED["tags"]}
