@@ -133,7 +133,8 @@ def _add_errors(schema: OpenAPISchema) -> None:
     schema["components"]["responses"] = {
         f"Error{status}": {"description": words, "content": body} for status, words in ERRORS.items()
     }
-    errors = {status: {"$ref": f"#/components/responses/Error{status}"} for status in ERRORS}
+    errors: Json = {status: {"$ref": f"#/components/responses/Error{status}"} for status in ERRORS}
+    errors["414"] = {"description": "The address has more than 4,094 bytes. The answer is a page of text."}
     for methods in schema["paths"].values():
         for operation in methods.values():
             operation["responses"] |= errors

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
+from pydantic import StrictBool
 
 from webapp.api.common.authentication import administrator
 from webapp.api.common.schemas import Input, Paged
@@ -52,13 +53,13 @@ class RoleIn(Input):
     """`acknowledged` is required when you lower your own role."""
 
     role: Role
-    acknowledged: bool = False
+    acknowledged: StrictBool = False
 
 
 class KnowingIn(Input):
     """`acknowledged` is required for your own account."""
 
-    acknowledged: bool = False
+    acknowledged: StrictBool = False
 
 
 class ConfirmIn(Input):
