@@ -83,7 +83,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-# Log-in by an identity provider (OpenID Connect) or by a proxy; docs/log-in.md. Local accounts stay.
+# Log-in by an identity provider (OpenID Connect) or by a proxy; docs/how-to/log-in.md. Local accounts stay.
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "webapp.core.oidc.OidcBackend",

@@ -10,7 +10,7 @@ from webapp.api.urls import api
 from webapp.tests.system import ROOT
 
 DESCRIBED = api.get_openapi_schema()
-NOTEBOOK = json.loads((ROOT / "docs" / "notebook.ipynb").read_text())
+NOTEBOOK = json.loads((ROOT / "docs" / "how-to" / "notebook.ipynb").read_text())
 CODE = "\n".join("".join(cell["source"]) for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code")
 CALLS = [(method, path.partition("?")[0]) for method, path in re.findall(r'call\("(\w+)", f?"([^"]+)"', CODE)]
 
