@@ -103,6 +103,7 @@ class VerdictOut(Schema):
 @router.get("/baselines", response=list[BaselineOut])
 @paginate(Paged)
 def all_baselines(request: HttpRequest, plan: str = "") -> QuerySet[Baseline]:
+    """Baseline runs of plans at targets."""
     return baselines().filter(plan__slug=plan) if plan else baselines()
 
 
@@ -116,6 +117,7 @@ def new_baseline(request: HttpRequest, payload: BaselineIn) -> Status[Baseline]:
 
 @router.delete("/baselines/{pk}", response={204: None})
 def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
+    """Remove a baseline run. The run stays."""
     by = operator(request)
     remove_baseline(baseline=known_baseline(pk), by=by)
     return Status(204, None)

@@ -53,6 +53,7 @@ def _out(found: Endurance) -> dict[str, object]:
 
 @router.get("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
 def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]:
+    """The rated endurance of the drive under a target, and how much of it is used."""
     found = known_target(slug, target)
     return _out(endurance_of([found])[found.pk])
 
@@ -67,6 +68,7 @@ def rate(request: HttpRequest, slug: str, target: str, body: RatingIn) -> dict[s
 
 @router.delete("/hosts/{slug}/targets/{target}/endurance", response={204: None})
 def forget(request: HttpRequest, slug: str, target: str) -> Status[None]:
+    """Delete the entered endurance."""
     by, found = operator(request), known_target(slug, target)
     forget_endurance(target=found, by=by)
     return Status(204, None)

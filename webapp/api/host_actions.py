@@ -101,7 +101,7 @@ class ChangeOut(Schema):
     note: str
 
 
-class SettingOut(ActionOut):
+class SettingByHandOut(ActionOut):
     """`changes`: the worker's report, empty before it."""
 
     setting: str
@@ -116,7 +116,7 @@ class SettingOut(ActionOut):
 
 @router.get("/hosts/{slug}/targets/{target}/purges", response=list[PurgeOut])
 def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
-    """Latest first."""
+    """Purges of the drive, latest first."""
     return (
         HostAction.objects.filter(target=known_target(slug, target)).exclude(purge="").select_related("attempt", "by")
     )
@@ -143,16 +143,16 @@ def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Sta
     return Status(202, None)
 
 
-@router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
+@router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingByHandOut])
 def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
     """Settings read, set and restored by hand, latest first."""
     actions = HostAction.objects.filter(target=known_target(slug, target)).exclude(setting="")
     return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
 
 
-@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingOut})
+@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingByHandOut})
 def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
-    """Sent at once; refused while the host is busy."""
+    """Read, set or restore a setting by hand. Sent at once; refused while the host is busy."""
     person = operator(request)
     action = setting_by_hand(
         target=known_target(slug, target),
@@ -167,6 +167,6 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
 
 @router.post("/hosts/{slug}/inventory", response={202: None})
 def inventory(request: HttpRequest, slug: str) -> Status[None]:
-    """Sent at once; refused while the host is busy. The host's history then shows the changes."""
+    """Take an inventory. Sent at once; refused while the host is busy. The host's history then shows the changes."""
     inventory_now(by=operator(request), host=known_host(slug))
     return Status(202, None)

@@ -79,6 +79,7 @@ def groups(request: HttpRequest) -> QuerySet[HostGroup]:
 
 @router.post("/groups", response={201: GroupOut})
 def new_group(request: HttpRequest, body: NewGroupIn) -> Status[HostGroup]:
+    """Create a host group."""
     by = operator(request)
     made = create_group(title=body.title, members=body.specs(), by=by, slug=body.slug)
     return Status(201, known_group(made.slug))
@@ -86,6 +87,7 @@ def new_group(request: HttpRequest, body: NewGroupIn) -> Status[HostGroup]:
 
 @router.get("/groups/{slug}", response=GroupOut)
 def group(request: HttpRequest, slug: str) -> HostGroup:
+    """A host group with its hosts in order."""
     return known_group(slug)
 
 
@@ -99,7 +101,7 @@ def replace_group(request: HttpRequest, slug: str, body: GroupIn) -> HostGroup:
 
 @router.delete("/groups/{slug}", response={204: None})
 def remove_group(request: HttpRequest, slug: str) -> Status[None]:
-    """Refused while a schedule uses it. Hosts and results stay."""
+    """Delete a host group. Refused while a schedule uses it. Hosts and results stay."""
     by = operator(request)
     delete_group(group=known_group(slug), by=by)
     return Status(204, None)

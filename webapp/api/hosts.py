@@ -140,6 +140,7 @@ def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
 
 @router.delete("/hosts/{slug}/maintenance", response=HostOut)
 def maintenance_end(request: HttpRequest, slug: str) -> Host:
+    """End maintenance. Safe to repeat."""
     by, found = operator(request), known_host(slug)
     end_maintenance(host=found, by=by)
     return _fresh(found)
@@ -165,6 +166,7 @@ def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
 
 @router.delete("/hosts/{slug}", response=Removed)
 def remove(request: HttpRequest, slug: str, body: Confirmation) -> Removed:
+    """Remove a host: it is deleted if it has no results, else hidden."""
     by, found = administrator(request), known_host(slug)
     return Removed(deleted=remove_host(host=found, typed=body.confirm, by=by))
 

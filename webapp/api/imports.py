@@ -105,6 +105,7 @@ def import_files(
 
 @router.get("/imports/{int:number}", response=ImportDetail)
 def one_import(request: HttpRequest, number: int) -> Import:
+    """An import, with the reasons for files that were left out."""
     return _import(number)
 
 

@@ -88,7 +88,7 @@ def windows(request: HttpRequest, slug: str) -> list[MaintenanceWindow]:
 
 @router.post("/hosts/{slug}/windows", response={201: WindowOut})
 def new_window(request: HttpRequest, slug: str, body: WindowIn) -> Status[MaintenanceWindow]:
-    """While a window is open the host gets no trials."""
+    """Add a maintenance window. While it is open, the host gets no trials."""
     by, host = operator(request), known_host(slug)
     if body.starts_at and body.ends_at and not (body.days or body.opens or body.closes):
         added = add_single_window(host=host, starts_at=body.starts_at, ends_at=body.ends_at, note=body.note, by=by)
@@ -104,6 +104,7 @@ def new_window(request: HttpRequest, slug: str, body: WindowIn) -> Status[Mainte
 
 @router.delete("/hosts/{slug}/windows/{window_id}", response={204: None})
 def remove_window(request: HttpRequest, slug: str, window_id: int) -> Status[None]:
+    """Delete a maintenance window."""
     by = operator(request)
     delete_window(window=known_window(known_host(slug), window_id), by=by)
     return Status(204, None)

@@ -59,7 +59,7 @@ class SubscriptionChange(Input):
 
     url: str = Field("", max_length=MAX_URL)
     plan: str | None = Field(None, max_length=80)
-    events: list[Event] = Field([], min_length=1, max_length=len(Event))
+    events: list[Event] = Field(default_factory=list, min_length=1, max_length=len(Event))
     paused: bool = False
 
 
@@ -110,6 +110,7 @@ def _plan(slug: str | None) -> Plan | None:
 @router.get("/notices/subscriptions", response=list[SubscriptionOut])
 @paginate(Paged)
 def subscriptions(request: HttpRequest) -> QuerySet[Subscription]:
+    """Your own subscriptions."""
     return subscriptions_of(_me(request))
 
 
@@ -125,6 +126,7 @@ def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription
 
 @router.get("/notices/subscriptions/{pk}", response=SubscriptionOut)
 def subscription(request: HttpRequest, pk: int) -> Subscription:
+    """One of your own subscriptions."""
     return _own(request, pk)
 
 

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
+from pydantic import StrictBool
 
 from webapp.api.common.authentication import administrator
 from webapp.api.common.schemas import Input, Paged
@@ -52,13 +53,13 @@ class RoleIn(Input):
     """`acknowledged` is required when you lower your own role."""
 
     role: Role
-    acknowledged: bool = False
+    acknowledged: StrictBool = False
 
 
 class KnowingIn(Input):
     """`acknowledged` is required for your own account."""
 
-    acknowledged: bool = False
+    acknowledged: StrictBool = False
 
 
 class ConfirmIn(Input):
@@ -99,12 +100,14 @@ def invite(request: HttpRequest, body: PersonIn) -> Status[User]:
 
 @router.get("/people/{pk}", response=PersonOut)
 def one_person(request: HttpRequest, pk: int) -> User:
+    """A person."""
     administrator(request)
     return _somebody(pk)
 
 
 @router.post("/people/{pk}/role", response=PersonOut)
 def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
+    """Change the role of a person."""
     by = administrator(request)
     people.change_role(user=_somebody(pk), role=body.role, by=by, acknowledged=body.acknowledged)
     return _somebody(pk)

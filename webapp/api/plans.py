@@ -96,6 +96,7 @@ class JobFileIn(Input):
 @router.get("/plans", response=list[PlanOut])
 @paginate(Paged)
 def plans(request: HttpRequest) -> QuerySet[Plan]:
+    """All plans, without deleted ones."""
     return plans_list()
 
 
@@ -108,11 +109,13 @@ def plan(request: HttpRequest, slug: str, version: int | None = None) -> PlanVer
 @router.get("/plans/{slug}/versions", response=list[VersionOut])
 @paginate(Paged)
 def versions(request: HttpRequest, slug: str) -> QuerySet[PlanVersion]:
+    """All versions of a plan with their documents."""
     return version_of(slug).plan.versions.select_related("plan", "created_by")
 
 
 @router.get("/plans/{slug}/yaml")
 def plan_yaml(request: HttpRequest, slug: str, version: int | None = None) -> HttpResponse:
+    """A version as a plan file."""
     found = version_of(slug, version)
     response = HttpResponse(export_plan(read(found.document)), content_type="application/yaml")
     response["Content-Disposition"] = f'attachment; filename="{slug}-v{found.number}.yaml"'
@@ -137,6 +140,7 @@ def plan_differences(request: HttpRequest, slug: str, before: int, after: int | 
 
 @router.post("/plans", response={201: VersionOut})
 def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
+    """Create a plan. To create or update one, use PUT."""
     person = operator(request)
     return Status(201, version_of(create_plan(document=payload.read(), by=person, slug=payload.slug).slug))
 
@@ -195,6 +199,7 @@ def remove_plan(request: HttpRequest, slug: str) -> Status[None]:
 
 @router.post("/plans/{slug}/undelete", response=VersionOut)
 def bring_plan_back(request: HttpRequest, slug: str) -> PlanVersion:
+    """Restore a deleted plan. Safe to repeat."""
     found = version_of(slug)
     undelete_plan(plan=found.plan, by=operator(request))
     return found

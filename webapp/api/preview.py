@@ -34,7 +34,7 @@ class EstimateOut(Schema):
     learned_runs: int
     unknown_trials: int
     stop_trials: int
-    stop_seconds: tuple[int, int]
+    stop_seconds: Annotated[list[int], Field(min_length=2, max_length=2)]
     unknown_stops: int
     bytes_written_max: int
     space_bytes: int
@@ -176,8 +176,8 @@ class PreviewIn(PlanIn):
     """`targets` are host/target; without targets, only the plan itself is checked and there are no trials."""
 
     targets: list[str] = Field([], max_length=100)
-    limit: int = Field(0, ge=0, le=MAX_PREVIEWED)
-    offset: int = Field(0, ge=0)
+    limit: int = Field(0, ge=0, le=MAX_PREVIEWED, strict=True)
+    offset: int = Field(0, ge=0, strict=True)
 
 
 @router.get("/plans/{slug}/preview", response=PlanPreviewOut)

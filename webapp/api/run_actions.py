@@ -151,7 +151,7 @@ def new_note(request: HttpRequest, number: int, payload: NoteIn) -> Status[Note]
 
 @router.delete("/runs/{number}/notes/{note_id}", response={204: None})
 def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
-    """Safe to repeat."""
+    """Delete a note. Safe to repeat."""
     delete_note(run=run_with(number), note_id=note_id, by=operator(request))
     return Status(204, None)
 

@@ -193,6 +193,7 @@ def runs(
 
 @router.post("/runs", response={201: RunDetail})
 def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
+    """Start a plan on targets. The run is queued behind earlier runs of the same hosts."""
     person = operator(request)
     run = start_run(
         version=version_of(payload.plan, payload.version),
@@ -208,6 +209,7 @@ def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
 
 @router.get("/runs/{number}", response=RunDetail)
 def run(request: HttpRequest, number: int) -> Run:
+    """A run with its progress."""
     return run_with(number)
 
 

@@ -74,6 +74,7 @@ def comparisons(request: HttpRequest, show: Literal["all", "own", "deleted"] = "
 
 @router.post("/comparisons", response={201: SavedOut})
 def save(request: HttpRequest, body: NewSaved) -> Status[SavedComparison]:
+    """Save a comparison."""
     by = operator(request)
     return Status(201, save_comparison(title=body.title, note=body.note, query=body.query, by=by))
 

@@ -259,6 +259,7 @@ def preview(request: HttpRequest, payload: ScheduleIn) -> dict[str, object]:
 
 @router.get("/schedules/{key}", response=ScheduleOut)
 def schedule(request: HttpRequest, key: int) -> Schedule:
+    """A schedule."""
     return schedule_with(key)
 
 

@@ -202,6 +202,7 @@ def _results(trial: Trial) -> list[ResultRow]:
 
 @router.get("/trials/{trial_id}", response=TrialDetail)
 def trial(request: HttpRequest, trial_id: UUID) -> Trial:
+    """A trial with its attempts, settings and results."""
     return trial_with(str(trial_id))
 
 

@@ -1,14 +1,10 @@
 """The public API: one router per subject, mounted under /api/v1/.
 
-Anyone may read `/api/v1/openapi.json`; everything else needs the browser's session or an API token.
-There is no documentation page, because Swagger's would load scripts from another site.
+Anyone may read `/api/v1/openapi.json` and the reference `/api/v1/docs`; everything else needs the browser's session
+or an API token. Swagger's page is off, because it would load scripts from another site.
 """
 
-from typing import Any
-
 from django.urls import URLPattern, URLResolver, path
-from ninja import NinjaAPI
-from ninja.openapi.schema import OpenAPISchema
 
 from webapp.api import (
     baselines,
@@ -39,8 +35,10 @@ from webapp.api import (
     worker_log,
 )
 from webapp.api.common.authentication import AUTH
-from webapp.api.common.errors import Problem, add_error_handlers
+from webapp.api.common.errors import add_error_handlers
 from webapp.api.common.unknown_input import refuse_unknown_input
+from webapp.api.openapi import Api
+from webapp.api.reference import reference_of
 
 _SUBJECTS = (
     people,
@@ -71,39 +69,11 @@ _SUBJECTS = (
     notices,
 )
 
-# The error responses of every operation; the body is always a Problem.
-ERRORS = {
-    "400": "The request cannot be read.",
-    "401": "No session and no valid API token.",
-    "403": "Your role may not do this.",
-    "404": "Not found.",
-    "409": "Not possible in the current state.",
-    "422": "A value in the request is not valid.",
-}
-
-
-class Api(NinjaAPI):
-    """Adds the error responses to openapi.json: django-ninja describes only successful ones."""
-
-    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        schema = super().get_openapi_schema(**options)
-        components = schema["components"]
-        components["schemas"]["Problem"] = Problem.model_json_schema()
-        body = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-        components["responses"] = {
-            f"Error{status}": {"description": words, "content": body} for status, words in ERRORS.items()
-        }
-        errors = {status: {"$ref": f"#/components/responses/Error{status}"} for status in ERRORS}
-        for methods in schema["paths"].values():
-            for operation in methods.values():
-                operation["responses"] |= errors
-        return schema
-
-
 api = Api(
     title="Sweetspot",
     version="1",
-    description="A storage benchmark lab. Values are in bytes/s, ns and IOPS; errors are {code, message}.",
+    description="A storage benchmark lab. Values are in bytes, bytes/s, ns and IOPS; errors are {code, message}. "
+    "There is no limit for the number of requests; ask for the state of a run at most every two seconds.",
     auth=AUTH,
     docs_url=None,
     urls_namespace="api",
@@ -113,4 +83,7 @@ api.add_decorator(refuse_unknown_input, mode="view")
 for _subject in _SUBJECTS:
     api.add_router("", _subject.router)
 
-urlpatterns: list[URLPattern | URLResolver] = [path("v1/", api.urls)]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("v1/docs", reference_of(api), name="api-reference"),
+    path("v1/", api.urls),
+]

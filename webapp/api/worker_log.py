@@ -11,6 +11,7 @@ from ninja.pagination import paginate
 from webapp.api.common.schemas import Paged
 from webapp.hosts.models import WorkerLogLine
 from webapp.hosts.selectors import known_host, log_lines
+from worker.contract.reports import LogLevel
 
 router = Router(tags=["hosts"])
 
@@ -28,7 +29,7 @@ class LogLineOut(Schema):
 @router.get("/hosts/{slug}/log", response=list[LogLineOut])
 @paginate(Paged)
 def worker_log(
-    request: HttpRequest, slug: str, level: str = "", attempt: UUID | None = None
+    request: HttpRequest, slug: str, level: LogLevel | None = None, attempt: UUID | None = None
 ) -> QuerySet[WorkerLogLine]:
     """Lines of the worker's log, newest first; `level` is the minimum level."""
-    return log_lines(known_host(slug), level=level, attempt=attempt)
+    return log_lines(known_host(slug), level=level or "", attempt=attempt)

@@ -4,12 +4,24 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-_CODES = {400: "request_refused", 403: "not_allowed", 404: "not_found", 405: "method_not_allowed"}
+_CODES = {
+    400: "request_refused",
+    403: "not_allowed",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    429: "too_many_requests",
+    500: "server_failed",
+    503: "busy",
+}
 _MESSAGES = {
     400: "The request cannot be read.",
     403: "The page is out of date. Load it again, or send an API token.",  # the CSRF check: all else is an operation's
     404: "There is nothing at this address. /api/v1/openapi.json lists all addresses.",
+    413: "The body is too large. Send less at once.",
+    429: "Too many requests. Try again later.",
     500: "The server failed. Its log has the reason.",
+    503: "The server is busy. Try again later.",
 }
 
 

@@ -96,6 +96,7 @@ SENTENCES: dict[str, str] = {
     "token.create": "created an API token of {object}",
     "token.revoke": "revoked an API token of {object}",
     "user.create": "added {object}",
+    "user.link": "linked the account of {object} to its external log-in",
     "user.role": "changed the role of {object}",
     "user.disable": "disabled the account of {object}",
     "user.enable": "enabled the account of {object}",

@@ -11,6 +11,8 @@ from webapp.settings.environment import is_loopback
 
 MIN_SECRET_LENGTH = 50
 MIN_DISTINCT_CHARACTERS = 5
+MAX_PROXIES = 256
+SIGNATURES = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512")
 KNOWN_BAD = ("changeme", "change-me", "django-insecure", "insecure", "secret", "password")
 
 
@@ -91,12 +93,52 @@ def encryption(**_: Any) -> list[CheckMessage]:
     ]
 
 
+@register(Tags.security)
+def proxy_login(**_: Any) -> list[CheckMessage]:
+    """Everybody who can send the header from such an address is whoever they say they are."""
+    networks = settings.PROXY_ADDRESSES
+    if not settings.PROXY_USER_HEADER and not settings.PROXY_GROUPS_HEADER and not networks:
+        return []
+    if settings.PROXY_USER_HEADER and networks and all(network.num_addresses <= MAX_PROXIES for network in networks):
+        return []
+    return [
+        Error(
+            "The log-in by a proxy's header is incomplete or open to too many addresses: anybody there could log in as "
+            "anybody.",
+            hint="Set SWEETSPOT_PROXY_USER_HEADER, and SWEETSPOT_PROXY_ADDRESSES to the addresses of the proxy, "
+            f"in networks of at most {MAX_PROXIES} addresses.",
+            id="sweetspot.E006",
+        )
+    ]
+
+
+@register(Tags.security)
+def oidc_login(**_: Any) -> list[CheckMessage]:
+    """The provider says who somebody is, so nobody may stand in for it; `none` and shared secrets sign nothing."""
+    if not settings.OIDC_ISSUER:
+        return []
+    issuer = urlsplit(settings.OIDC_ISSUER)
+    encrypted = issuer.scheme == "https" or (issuer.scheme == "http" and is_loopback(issuer.hostname or ""))
+    signed = settings.OIDC_RP_SIGN_ALGO in SIGNATURES
+    if encrypted and signed and settings.OIDC_RP_CLIENT_ID and settings.OIDC_RP_CLIENT_SECRET:
+        return []
+    return [
+        Error(
+            "The log-in by OpenID Connect is incomplete or not safe.",
+            hint="Set SWEETSPOT_OIDC_ISSUER to https://…, SWEETSPOT_OIDC_CLIENT_ID, SWEETSPOT_OIDC_CLIENT_SECRET, and "
+            f"SWEETSPOT_OIDC_ALGORITHM to one of {', '.join(SIGNATURES)}.",
+            id="sweetspot.E007",
+        )
+    ]
+
+
 def require_safe_settings() -> None:
     """For every process of the server at its start; Django itself runs checks only for its commands.
 
     Raises ImproperlyConfigured.
     """
-    found = [problem for check in (secret_key, host_names, encryption, waiting_times) for problem in check()]
+    checks = (secret_key, host_names, encryption, waiting_times, proxy_login, oidc_login)
+    found = [problem for check in checks for problem in check()]
     if found:
         raise ImproperlyConfigured(" ".join(f"{problem.msg} {problem.hint or ''}".strip() for problem in found))
 

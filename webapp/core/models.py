@@ -26,6 +26,9 @@ class User(AbstractUser):
     left_at = models.DateTimeField(null=True)  # removed from the list of people; the account is then disabled too
     # Part of what every session must know: raising it ends the sessions for good.
     session_version = models.PositiveIntegerField(default=0)
+    # Hash of who this is for the identity provider or the proxy that logs the person in; null: a local account.
+    # See core.external_login.
+    external_id = models.CharField(max_length=64, null=True, unique=True)
 
     class Meta:
         constraints = [

@@ -29,7 +29,7 @@ lost_rights = Signal()
 @transaction.atomic
 def invite_user(*, username: str, role: Role, by: User) -> User:
     """Create a person without a password; `password_link` lets them set one. Raises Refusal for the name."""
-    name = _good_name(username)
+    name = good_name(username)
     if User.objects.filter(username__iexact=name).exists():
         raise Refusal("username_taken", f"There is already a person called {name}. Choose another name.")
     user = User(username=name, role=role)
@@ -39,7 +39,7 @@ def invite_user(*, username: str, role: Role, by: User) -> User:
     return user
 
 
-def _good_name(username: str) -> str:
+def good_name(username: str) -> str:
     name = User.normalize_username(username.strip())
     try:
         UnicodeUsernameValidator()(name)
@@ -157,7 +157,8 @@ def _locked(user: User) -> User:
 
 def _refuse_last_admin(locked: User) -> None:
     others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=locked.pk)
-    others = others.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX)  # invited, but has never logged in
+    # Invited, but has never logged in; or depends on the identity provider, which may fail.
+    others = others.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX)
     if locked.is_administrator and locked.is_active and not others.exists():
         words = f"{locked.username} is the only admin who can log in. Make somebody else an admin first."
         raise Refusal("last_admin", words)
@@ -173,14 +174,16 @@ def _require_acknowledgement(locked: User, by: User, acknowledged: bool, consequ
 def password_link(*, user: User, by: User) -> str:
     """The path of a page on which the person can set a password, once and for a limited time. The admin sees it once.
 
-    The old password, all sessions and API tokens end, so a link also recovers a stolen account. The link is signed
+    The old password, the external log-in, all sessions and API tokens end, so a link also recovers a stolen account.
+    The link is signed
     over the password's hash and the last log-in, so it is invalid after use and after a newer link.
     """
     if user.pk == by.pk:
         raise Refusal("own_account", "This is your own account: change its password on the page Account.")
     locked = _locked(user)
     locked.set_unusable_password()
-    locked.save(update_fields=["password"])
+    locked.external_id = None
+    locked.save(update_fields=["password", "external_id"])
     end_access(user=locked)
     audit(by=by, action="user.password_link", on=locked)
     who = urlsafe_base64_encode(force_bytes(locked.pk))

@@ -4,11 +4,14 @@ The keys are those of `document.PlanDocument`; defaults are left out on export. 
 `note`. Every scalar is read as text, so `on`, `no` and `60:40` are not converted.
 """
 
+import re
+
 import msgspec
 import yaml
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import Part, PlanDocument
+from webapp.core.nearest import instead
+from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
 
 MAX_BYTES = 256 * 1024
@@ -51,7 +54,17 @@ def document_of(data: object) -> PlanDocument:
     try:
         return msgspec.convert(_joined(data), PlanDocument, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise PlanFileRefused(f"This is not a valid plan: {error}.") from error
+        raise PlanFileRefused(f"This is not a valid plan: {error}.{_valid_fields(str(error))}") from error
+
+
+def _valid_fields(error: str) -> str:
+    """The valid fields, if the error is an unknown one."""
+    unknown = re.search(r"unknown field `(.*?)`(?: - at `(.*)`)?", error)
+    if unknown is None:
+        return ""
+    place = unknown[2] or ""
+    kind = PartStream if "streams" in place else Part if "parts" in place else PlanDocument
+    return f" {instead(unknown[1], kind.__struct_fields__)}"
 
 
 def _joined(data: object) -> object:

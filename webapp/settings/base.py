@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.core.proxy_login.ProxyLogin",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -82,6 +83,29 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+# Log-in by an identity provider (OpenID Connect) or by a proxy; docs/how-to/log-in.md. Local accounts stay.
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "webapp.core.oidc.OidcBackend",
+    "webapp.core.proxy_login.ProxyBackend",
+]
+LOGIN_ROLES = env.roles("SWEETSPOT_LOGIN_ROLES", known=("viewer", "operator", "admin"))  # by group; * for everybody
+EXTERNAL_SESSION_SECONDS = env.number("SWEETSPOT_EXTERNAL_SESSION_SECONDS", 12 * 3600)
+PROXY_USER_HEADER = env.header("SWEETSPOT_PROXY_USER_HEADER")
+PROXY_GROUPS_HEADER = env.header("SWEETSPOT_PROXY_GROUPS_HEADER")
+PROXY_ADDRESSES = env.networks("SWEETSPOT_PROXY_ADDRESSES")
+OIDC_ISSUER = env.text("SWEETSPOT_OIDC_ISSUER", "").rstrip("/")
+OIDC_RP_CLIENT_ID = env.text("SWEETSPOT_OIDC_CLIENT_ID", "")
+OIDC_RP_CLIENT_SECRET = env.text("SWEETSPOT_OIDC_CLIENT_SECRET", "")
+OIDC_RP_SCOPES = env.text("SWEETSPOT_OIDC_SCOPES", "openid profile")
+OIDC_RP_SIGN_ALGO = env.text("SWEETSPOT_OIDC_ALGORITHM", "RS256")
+OIDC_NAME_CLAIM = env.text("SWEETSPOT_OIDC_NAME_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = env.text("SWEETSPOT_OIDC_GROUPS_CLAIM", "groups")
+OIDC_VERIFY_SSL = env.text("SWEETSPOT_OIDC_CA", "") or True  # a file of certificates
+OIDC_USE_PKCE = True
+OIDC_TIMEOUT = 10  # s
+OIDC_AUTHENTICATION_CALLBACK_URL = "oidc_callback"
 
 PASSWORD_RESET_TIMEOUT = 24 * 3600  # s that a set-password link is good for
 

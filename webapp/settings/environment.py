@@ -173,6 +173,25 @@ def networks(name: str) -> list[Network]:
         raise ImproperlyConfigured(f"{name}: {error}. It takes networks such as 10.1.0.0/16,fd00:1::/64.") from error
 
 
+def roles(name: str, known: tuple[str, ...]) -> dict[str, str]:
+    """Roles by group from `storage-admins=admin,storage-team=operator,*=viewer`."""
+    found = dict(word.rpartition("=")[::2] for word in words(name))
+    for group, role in found.items():
+        if not group or role not in known:
+            raise ImproperlyConfigured(
+                f"{name} contains {group}={role}; it takes group=role with the roles {', '.join(known)}."
+            )
+    return found
+
+
+def header(name: str) -> str:
+    """The name of a request header as its key in Django's request.META; "" for none."""
+    value = text(name, "")
+    if value and not value.replace("-", "").isalnum():
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes the name of a header such as Remote-User.")
+    return f"HTTP_{value.upper().replace('-', '_')}" if value else ""
+
+
 def is_loopback(hostname: str) -> bool:
     if hostname == "localhost":
         return True

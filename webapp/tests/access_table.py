@@ -40,6 +40,8 @@ def act(who: Who) -> Rule:
 PAGES: dict[str, Rule] = {
     # people
     "login": look(Who.ANYBODY) | act(Who.ANYBODY),
+    "oidc_login": look(Who.ANYBODY),  # not found without an identity provider
+    "oidc_callback": look(Who.ANYBODY),  # likewise
     "logout": act(Who.ANYBODY),
     "set_password": look(Who.ANYBODY) | act(Who.ANYBODY),  # the link itself is what lets in
     "account": look(Who.VIEWER),
@@ -221,7 +223,9 @@ PAGES: dict[str, Rule] = {
     "healthz": look(Who.ANYBODY),
     "healthz-live": look(Who.ANYBODY),
     "metrics": look(Who.ANYBODY),  # on loopback, where the test's client is; elsewhere it takes a token
-    # the API's own description; it reads nothing that is sent, and answers any method alike
+    # the API's own description
+    "api-reference": look(Who.ANYBODY),
+    # it reads nothing that is sent, and answers any method alike
     "api:openapi-json": look(Who.ANYBODY) | act(Who.ANYBODY),
     "api:api-root": look(Who.ANYBODY) | act(Who.ANYBODY),
 }

@@ -12,6 +12,7 @@ import "../styles/people.css";
 import "../styles/notices.css";
 import "../styles/plan.css";
 import "../styles/schedules.css";
+import "../styles/api.css";
 import "../styles/print.css";
 import { initCompareSelected } from "../features/compareSelected";
 import { initMarks } from "../features/marks";

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import ObjectDoesNotExist
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI, Schema
@@ -40,6 +41,7 @@ def add_error_handlers(api: NinjaAPI) -> None:
         HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
         Http404: lambda _: (404, "not_found", "Not found. Check the address."),
         ObjectDoesNotExist: lambda _: (404, "not_found", "Not found. Check the address."),
+        RequestDataTooBig: lambda _: (413, "too_large", _too_large()),
         # JSON can contain unpaired surrogates and NUL, PostgreSQL's text cannot
         UnicodeEncodeError: lambda _: (
             422,
@@ -72,6 +74,10 @@ def _status(code: str) -> int:
 def _unkept(error: DataError) -> str:
     """The first line of the error; further lines quote the statement."""
     return f"The request contains data that cannot be stored, for example a NUL: {str(error).splitlines()[0]}"
+
+
+def _too_large() -> str:
+    return f"The body has more than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MiB. Send less at once."
 
 
 def _said(error: ValidationError) -> str:

@@ -6,7 +6,10 @@ import msgspec
 from django.http import HttpResponse
 from ninja import Field, Schema
 from ninja.pagination import LimitOffsetPagination
-from pydantic import ConfigDict, create_model
+from pydantic import ConfigDict, ValidationError, create_model, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from webapp.core.nearest import instead
 
 MAX_ITEMS = 500
 
@@ -15,6 +18,21 @@ class Input(Schema):
     """The base of every request body: unknown fields are refused by name, never ignored."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def name_unknown_fields(cls, values: Any) -> Any:
+        """pydantic's own error says neither that the field is unknown nor which ones there are."""
+        known = cls.model_fields
+        unknown = [name for name in values if name not in known] if isinstance(values, dict) else []
+        if unknown:
+            raise ValidationError.from_exception_data(cls.__name__, [_unknown(name, list(known)) for name in unknown])
+        return values
+
+
+def _unknown(name: str, known: list[str]) -> InitErrorDetails:
+    words = PydanticCustomError("unknown_field", "{words}", {"words": f"Unknown field. {instead(name, known)}"})
+    return InitErrorDetails(type=words, loc=(name,), input=None)
 
 
 class Paged(LimitOffsetPagination):

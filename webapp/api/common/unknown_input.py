@@ -4,10 +4,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.operation import Operation
 
 from webapp.core.errors import Refusal
+from webapp.core.nearest import instead
 
 _NO_BODY = (b"", b"{}", b"null")
 
@@ -22,16 +24,20 @@ def refuse_unknown_input(run: Callable[..., HttpResponse]) -> Callable[..., Http
     def problem(request: HttpRequest) -> str:
         unknown = [] if reads_address else [key for key in request.GET if key not in known]
         if unknown:
-            there = f"Use {', '.join(known)}." if known else "It takes none."
-            return f"query.{unknown[0]}: Unknown parameter. {there}"
-        is_form = (request.content_type or "").startswith("multipart/")  # has boundaries even when it is empty
-        if "body" not in sources and not is_form and request.body.strip() not in _NO_BODY:
+            return f"query.{unknown[0]}: Unknown parameter. {instead(unknown[0], known)}"
+        if (request.content_type or "").startswith("multipart/"):  # has boundaries even when it is empty
+            return ""
+        if request.body.strip() not in _NO_BODY and "body" not in sources:
             return "body: This operation takes no body. Remove it."
         return ""
 
     @wraps(run)
     def checked(request: HttpRequest, **path: Any) -> HttpResponse:
-        if words := problem(request):
+        try:
+            words = problem(request)
+        except RequestDataTooBig as error:
+            return operation.api.on_exception(request, error)
+        if words:
             return operation.api.on_exception(request, Refusal("request_refused", words))
         return run(request, **path)
 

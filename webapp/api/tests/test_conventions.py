@@ -1,14 +1,19 @@
 """What all operations share: who may ask, errors, unknown input, lengths of lists."""
 
 import json
+import re
+from typing import Any
 
 import pytest
-from django.test import Client
+from django.conf import LazySettings
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.api.urls import api
+from webapp.core.api_errors import json_errors
 from webapp.core.models import ApiToken, Role, User
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
@@ -37,7 +42,8 @@ def test_openapi_is_public_and_nothing_else(client: Client) -> None:
 
 def test_there_is_no_page_that_loads_scripts_from_elsewhere(client: Client) -> None:
     assert api.docs_url is None
-    assert client.get("/api/v1/docs").status_code == 404
+    page = client.get("/api/v1/docs").content.decode()
+    assert set(re.findall(r'(?:src|href)="(?!/|#|{)([^"]*)"', page)) == set()
 
 
 def test_a_viewer_may_change_nothing(viewer: Caller, lab: Lab) -> None:
@@ -100,7 +106,15 @@ def test_every_body_forbids_fields_that_it_does_not_have(client: Client) -> None
     }
     assert {"post /api/v1/runs", "post /api/v1/people", "delete /api/v1/people/{pk}"} <= set(bodies)
     schemas = described["components"]["schemas"]
-    assert {name for name in bodies.values() if schemas[name].get("additionalProperties") is not False} == set()
+    used = _with_parts(set(bodies.values()), schemas)
+    assert {name for name in used if schemas[name].get("additionalProperties") is not False} == set()
+
+
+def _with_parts(names: set[str], schemas: dict[str, Any]) -> set[str]:
+    """The objects of these names and those inside them."""
+    texts = json.dumps([schemas[name] for name in names])
+    inner = {name for name in re.findall(r'"#/components/schemas/(\w+)"', texts) if "properties" in schemas[name]}
+    return names if inner <= names else _with_parts(names | inner, schemas)
 
 
 def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
@@ -109,6 +123,9 @@ def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
     status, refused = viewer("get", "runs?colour=red")
     assert status == 422
     assert refused["message"] == ("query.colour: Unknown parameter. Use host, limit, offset, plan, schedule, state.")
+    assert viewer("get", "runs?sate=done")[1]["message"].startswith(
+        "query.sate: Unknown parameter. Did you mean state?"
+    )
     assert viewer("get", "runs?plan=plan-1&limit=1&offset=0&state=done&host=a")[0] == 200
     assert viewer("get", "hosts/a?colour=red")[0] == 422
     status, refused = operator("post", "runs/1/cancel", {"dry_run": True})
@@ -163,3 +180,24 @@ def test_errors_that_no_operation_answers_are_problems_too(viewer: Caller, clien
     status, problem = viewer("put", "runs")
     assert (status, problem["code"]) == (405, "method_not_allowed")
     assert problem["message"] == "This address does not accept PUT. Use GET, POST."
+
+
+def test_bodies_that_cannot_be_read_are_problems(client: Client, settings: LazySettings) -> None:
+    client.force_login(a_user())
+    broken = client.post("/api/v1/runs", "{", content_type="application/json")
+    assert (broken.status_code, broken.json()["code"]) == (400, "request_refused")
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20
+    large = client.post("/api/v1/runs", " " * 2**20 + "{}", content_type="application/json")
+    assert (large.status_code, large.json()) == (
+        413,
+        {"code": "too_large", "message": "The body has more than 1 MiB. Send less at once."},
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(413, "too_large"), (429, "too_many_requests"), (500, "server_failed"), (503, "busy")]
+)
+def test_pages_of_errors_under_api_become_problems(status: int, code: str) -> None:
+    page = json_errors(lambda _: HttpResponse("<h1>It failed.</h1>", status=status))
+    answer = page(RequestFactory().get("/api/v1/runs"))
+    assert (answer.status_code, json.loads(answer.content)["code"]) == (status, code)

@@ -26,3 +26,10 @@ def test_a_person_is_invited_changed_switched_off_and_removed() -> None:
     assert admin("post", f"{path}/anonymise", {"confirm": "olga"})[1]["username"] == f"former-person-{made['id']}"
     assert admin("post", "people", {"username": "a b"})[1]["code"] == "username_refused"
     assert admin("get", "people/999")[0] == 404
+
+
+def test_an_acknowledgement_is_true_or_false_and_nothing_like_it() -> None:
+    admin = caller(Role.ADMIN)
+    person = admin("post", "people", {"username": "mia"})[1]
+    status, refused = admin("post", f"people/{person['id']}/deactivate", {"acknowledged": 1})
+    assert (status, refused["message"]) == (422, "body.acknowledged: Input should be a valid boolean")

@@ -47,7 +47,17 @@ def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) 
 @pytest.mark.parametrize(
     ("path", "more", "words"),
     [
-        ("runs", {"dry_run": True}, "body.dry_run: Extra inputs are not permitted"),
+        (
+            "runs",
+            {"dry_run": True},
+            "body.dry_run: Unknown field. Use armed_serials, note, plan, request_id, seed, targets, version.",
+        ),
+        (
+            "runs",
+            {"sed": 1},
+            "body.sed: Unknown field. Did you mean seed? "
+            "Use armed_serials, note, plan, request_id, seed, targets, version.",
+        ),
         ("runs?dry_run=1", {}, "query.dry_run: Unknown parameter. It takes none."),
     ],
 )

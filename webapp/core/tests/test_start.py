@@ -25,6 +25,10 @@ UNSAFE = {
         {"SWEETSPOT_PUBLIC_URL": "https://lab.example", "SWEETSPOT_HTTPS": "0"},
         "Plain HTTP for lab.example",
     ),
+    "header of anybody": (
+        {"SWEETSPOT_PROXY_USER_HEADER": "Remote-User"},
+        "The log-in by a proxy's header is incomplete",
+    ),
 }
 
 

@@ -2,7 +2,9 @@
 
 import math
 from datetime import timedelta
+from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +16,9 @@ BUSY = timedelta(seconds=5)  # until one of the other log-ins is over
 
 class Login(LoginView):
     redirect_authenticated_user = True
+
+    def get_context_data(self, **context: Any) -> dict[str, Any]:
+        return super().get_context_data(**context, has_provider=bool(settings.OIDC_ISSUER))
 
     def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         with password_slot() as free:

@@ -12,6 +12,7 @@ from webapp.screens.people.account import (
     revoke_token,
 )
 from webapp.screens.people.audit import audit_page
+from webapp.screens.people.oidc import FromProvider, ToProvider
 from webapp.screens.people.views import (
     add_person,
     anonymise,
@@ -27,6 +28,8 @@ from webapp.screens.people.views import (
 )
 
 urlpatterns: list[URLPattern] = [
+    path("login/oidc/", ToProvider.as_view(), name="oidc_login"),
+    path("login/oidc/callback/", FromProvider.as_view(), name="oidc_callback"),
     path("people/", people_page, name="people"),
     path("people/add/", add_person, name="add_person"),
     path("people/<int:pk>/", person_page, name="person"),

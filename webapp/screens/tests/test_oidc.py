@@ -1,0 +1,128 @@
+"""Log-in by OpenID Connect against a provider on loopback that signs like a real one."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from django.conf import LazySettings
+from django.test import Client
+
+from webapp.core.checks import oidc_login
+from webapp.core.models import AuditEntry, Role, User
+from webapp.core.oidc import discovered
+from webapp.screens.tests.oidc_provider import CLIENT, CLIENT_SECRET, Provider, running_provider
+from webapp.tests.factories.people import a_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def provider(settings: LazySettings) -> Iterator[Provider]:
+    with running_provider() as provider:
+        settings.OIDC_ISSUER = provider.issuer
+        settings.OIDC_RP_CLIENT_ID, settings.OIDC_RP_CLIENT_SECRET = CLIENT, CLIENT_SECRET
+        yield provider
+    discovered.cache_clear()
+
+
+def logs_in(provider: Provider, client: Client | None = None, **changed: str) -> tuple[bool, str]:
+    """Whether the log-in works, and the page after it."""
+    client = client or Client()
+    there = client.get("/login/oidc/?next=/runs/")
+    assert there.headers["Location"].startswith(f"{provider.issuer}/auth?")
+    back = client.get("/login/oidc/callback/", provider.authorize(there.headers["Location"]) | changed, follow=True)
+    return client.get("/account/").status_code == 200, back.content.decode()
+
+
+def test_it_logs_in_with_the_role_of_the_group_and_returns_to_the_page(
+    provider: Provider, settings: LazySettings
+) -> None:
+    settings.LOGIN_ROLES = {"lab": "operator"}
+    client = Client()
+    assert "/login/oidc/" in client.get("/login/").content.decode()
+    works, page = logs_in(provider, client)
+    assert works
+    assert "<h1>Runs" in page
+    assert (User.objects.get().username, User.objects.get().role) == ("mia", Role.OPERATOR)
+    assert AuditEntry.objects.get().action == "user.create"
+    assert client.session.get_expiry_age() == settings.EXTERNAL_SESSION_SECONDS
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": "somebody-else"},
+        {"iss": "https://other.example"},
+        {"exp": int(time.time()) - 3600},
+        {"nonce": "another"},
+    ],
+)
+def test_a_token_for_somebody_else_or_of_yesterday_is_refused(provider: Provider, claims: dict[str, Any]) -> None:
+    provider.claims = claims
+    works, page = logs_in(provider)
+    assert not works
+    assert "The log-in failed." in page
+    assert not User.objects.exists()
+
+
+def test_another_signature_state_or_subject_is_refused(provider: Provider) -> None:
+    assert not logs_in(provider, state="made up")[0]
+    provider.userinfo["sub"] = "666"
+    assert not logs_in(provider)[0]
+    provider.userinfo["sub"] = "4711"
+    provider.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    assert not logs_in(provider)[0]
+    assert not User.objects.exists()
+
+
+def test_a_disabled_account_is_refused_and_its_session_ends_at_once(provider: Provider) -> None:
+    client = Client()
+    assert logs_in(provider, client)[0]
+    User.objects.update(is_active=False)
+    assert client.get("/account/").status_code == 302
+    works, page = logs_in(provider)
+    assert not works
+    assert "The account of mia is disabled." in page
+
+
+def test_a_local_account_of_the_same_name_stays_closed(provider: Provider) -> None:
+    local = a_user("mia", Role.ADMIN)
+    local.set_password("correct horse battery")
+    local.save()
+    works, page = logs_in(provider)
+    assert not works
+    assert "mia is another account on this server." in page
+
+
+def test_a_provider_that_is_away_leaves_local_log_in(settings: LazySettings) -> None:
+    settings.OIDC_ISSUER = "http://127.0.0.1:1"
+    page = Client().get("/login/oidc/", follow=True).content.decode()
+    assert "The identity provider does not answer." in page
+    assert 'name="password"' in page
+
+
+def test_without_a_provider_there_is_no_such_page(client: Client) -> None:
+    assert "single sign-on" not in client.get("/login/").content.decode()
+    assert (
+        client.get("/login/oidc/").status_code == client.get("/login/oidc/callback/?code=a&state=b").status_code == 404
+    )
+
+
+@pytest.mark.parametrize(
+    ("issuer", "algorithm", "secret", "found"),
+    [
+        ("https://id.example", "RS256", "s", 0),
+        ("http://id.example", "RS256", "s", 1),
+        ("https://id.example", "none", "s", 1),
+        ("https://id.example", "HS256", "s", 1),
+        ("https://id.example", "RS256", "", 1),
+    ],
+)
+def test_an_unsafe_set_up_is_an_error(
+    settings: LazySettings, issuer: str, algorithm: str, secret: str, found: int
+) -> None:
+    settings.OIDC_ISSUER, settings.OIDC_RP_SIGN_ALGO = issuer, algorithm
+    settings.OIDC_RP_CLIENT_ID, settings.OIDC_RP_CLIENT_SECRET = CLIENT, secret
+    assert len(oidc_login()) == found
