@@ -70,3 +70,9 @@ def test_it_reads_the_manifest_once_unless_debugging(build: Path, settings: Lazy
     write(build, {})
     assert "run-1.js" in rendered('{% entry "run" %}')
     frontend._cached_manifest.cache_clear()
+
+
+@pytest.mark.parametrize(("root", "address"), [("/srv/site", "/docs/"), (None, "")])
+def test_it_links_the_documentation_only_if_it_is_built(root: str | None, address: str, settings: LazySettings) -> None:
+    settings.WHITENOISE_ROOT = root
+    assert rendered("{% documentation %}") == address
