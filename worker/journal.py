@@ -56,9 +56,10 @@ create table passwords (
 """
 _FOLDERS = """
 create table folders (
-    path text primary key,             -- of a temporary folder in a target
-    parent_inode integer not null      -- of the directory that contains it
-);
+    path text not null,                -- of a temporary folder in a target
+    parent text not null,              -- which directory contains it; '' if that is not known
+    primary key (path, parent)
+) without rowid;
 """
 _SCHEMA = (
     """
@@ -91,6 +92,8 @@ create table baselines (
 )
 
 
+_COPY_FOLDERS = "insert into folders select path, '' from earlier; drop table earlier;"
+
 # By version: the step to the next one.
 _UPGRADES = {
     1: _LAYOUTS,
@@ -99,7 +102,7 @@ _UPGRADES = {
     3: _PASSWORDS,
     4: "alter table attempts add column issued_at real not null default 0;",
     5: _FOLDERS,
-    6: f"drop table folders; {_FOLDERS}",
+    6: f"alter table folders rename to earlier; {_FOLDERS} {_COPY_FOLDERS}",
 }
 
 
@@ -136,7 +139,7 @@ class LayoutDrive(msgspec.Struct, frozen=True):
 
 class TemporaryFolder(msgspec.Struct, frozen=True):
     path: str
-    parent_inode: int  # tells the directory from an empty mount point of the same name
+    parent: str  # tells the directory from another file system's at the same path: `temporary.identity`
 
 
 BY_HAND = "by-hand"  # the run id of layouts that a person built on the host and must take down
@@ -363,17 +366,18 @@ class Journal:
 
     def save_folder(self, folder: TemporaryFolder) -> None:
         """Call before the folder is created."""
-        insert = "insert or replace into folders (path, parent_inode) values (?, ?)"
+        insert = "insert or ignore into folders (path, parent) values (?, ?)"
         self._change(lambda db: db.execute(insert, msgspec.structs.astuple(folder)))
 
-    def drop_folder(self, path: str) -> None:
+    def drop_folder(self, folder: TemporaryFolder) -> None:
         """Call when the folder is removed."""
-        self._change(lambda db: db.execute("delete from folders where path = ?", (path,)))
+        delete = "delete from folders where path = ? and parent = ?"
+        self._change(lambda db: db.execute(delete, msgspec.structs.astuple(folder)))
 
     def folders(self) -> tuple[TemporaryFolder, ...]:
         with self._lock:
-            rows = self._db.execute("select path, parent_inode from folders order by path").fetchall()
-        return tuple(TemporaryFolder(_text(path), inode) for path, inode in rows)
+            rows = self._db.execute("select path, parent from folders order by path, parent").fetchall()
+        return tuple(TemporaryFolder(_text(path), parent) for path, parent in rows)
 
     # ---- passwords to remove
 

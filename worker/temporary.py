@@ -29,7 +29,8 @@ def temporary_folder(name: str, directory_fd: int, journal: Journal) -> Iterator
     A folder that cannot be removed stays in the journal. The next start of the worker tries again.
     """
     path = Path(os.readlink(f"/proc/self/fd/{directory_fd}")) / name  # noqa: PTH115 - of a descriptor
-    journal.save_folder(TemporaryFolder(str(path), os.fstat(directory_fd).st_ino))
+    folder = TemporaryFolder(str(path), identity(directory_fd))
+    journal.save_folder(folder)
     os.mkdir(name, 0o700, dir_fd=directory_fd)
     try:
         yield
@@ -37,7 +38,7 @@ def temporary_folder(name: str, directory_fd: int, journal: Journal) -> Iterator
         if note := _remove(name, directory_fd):
             log.error("%s was not removed: %s", path, note)
         else:
-            journal.drop_folder(str(path))
+            journal.drop_folder(folder)
 
 
 def remove_recorded(journal: Journal) -> Iterator[SettingRestored]:
@@ -45,7 +46,7 @@ def remove_recorded(journal: Journal) -> Iterator[SettingRestored]:
     for folder in journal.folders():
         note = _remove_folder(folder)
         if not note:
-            journal.drop_folder(folder.path)
+            journal.drop_folder(folder)
         yield SettingRestored(
             at=time.time(),
             name=NAME,
@@ -61,7 +62,12 @@ def drop_folders_in(mount_point: str, journal: Journal) -> None:
     """Forget the folders of a file system that no longer exists."""
     for folder in journal.folders():
         if folder.path.startswith(f"{mount_point}/"):
-            journal.drop_folder(folder.path)
+            journal.drop_folder(folder)
+
+
+def identity(directory_fd: int) -> str:
+    """Which directory this is, of all file systems that may be mounted at its path: `f_fsid` of statfs(2) and inode."""
+    return f"{os.fstatvfs(directory_fd).f_fsid}:{os.fstat(directory_fd).st_ino}"
 
 
 def _remove_folder(folder: TemporaryFolder) -> str:
@@ -70,20 +76,19 @@ def _remove_folder(folder: TemporaryFolder) -> str:
     try:
         fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return _not_there(path)
+        return f"The directory {path.parent} is not there. {_advice(path)}"
     except OSError as error:
         return str(error)
     try:
-        return _remove(path.name, fd) if os.fstat(fd).st_ino == folder.parent_inode else _not_there(path)
+        if folder.parent not in ("", identity(fd)):
+            return f"{path.parent} is another directory than before. {_advice(path)}"
+        return _remove(path.name, fd)
     finally:
         os.close(fd)
 
 
-def _not_there(path: Path) -> str:
-    return (
-        f"The directory {path.parent} is not there; its file system may not be mounted. Mount it, or run "
-        f"“sweetspot-worker forget {path}” if it is gone for good."
-    )
+def _advice(path: Path) -> str:
+    return f"Mount its file system, or run “sweetspot-worker forget {path}” if it is gone for good."
 
 
 def _remove(name: str, directory_fd: int) -> str:

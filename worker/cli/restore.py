@@ -185,8 +185,7 @@ def open_entries(journal: Journal, state: Path) -> list[Entry]:
         for known in journal.passwords()
     )
     folders = (
-        Entry(folder.path, "a temporary folder", partial(journal.drop_folder, folder.path))
-        for folder in journal.folders()
+        Entry(folder.path, "a temporary folder", partial(journal.drop_folder, folder)) for folder in journal.folders()
     )
     stuck = (
         Entry(

@@ -35,6 +35,7 @@ from worker.orders.context import HostContext, OrderContext
 from worker.orders.handlers import HANDLERS
 from worker.orders.outcomes import error_text, finished
 from worker.orders.restore import restore
+from worker.temporary import remove_recorded
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +223,8 @@ class Executor:
         untimely = self._time_problem(order)
         if isinstance(order, TrialOrder) and not untimely:
             self._await_space(control)
+            # A file system that was mounted late may have one, and the guard would refuse its directory.
+            self._restored(tuple(remove_recorded(self._context.journal)), again=True)
         if control.reason is not None and not isinstance(order, CloseRunOrder):  # closing a run is never skipped
             return finished(control.reason.outcome, control.reason.code, control.reason.message)
         if untimely:

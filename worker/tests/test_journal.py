@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker.journal import REMEMBER_S, Baseline, Journal, JournalError, LayoutRecord, OpenAttempt
+from worker.journal import REMEMBER_S, Baseline, Journal, JournalError, LayoutRecord, OpenAttempt, TemporaryFolder
 
 
 @pytest.fixture
@@ -141,3 +141,11 @@ def test_it_refuses_a_journal_it_cannot_read(tmp_path: Path) -> None:
         db.execute("pragma user_version = 99")
     with pytest.raises(JournalError, match="version 99"):
         Journal(tmp_path / "new.db")
+
+
+def test_an_upgrade_keeps_temporary_folders(tmp_path: Path) -> None:
+    Journal(tmp_path / "journal.db").close()
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        db.executescript("drop table folders; create table folders (path text primary key); pragma user_version = 6")
+        db.execute("insert into folders values ('/data/temporary.0')")
+    assert Journal(tmp_path / "journal.db").folders() == (TemporaryFolder("/data/temporary.0", ""),)

@@ -124,7 +124,12 @@ def test_a_folder_is_remembered_until_its_file_system_is_mounted(scratch: Scratc
             mount_point.mkdir()
         (item,) = remove_recorded(scratch.journal)
         assert (item.restored, scratch.journal.folders()) == (False, (recorded,))
-        assert "may not be mounted" in item.note
+        assert item.note.endswith("if it is gone for good.")
+    other = os.open(scratch.data, os.O_RDONLY | os.O_DIRECTORY)
+    with temporary_folder("temporary.0", other, scratch.journal):
+        assert len(scratch.journal.folders()) == 2
+    os.close(other)
+    assert scratch.journal.folders() == (recorded,)
     scratch.data.rmdir()
     mounted.rename(scratch.data)
     assert [item.restored for item in remove_recorded(scratch.journal)] == [True]
@@ -133,7 +138,7 @@ def test_a_folder_is_remembered_until_its_file_system_is_mounted(scratch: Scratc
 
 def test_a_folder_goes_with_the_layout_that_contains_it(scratch: Scratch) -> None:
     for directory in ("/run/layout-1/mnt", "/run/layout-10/mnt"):
-        scratch.journal.save_folder(TemporaryFolder(f"{directory}/temporary.0", 2))
+        scratch.journal.save_folder(TemporaryFolder(f"{directory}/temporary.0", "1:2"))
     drop_folders_in("/run/layout-1/mnt", scratch.journal)
     assert [folder.path for folder in scratch.journal.folders()] == ["/run/layout-10/mnt/temporary.0"]
 
