@@ -81,7 +81,7 @@ def _remove_folder(folder: TemporaryFolder) -> str:
 
 def _not_there(path: Path) -> str:
     return (
-        f"The directory {path.parent} is not there; its file system may not be mounted. Mount it, or run "
+        f"The directory {path.parent} does not exist; its file system may not be mounted. Mount it, or run "
         f"“sweetspot-worker forget {path}” if it is gone for good."
     )
 

@@ -31,7 +31,7 @@ class Identity:
 
     @property
     def stored_id(self) -> str:
-        """The id as the account stores it: a hash, which contains no name, so it may stay after the person is removed."""
+        """The id as the account stores it: a hash, so it may stay after the person is removed."""
         return hash_token(self.id)
 
 
