@@ -10,9 +10,11 @@ bytes of a streaming response, such as an export, while Django makes the rest.
 """
 
 import io
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from http import HTTPStatus
 from typing import IO, Any
 
 from gunicorn import util
@@ -66,11 +68,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         headers = dict(req.headers)
         length = int(headers.get("CONTENT-LENGTH", 0))
         if "TRANSFER-ENCODING" in headers:
-            return _refuse(conn, 411, "Length Required", "Send the request with Content-Length, not in chunks.")
+            return _refuse(conn, req, 411, "length_required", "Send the request with Content-Length, not in chunks.")
         if length > MAX_BODY_BYTES:
-            return _refuse(conn, 413, "Content Too Large", f"A request may have {MAX_BODY_BYTES} bytes.")
+            return _refuse(conn, req, 413, "too_large", f"A request may have {MAX_BODY_BYTES >> 20} MiB.")
         if length > IN_MEMORY_BYTES and not self.transfers.has_room(length):
-            return _refuse(conn, 503, "Service Unavailable", "The server is busy with other uploads. Try again later.")
+            return _refuse(conn, req, 503, "busy", "The server is busy with other uploads. Try again later.")
         if length:
             req.body = self._body(req, conn, length)
         self.transfers.pause()
@@ -145,6 +147,15 @@ def _chunks_of(file: IO[bytes]) -> Iterator[bytes]:
             yield chunk
 
 
-def _refuse(conn: TConn, status: int, reason: str, text: str) -> bool:
-    util.write_error(conn.sock, status, reason, text)
+def _refuse(conn: TConn, req: Any, status: int, code: str, message: str) -> bool:
+    """Answer without reading the body; under /api/ as {code, message}, like all its errors."""
+    if req.path.startswith("/api/"):
+        text, media_type = json.dumps({"code": code, "message": message}), "application/json"
+    else:
+        text, media_type = message, "text/plain"
+    head = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: {media_type}\r\n"
+        f"Content-Length: {len(text)}\r\n\r\n"
+    )
+    util.write_nonblock(conn.sock, (head + text).encode())
     return False

@@ -1,6 +1,7 @@
 """Slow clients against a real gunicorn with the server's settings, plain and with TLS."""
 
 import http.client
+import json
 import socket
 import ssl
 import statistics
@@ -206,6 +207,15 @@ def test_it_asks_for_a_length_and_refuses_too_long_a_request(server: Server) -> 
     client = _raw(server, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 600000000\r\n\r\n")
     assert b"413" in client.recv(100)
     client.close()
+
+
+def test_it_refuses_in_json_under_api(server: Server) -> None:
+    connection = _connection(server)
+    connection.request("POST", "/api/v1/imports", headers={"Content-Length": "600000000"})
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers["Content-Type"]) == (413, "application/json")
+    assert json.loads(answer.read()) == {"code": "too_large", "message": "A request may have 520 MiB."}
+    connection.close()
 
 
 def test_it_continues_a_request_that_waits_for_it(server: Server) -> None:
