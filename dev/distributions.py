@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--air-gapped", action="store_true", help="no package sources inside the root")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.names if name not in SUITES]:
-        raise ToolError(f"{unknown[0]} is not known: give {', '.join(SUITES)}, or --root DIR.")
+        raise ToolError(f"{unknown[0]} is not a known system. Use {', '.join(SUITES)}, or --root DIR.")
     if os.getuid() != 0:
         raise ToolError("The trial changes the root directory of processes, which requires root.")
     _build_wheelhouse()
@@ -199,7 +199,7 @@ def _worker(state: State, root: Root) -> Iterator[None]:
         try:
             yield
         finally:
-            worker.kill()  # unshare takes its programs along
+            worker.kill()  # the programs in the namespace of `unshare` end with it
             worker.wait()
 
 

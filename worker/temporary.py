@@ -76,7 +76,7 @@ def _remove_folder(folder: TemporaryFolder) -> str:
     try:
         fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return f"The directory {path.parent} is not there. {_advice(path)}"
+        return f"The directory {path.parent} does not exist. {_advice(path)}"
     except OSError as error:
         return str(error)
     try:

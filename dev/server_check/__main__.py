@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
         bare_debian(Path(folder), NAME, OTHER_NAME) as debian,
     ):
         _Check(debian).run()
-    say("The server on a bare Debian 12: all of it works.")
+    say("All checks of the server on a bare Debian 12 passed.")
     return 0
 
 
@@ -115,13 +115,13 @@ class _Check:
         return int(self._curl(*self._cookies, *data, *headers, *spoofed, *status, address))
 
     def _address(self) -> None:
-        """Whoever invents a new address for each try is counted as one client all the same."""
+        """A client that sends a different forged address with each try is still counted as one client."""
         found = [self._try_log_in("wrong", forwarded=f"192.0.2.{number}") for number in range(1, 8)]
         _expect("tries with invented addresses are limited", found[-1], 429)
         self._manage_shell("from webapp.core.models import LoginTries; LoginTries.objects.all().delete()")
         direct = ("curl", "--silent", "--unix-socket", SOCKET, "http://localhost/healthz/live")
         done = self._debian.run("runuser", "-u", "nobody", "--", *direct, check=False)
-        _expect("another user reaches the web tier past the proxy", done.returncode == 0, False)
+        _expect("another user reaches the web tier without the proxy", done.returncode == 0, False)
         _expect("metrics without the token", self._status(f"https://{NAME}/metrics"), "403")
 
     def _enrol(self) -> None:

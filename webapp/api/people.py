@@ -56,7 +56,7 @@ class RoleIn(Input):
     acknowledged: StrictBool = False
 
 
-class KnowingIn(Input):
+class AcknowledgementIn(Input):
     """`acknowledged` is required for your own account."""
 
     acknowledged: StrictBool = False
@@ -114,7 +114,7 @@ def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
 
 
 @router.post("/people/{pk}/deactivate", response=PersonOut)
-def deactivate(request: HttpRequest, pk: int, body: KnowingIn) -> User:
+def deactivate(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
     """Sessions and tokens stop working with the next request. Safe to repeat."""
     by = administrator(request)
     people.deactivate_user(user=_somebody(pk), by=by, acknowledged=body.acknowledged)
@@ -137,7 +137,7 @@ def new_password_link(request: HttpRequest, pk: int) -> LinkOut:
 
 
 @router.delete("/people/{pk}", response=PersonOut)
-def remove(request: HttpRequest, pk: int, body: KnowingIn) -> User:
+def remove(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
     """Remove a person: log-in stops with the next request; the audit log keeps the name."""
     by = administrator(request)
     people.remove_user(user=_somebody(pk), by=by, acknowledged=body.acknowledged)

@@ -1,4 +1,4 @@
-"""What a run says about itself: the steady state over its rounds, and the shares of its streams."""
+"""Conclusions about one run: the steady state over its rounds, and the shares of its streams."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ _MESSAGES = {
     400: "The request cannot be read.",
     403: "The page is out of date. Load it again, or send an API token.",  # the CSRF check: all else is an operation's
     404: "There is nothing at this address. /api/v1/openapi.json lists all addresses.",
-    413: "The body is too large. Send less at once.",
+    413: "The body is too large. Split it into several requests.",
     429: "Too many requests. Try again later.",
     500: "The server failed. Its log has the reason.",
     503: "The server is busy. Try again later.",

@@ -95,7 +95,7 @@ def encryption(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.security)
 def proxy_login(**_: Any) -> list[CheckMessage]:
-    """Everybody who can send the header from such an address is whoever they say they are."""
+    """Refuse a header that too many clients could send: who can send it, can log in as anybody."""
     networks = settings.PROXY_ADDRESSES
     if not settings.PROXY_USER_HEADER and not settings.PROXY_GROUPS_HEADER and not networks:
         return []
@@ -114,7 +114,7 @@ def proxy_login(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.security)
 def oidc_login(**_: Any) -> list[CheckMessage]:
-    """The provider says who somebody is, so nobody may stand in for it; `none` and shared secrets sign nothing."""
+    """Require https and an asymmetric signature, so that only the provider can issue ID tokens."""
     if not settings.OIDC_ISSUER:
         return []
     issuer = urlsplit(settings.OIDC_ISSUER)

@@ -1,4 +1,4 @@
-"""People whom somebody else logs in: an identity provider (`core.oidc`) or a proxy (`core.proxy_login`).
+"""Log-ins that an identity provider (`core.oidc`) or a proxy (`core.proxy_login`) has checked.
 
 known id ──► that account
 unknown id, unknown name ──► new account without a password
@@ -31,7 +31,7 @@ class Identity:
 
     @property
     def stored_id(self) -> str:
-        """The id as the account holds it. As a hash it names nobody, so it can outlive the name."""
+        """The id as the account stores it: a hash, so it may stay after the person is removed."""
         return hash_token(self.id)
 
 

@@ -50,7 +50,7 @@ def discovered(issuer: str) -> dict[str, Any]:
 
 class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the library has no types
     get_settings = staticmethod(oidc_setting)
-    get_user = ModelBackend.get_user  # only accounts that are enabled; the library's finds all
+    get_user = ModelBackend.get_user  # finds only enabled accounts; that of the library finds all
 
     def __init__(self) -> None:
         """The library reads the provider's addresses here; `authenticate` does so when they are needed."""

@@ -81,7 +81,7 @@ def deactivate_user(*, user: User, by: User, acknowledged: bool = False) -> None
     _require_acknowledgement(locked, by, acknowledged, "you will be logged out and cannot log in again")
     _refuse_last_admin(locked)
     if not locked.has_usable_password():
-        locked.set_unusable_password()  # another one: a password link is signed over it
+        locked.set_unusable_password()  # a new one, so that earlier password links become invalid
         locked.save(update_fields=["password"])
     end_access(user=locked)
     _set_active(locked, active=False, by=by, action="user.disable")
@@ -175,8 +175,7 @@ def password_link(*, user: User, by: User) -> str:
     """The path of a page on which the person can set a password, once and for a limited time. The admin sees it once.
 
     The old password, the external log-in, all sessions and API tokens end, so a link also recovers a stolen account.
-    The link is signed
-    over the password's hash and the last log-in, so it is invalid after use and after a newer link.
+    The link is signed over the password's hash and the last log-in, so it is invalid after use and after a newer link.
     """
     if user.pk == by.pk:
         raise Refusal("own_account", "This is your own account: change its password on the page Account.")

@@ -24,7 +24,7 @@ GROUPS = "proxy_groups"  # in the session: the groups that gave the role
 
 
 class ProxyBackend(RemoteUserBackend):
-    """Its `get_user` finds only accounts that are enabled."""
+    """Logs in the person whom the header names. `get_user` finds only enabled accounts."""
 
     def authenticate(self, request: HttpRequest, remote_user: str | None) -> User | None:  # type: ignore[override]
         if not remote_user:

@@ -167,7 +167,7 @@ class _Check:
         finally:
             with step("removing containers and volumes of the check"):
                 self._compose("--profile", "worker", "down", "--volumes", "--remove-orphans")
-        say("docker-compose.yml: all of it works.")
+        say("All checks of docker-compose.yml passed.")
         return 0
 
     def _refuses_without_secrets(self) -> None:

@@ -93,7 +93,7 @@ _PLAIN: Mapping[str, str] = {
     "run_cancelled_before": "The run was cancelled before this trial started.",
     "no_trial_done": "No trial of the run was completed. Each failed trial has its own reason.",
     "host_revoked": "The host was revoked.",
-    "not_on_host": "The host took the order and no longer has it. Was the server restored from a backup?",
+    "not_on_host": "The host took the order but no longer has it, e.g. because the server was restored from a backup.",
     OTHER_HOST: "Stopped, because the trial ended early on another host.",
     "revived": "The lost attempt reported again.",
 }

@@ -100,7 +100,7 @@ def _refuse_open_entries(paths: Paths) -> None:
 
 
 def _removals(paths: Paths) -> Iterator[Removal]:
-    """In their order. The test files first: their places are in the policy."""
+    """What is removed, in this order. Test files come first, because the policy names their directories."""
     yield from _test_files(paths)
     if service_unit.UNIT.exists() or service_unit.DROP_INS.exists():
         yield Removal(f"remove the service: {service_unit.UNIT} and {service_unit.DROP_INS}", _remove_unit)

@@ -67,7 +67,7 @@ find_python() {
 
 install_debian_packages() {
   export DEBIAN_FRONTEND=noninteractive
-  apt-get -q -y update >/dev/null || say 'apt-get update failed; going on with the package lists that are here'
+  apt-get -q -y update >/dev/null || say 'apt-get update failed; the package lists of this host are used as they are'
   packages=''
   if ! find_python >/dev/null; then
     for name in python3.14 python3.13 python3.12 python3.11; do

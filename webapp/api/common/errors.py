@@ -77,7 +77,9 @@ def _unkept(error: DataError) -> str:
 
 
 def _too_large() -> str:
-    return f"The body has more than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MiB. Send less at once."
+    return (
+        f"The body has more than {settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20} MiB. Split it into several requests."
+    )
 
 
 def _said(error: ValidationError) -> str:

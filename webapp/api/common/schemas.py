@@ -22,7 +22,7 @@ class Input(Schema):
     @model_validator(mode="before")
     @classmethod
     def name_unknown_fields(cls, values: Any) -> Any:
-        """pydantic's own error says neither that the field is unknown nor which ones there are."""
+        """Name the unknown field and the valid ones, which pydantic's own error does not."""
         known = cls.model_fields
         unknown = [name for name in values if name not in known] if isinstance(values, dict) else []
         if unknown:
