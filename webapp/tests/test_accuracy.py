@@ -54,7 +54,7 @@ def test_it_measures_drives_of_known_speed_within_2_percent(system: System, tmp_
         policy = "".join(
             BLOCK.format(id=name, path=device, image=tmp_path / f"{name}.img") for name, device in devices.items()
         )
-        storage = system.add_host("storage1", policy, wrap=limits.command)
+        storage = system.add_host(f"storage-{secrets.token_hex(2)}", policy, wrap=limits.command)
         targets = [storage.target(name) for name in devices]
         run = system.start_run(plan, *targets, armed=[t.arming_serial for t in targets])
         system.until_ended(run, limit_s=120)
