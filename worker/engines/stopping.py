@@ -1,7 +1,7 @@
 """Applies a stop rule to the samples of streams while they run, and computes the result of the rule's window."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from statistics import fmean
 
@@ -43,7 +43,9 @@ class SharedStop:
     def _look(self, rule: StopRule) -> None:
         rates = [sum(ios) for ios in zip(*map(_rates, self._samples.values()), strict=False)]  # of common seconds
         found = find_window(rule, rates)
-        if found and all(_is_known(each) for samples in self._samples.values() for each in _inside(samples, found)):
+        if found and all(
+            _is_known(each) for samples in self._samples.values() for each in _overlapping(samples, found)
+        ):
             self.window = found
         self._look_at_s = next_look(rule, len(rates))
 
@@ -124,6 +126,12 @@ def _inside(samples: Sequence[Sample], window: Window) -> Sequence[Sample]:
     """The samples whose middle lies in the window."""
     from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
     return [each for each in samples if from_ms <= each.offset_ms - each.length_ms / 2 < to_ms]
+
+
+def _overlapping(samples: Sequence[Sample], window: Window) -> Iterator[Sample]:
+    """All samples with a part in the window."""
+    from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
+    return (each for each in samples if from_ms < each.offset_ms and each.offset_ms - each.length_ms < to_ms)
 
 
 def _rates(samples: Sequence[Sample]) -> Sequence[float]:

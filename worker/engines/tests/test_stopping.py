@@ -117,3 +117,15 @@ def test_a_rule_waits_for_the_slowest_of_several_streams() -> None:
     for second in range(1, 21):
         stream.take(sample(second, FAST, 500_000))
     assert stream.window is None
+
+
+def test_a_window_within_one_long_sample_of_a_stream_is_not_accepted() -> None:
+    """The second stream reports nothing from 20 s to 60 s. The first one steps at 45 s, so the window begins there."""
+    shared = SharedStop(2)
+    streams = [StopWatch(Settled(hold_s=10), 50, lambda _: None, shared) for _ in range(2)]
+    for second in range(1, 61):
+        streams[0].take(sample(second, SLOW if second <= 45 else FAST, 500_000))
+    for second in range(1, 21):
+        streams[1].take(msgspec.structs.replace(sample(second, 100, 500_000), stream=1))
+    streams[1].take(msgspec.structs.replace(sample(60, 4000, 500_000), stream=1, length_ms=40_000))
+    assert shared.window is None
