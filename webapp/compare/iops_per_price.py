@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from webapp.compare.distinct_drives import drives_of_trials
 from webapp.compare.layout_parts import layout_of
 from webapp.compare.mixes import totals
 from webapp.compare.models import Price
@@ -19,12 +20,13 @@ IOPS_PER_PRICE = Metric("iops_per_price", "IOPS per price", "IOPS per price", ""
 
 
 def with_iops_per_price(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """The rows with this metric, if it is known. One query."""
+    """The rows with this metric, if it is known. One query, and two for trials with several targets."""
     prices = _prices_of(rows)
     values: dict[int, float] = {}
     if len(_currencies(prices)) == 1:
+        by_trial = drives_of_trials({row.trial_id for row in rows if row.trial_id and target_count(row.point) > 1})
         for total in totals(rows):
-            amount = _amount(total, prices)
+            amount = _amount(total, prices, by_trial)
             if amount and total.iops is not None:
                 values[max(total.ids)] = total.iops / amount
     return [
@@ -56,15 +58,15 @@ def _currencies(prices: Mapping[str, Price]) -> list[str]:
     return sorted({price.currency for price in prices.values()})
 
 
-def _amount(row: ResultRow, prices: Mapping[str, Price]) -> float | None:
+def _amount(row: ResultRow, prices: Mapping[str, Price], by_trial: Mapping[str, int]) -> float | None:
     """The price of all drives of a result, which must be of one model."""
-    price, drives = prices.get(row.model), _drives(row)
+    price, drives = prices.get(row.model), _drives(row, by_trial)
     return float(price.amount) * drives if price and drives else None
 
 
-def _drives(row: ResultRow) -> int | None:
-    """None for a label that does not tell the number of drives."""
-    if not row.layout:
-        return target_count(row.point)
-    layout = layout_of(row.layout)
-    return layout.drives if layout else None
+def _drives(row: ResultRow, by_trial: Mapping[str, int]) -> int | None:
+    """`by_trial`: the drives of trials with several targets. None if the number is unknown."""
+    if row.layout:
+        layout = layout_of(row.layout)
+        return layout.drives if layout else None
+    return 1 if target_count(row.point) == 1 else by_trial.get(row.trial_id)

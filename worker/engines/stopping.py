@@ -1,7 +1,7 @@
 """Applies a stop rule to the samples of streams while they run, and computes the result of the rule's window."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from statistics import fmean
 
@@ -18,21 +18,31 @@ MAX_SAMPLE_MS = 2000
 
 
 class SharedStop:
-    """The samples of streams with the same stop rule. The rule looks at the sum of their I/Os and ends all of them."""
+    """The samples of streams with the same stop rule. The rule looks at the sum of their I/Os and ends all of them.
+
+    The rule is reached for all streams or for none. So it cannot be reached after one of them has ended.
+    """
 
     def __init__(self, streams: int = 1) -> None:
         self._streams = streams
         self._lock = threading.Lock()
         self._samples: dict[int, list[Sample]] = {}  # by stream
         self._look_at_s = 0
+        self._ended = False  # one of the streams
         self.window: Window | None = None  # the first one that the rule accepted
 
     def take(self, sample: Sample, rule: StopRule, least_runtime_s: int) -> None:
         with self._lock:
             self._samples.setdefault(sample.stream, []).append(sample)
             self._look_at_s = self._look_at_s or first_look(rule, least_runtime_s)
-            if self.window is None and self._reached_ms() >= 1000 * self._look_at_s:
+            if self.window is None and not self._ended and self._reached_ms() >= 1000 * self._look_at_s:
                 self._look(rule)
+
+    def end(self) -> Window | None:
+        """End the rule with one of the streams. Returns the same window to all of them."""
+        with self._lock:
+            self._ended = True
+            return self.window
 
     def _reached_ms(self) -> int:
         """The time of which all streams have samples."""
@@ -43,7 +53,9 @@ class SharedStop:
     def _look(self, rule: StopRule) -> None:
         rates = [sum(ios) for ios in zip(*map(_rates, self._samples.values()), strict=False)]  # of common seconds
         found = find_window(rule, rates)
-        if found and all(_is_known(each) for samples in self._samples.values() for each in _inside(samples, found)):
+        if found and all(
+            _is_known(each) for samples in self._samples.values() for each in _overlapping(samples, found)
+        ):
             self.window = found
         self._look_at_s = next_look(rule, len(rates))
 
@@ -74,11 +86,15 @@ class StopWatch:
             self._shared.take(sample, self._rule, self._least_runtime_s)
         self._on_sample(sample)
 
-    def stopped(self, ended_ms: int) -> Stopped | None:
-        """How the stream ended. `ended_ms` is the length of its measured part. None without a rule."""
+    def end(self, ended_ms: int) -> Stopped | None:
+        """End the stream and return how it ended. `ended_ms` is the length of its measured part. None without a rule.
+
+        Call it after the last sample and before the results are read.
+        """
         if self._rule is None:
             return None
-        if self.window is None:
+        window = self._shared.end()
+        if window is None:
             return Stopped(rule=self._rule, reached=False, at_ms=ended_ms, from_ms=0, to_ms=ended_ms)
         covered = self.samples
         return Stopped(
@@ -87,7 +103,7 @@ class StopWatch:
             at_ms=self._samples[-1].offset_ms,
             from_ms=covered[0].offset_ms - covered[0].length_ms,
             to_ms=covered[-1].offset_ms,
-            interval_percent=None if self.window.interval is None else 100 * self.window.interval,
+            interval_percent=None if window.interval is None else 100 * window.interval,
         )
 
     @property
@@ -124,6 +140,12 @@ def _inside(samples: Sequence[Sample], window: Window) -> Sequence[Sample]:
     """The samples whose middle lies in the window."""
     from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
     return [each for each in samples if from_ms <= each.offset_ms - each.length_ms / 2 < to_ms]
+
+
+def _overlapping(samples: Sequence[Sample], window: Window) -> Iterator[Sample]:
+    """All samples with a part in the window."""
+    from_ms, to_ms = 1000 * window.from_s, 1000 * window.to_s
+    return (each for each in samples if from_ms < each.offset_ms and each.offset_ms - each.length_ms < to_ms)
 
 
 def _rates(samples: Sequence[Sample]) -> Sequence[float]:

@@ -2,6 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,8 @@ from webapp.compare.comparison import Comparison
 from webapp.compare.models import Price
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
-from webapp.tests.factories.hosts import a_drive
+from webapp.runs.models import FurtherTarget
+from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
@@ -72,3 +74,30 @@ def test_it_compares_no_prices_of_several_currencies(two_models: tuple[Lab, Lab]
     comparison = made()
     assert means(comparison) == {}
     assert "The prices are in EUR and USD." in " ".join(comparison.notes)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "second", "expected"),
+    [
+        (1, {}, {"M1": 2}),
+        (1, {"lock_keys": ["eui.1"], "serial": "S1"}, {"M1": 4}),  # two partitions of one disk
+        (1, {"lock_keys": ["eui.2", "nvme-drive:M1:S1"], "serial": "S1"}, {"M1": 4}),  # two namespaces
+        (1, {"lock_keys": []}, {}),
+        (1, {"model": ""}, {}),
+        (1, {"lock_keys": ["eui.1"]}, {}),  # two virtual drives on one drive
+        (2, {}, {"M1": 2}),
+        (2, {"lock_keys": ["eui.1"], "serial": "S1"}, {"M1": 4}),
+        (2, {"lock_keys": ["1:sda"], "serial": ""}, {}),
+    ],
+)
+def test_a_drive_under_several_targets_counts_once(
+    hosts: int, second: dict[str, Any], expected: dict[str, float]
+) -> None:
+    priced("M1", "250")
+    host = a_host("a")
+    first = a_drive(host, "x", model="M1", serial="S1", lock_keys=["eui.1"])
+    other = a_drive(host if hosts == 1 else a_host("b"), "y", **({"model": "M1"} | second))
+    (result,) = Lab(first).measure(1000.0, at_once=2 // hosts, hosts_at_once=hosts)
+    assert result.trial is not None
+    FurtherTarget.objects.create(trial=result.trial, stream=1, target=other)
+    assert means(made()) == expected

@@ -80,7 +80,10 @@ def run_stream(
     final = final_dump(ended, stream, open_target, stopped=asked.is_set())
     _refuse_wrong_latency(final, stream)
     directions = dumps.finish_stalled(final) if ended.stalled_s else dumps.finish(final)
-    is_window = watched.window is not None and not ended.stalled_s
+    stopped = watched.end(sampler.length_ms)  # also a stalled stream ends the rule of the others
+    if ended.stalled_s:
+        stopped = None
+    is_window = stopped is not None and stopped.reached
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
@@ -94,7 +97,7 @@ def run_stream(
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
         device=watched.device() if is_window else sampler.whole(),
         samples=sampler.count,
-        stopped=None if ended.stalled_s else watched.stopped(sampler.length_ms),
+        stopped=stopped,
         stalled_s=ended.stalled_s,
         attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text=final.text),),
     )

@@ -6,7 +6,7 @@ import pytest
 from worker.contract.histogram import Histogram
 from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
 from worker.contract.packing import unpack
-from worker.contract.stopping import Confidence, Settled, Stopped, StopRule
+from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped, StopRule
 from worker.engines.sampling import direction_sample
 from worker.engines.stopping import SharedStop, StopWatch
 
@@ -37,7 +37,7 @@ def watch(rule: StopRule | None, ios: list[int]) -> tuple[StopWatch, list[Sample
 
 def test_the_result_is_that_of_the_window() -> None:
     found, passed_on = watch(Settled(hold_s=10), [SLOW] * 6 + [FAST] * 30)
-    stopped = found.stopped(36_000)
+    stopped = found.end(36_000)
     assert stopped is not None
     assert (stopped.rule, stopped.reached, stopped.from_ms) == (Settled(hold_s=10), True, 6000)
     assert 16_000 <= stopped.at_ms == stopped.to_ms < 36_000
@@ -56,7 +56,7 @@ def test_the_result_is_that_of_the_window() -> None:
 
 def test_confidence_reports_its_interval() -> None:
     found, _ = watch(Confidence(percent=2), [995, 1005] * 10)
-    stopped = found.stopped(20_000)
+    stopped = found.end(20_000)
     assert stopped is not None
     assert stopped.interval_percent is not None
     assert 0 < stopped.interval_percent <= 2
@@ -65,7 +65,7 @@ def test_confidence_reports_its_interval() -> None:
 def test_a_rule_that_is_not_reached_leaves_the_whole_measured_part() -> None:
     found, _ = watch(Confidence(percent=2), [SLOW, FAST] * 10)
     assert found.window is None
-    assert found.stopped(20_123) == Stopped(
+    assert found.end(20_123) == Stopped(
         rule=Confidence(percent=2), reached=False, at_ms=20_123, from_ms=0, to_ms=20_123
     )
 
@@ -83,7 +83,7 @@ def test_long_samples_are_not_taken_for_even_seconds() -> None:
 def test_without_a_rule_nothing_is_stopped(seconds: int) -> None:
     found, passed_on = watch(None, [FAST] * seconds)
     assert found.window is None
-    assert found.stopped(1000 * seconds) is None
+    assert found.end(1000 * seconds) is None
     assert len(passed_on) == seconds
 
 
@@ -102,7 +102,7 @@ def test_a_rule_of_several_streams_looks_at_the_sum_and_ends_all_of_them() -> No
         for number, stream in enumerate(streams):
             ios = FAST if (second + number) % 2 else SLOW
             stream.take(msgspec.structs.replace(sample(second, ios, 500_000), stream=number))
-    first, second_one = (stream.stopped(20_000) for stream in streams)
+    first, second_one = (stream.end(20_000) for stream in streams)
     assert first is not None
     assert first.reached
     assert second_one is not None
@@ -117,3 +117,29 @@ def test_a_rule_waits_for_the_slowest_of_several_streams() -> None:
     for second in range(1, 21):
         stream.take(sample(second, FAST, 500_000))
     assert stream.window is None
+
+
+def test_a_window_within_one_long_sample_of_a_stream_is_not_accepted() -> None:
+    """The second stream reports nothing from 20 s to 60 s. The first one steps at 45 s, so the window begins there."""
+    shared = SharedStop(2)
+    streams = [StopWatch(Settled(hold_s=10), 50, lambda _: None, shared) for _ in range(2)]
+    for second in range(1, 61):
+        streams[0].take(sample(second, SLOW if second <= 45 else FAST, 500_000))
+    for second in range(1, 21):
+        streams[1].take(msgspec.structs.replace(sample(second, 100, 500_000), stream=1))
+    streams[1].take(msgspec.structs.replace(sample(60, 4000, 500_000), stream=1, length_ms=40_000))
+    assert shared.window is None
+
+
+def test_a_rule_is_not_reached_after_a_stream_has_ended() -> None:
+    """Else the result would add one stream's whole run to the window of another."""
+    shared = SharedStop(2)
+    streams = [StopWatch(SteadyRounds(round_s=2), 5, lambda _: None, shared) for _ in range(2)]
+    for second in range(1, 10):
+        for number, stream in enumerate(streams):
+            stream.take(msgspec.structs.replace(sample(second, FAST, 500_000), stream=number))
+    ends = []
+    for number, stream in enumerate(streams):
+        stream.take(msgspec.structs.replace(sample(10, FAST, 500_000), stream=number))
+        ends.append(stream.end(10_000))
+    assert [end and end.reached for end in ends] == [False, False]
