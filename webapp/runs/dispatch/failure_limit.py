@@ -40,8 +40,8 @@ def stop_failing(run: Run, host_id: UUID) -> int:
 def stop_unprepared(run: Run, trial: Trial) -> int:
     """Cancel the planned trials of the same part and target if their preparation has failed too often; return their
     number. Call it with the run locked."""
-    most = most_preparations(read(run.version.document).stop_after)
-    if failed_preparations(trial) < most:
+    failed = failed_preparations(trial)
+    if not failed or failed < (most := most_preparations(read(run.version.document).stop_after)):
         return 0
     planned = run.trials.filter(state=TrialState.PLANNED, part=trial.part, target=trial.target_id)
     left = list(planned.select_for_update(no_key=True, of=("self",)).order_by("index"))

@@ -27,7 +27,8 @@ def failed_preparations(trial: Trial) -> int:
     once were or may have been done in vain; 0 once they are done. Orders that no host accepted do not count."""
     if not steps_of(trial.point).once or _is_prepared(trial):
         return 0
-    return _alike(trial).filter(host=trial.host_id).exclude(state=AttemptState.LOST, accepted_at=None).count()
+    taken = _alike(trial).exclude(state=AttemptState.LOST, accepted_at=None)
+    return taken.order_by().values("trial", "number").distinct().count()  # several hosts have one attempt each
 
 
 def _is_prepared(trial: Trial) -> bool:
