@@ -45,6 +45,7 @@ SENTENCES: dict[str, str] = {
     "run.skip_repeats": "ended {object} on one host: the interval of each point is narrow enough",
     "run.skip_rounds": "ended the rounds of a part of {object} on one host: its tracked points are steady",
     "run.stop_host": "stopped {object} on one host after too many failures",
+    "run.stop_part": "stopped a part of {object} on one target after too many failures",
     "run.cancel": "cancelled {object}",
     "run.settings_not_restored": "could not restore all settings after {object}",
     "run.invalid": "marked the results of {object} as invalid",

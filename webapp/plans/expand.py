@@ -34,8 +34,8 @@ order.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import msgspec
@@ -298,14 +298,15 @@ def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tupl
         blocks += [(block, cell) for cell in ordered]
     if any(steps_of(cell.found.point).once for cell in cells):
         blocks.sort(key=lambda one: one[1].part_number)
-    return tuple(_trials(blocks))
+    return tuple(in_order(_trial(cell, block) for block, cell in blocks))
 
 
-def _trials(blocks: Sequence[tuple[int, _Cell]]) -> Iterator[PlannedTrial]:
+def in_order(trials: Iterable[PlannedTrial]) -> Iterator[PlannedTrial]:
+    """The trials with their index and steps, if they run in this order."""
     prepared = set()  # parts and targets
-    for index, (block, cell) in enumerate(blocks):
-        steps, where = steps_of(cell.found.point), (cell.part_number, cell.target_ids)
-        yield _trial(cell, index, block, steps.each if where in prepared else steps.first)
+    for index, trial in enumerate(trials):
+        steps, where = steps_of(trial.point), (trial.part, trial.target_ids)
+        yield replace(trial, index=index, before=steps.each if where in prepared else steps.first)
         prepared.add(where)
 
 
@@ -337,11 +338,12 @@ def _is_costly(name: str) -> bool:
     return factor is not None and factor.cost > 0
 
 
-def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedTrial:
+def _trial(cell: _Cell, block: int) -> PlannedTrial:
+    """Its index and steps depend on the order: see `in_order`."""
     found = cell.found
     workloads = found.workloads if block == 1 else tuple(_seeded(each, block) for each in found.workloads)
     return PlannedTrial(
-        index=index,
+        index=0,
         block=block,
         repeat=block,
         part=cell.part.name,
@@ -352,7 +354,6 @@ def _trial(cell: _Cell, index: int, block: int, before: Preparation) -> PlannedT
         workloads=workloads,
         settings=found.settings,
         drop_caches=bool(found.point.get("drop_caches")),
-        before=before,
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,
     )

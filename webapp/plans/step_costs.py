@@ -11,6 +11,8 @@ from worker.contract.steps import PauseStep, Step, WriteStep
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes import step_workload, used_range
 
+MOST_PREPARATIONS = 2
+
 
 def step_bytes(
     steps: Iterable[Step], measured: Workload, kind: TargetKind, target: TargetFacts, layout: Layout | None
@@ -30,13 +32,19 @@ def written_by_steps(trials: Sequence[PlannedTrial], targets: Sequence[TargetFac
     return _written([(trial, trial.before.steps, 1) for trial in trials], targets)
 
 
+def most_preparations(stop_after: int) -> int:
+    """How often trials of a part may do its steps that are done once on their targets, if all of them end before they
+    measure. The server sends no more (runs.dispatch.failure_limit)."""
+    return min(MOST_PREPARATIONS, stop_after or MOST_PREPARATIONS)
+
+
 def written_again(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts], stop_after: int) -> Mapping[str, int]:
-    """Most bytes by target id of steps that are done once, if trials fail before they measure: the next trial of the
-    part does them again, until `stop_after` trials have failed."""
+    """Most bytes by target id of steps that are done once, if trials end before they measure: the next trial of the
+    part does them again."""
     prepared = [(trial, steps) for trial in trials if (steps := steps_of(trial.point).once.steps)]
     count = Counter((trial.part, trial.target_ids) for trial, _ in prepared)
     first = {(trial.part, trial.target_ids): (trial, steps) for trial, steps in reversed(prepared)}
-    again = [(*one, min(count[key], stop_after or count[key]) - 1) for key, one in first.items()]
+    again = [(*one, min(count[key], most_preparations(stop_after)) - 1) for key, one in first.items()]
     return _written(again, targets)
 
 

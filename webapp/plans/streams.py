@@ -10,7 +10,8 @@ their stream; the others apply to all streams:
     writer.iodepth: 8
 
 A result of a stream has this point, and the stream's own levels under their plain names: `stream: writer`,
-`beside: reader`, `iodepth: 8`. So results of streams are found and compared by the same factors as other results.
+`beside: reader`, `iodepth: 8`. So results of streams are found and compared by the same factors as other results. A
+factor of all streams that acts only on the others has their names: `writer.fdatasync: 8` in the reader's results.
 """
 
 from collections.abc import Mapping
@@ -105,8 +106,10 @@ def result_point(point: Point, stream: str) -> dict[str, Value]:
     """The point of the results of one stream of a trial."""
     of_trial = {name: level for name, level in point.items() if stream_and_factor(name)[0]}
     of_trial |= {name: point[name] for name in (STREAMS, STREAMS_ON) if name in point}
-    others = [name for name in names_of(point) if name != stream]
-    return own_point(point, stream) | of_trial | {STREAM: stream, OTHERS: BESIDE.join(others) or ALONE}
+    own, others = own_point(point, stream), [name for name in names_of(point) if name != stream]
+    for other in others:  # factors of all streams that have no effect on this one
+        of_trial |= {f"{other}.{name}": level for name, level in own_point(point, other).items() if name not in own}
+    return own | of_trial | {STREAM: stream, OTHERS: BESIDE.join(others) or ALONE}
 
 
 def alone_point(point: Point) -> dict[str, Value]:

@@ -58,9 +58,17 @@ def _lease_expired(fields: Fields) -> str:
 
 
 def _stopped(fields: Fields) -> str:
+    if "preparations" in fields:
+        return _stopped_unprepared(fields)
     failures, host = fields["failures"], fields["host"]
     what = "1 trial" if failures == 1 else f"{failures} trials in a row"
     return f"Not started: {what} failed on {host}, the failure limit of the plan."
+
+
+def _stopped_unprepared(fields: Fields) -> str:
+    times, target = fields["preparations"], fields["target"]
+    trials = "1 trial of the part" if times == 1 else f"{times} trials of the part"
+    return f"Not started: {trials} on {target} ended before the measurement, so its steps with `once` are not repeated."
 
 
 def _spread_known(fields: Fields) -> str:
@@ -74,7 +82,7 @@ def _rounds_steady(fields: Fields) -> str:
 
 
 def _stopped_by_failures(fields: Fields) -> str:
-    return f"Too many trials in a row failed: {fields['unstarted']} of {fields['trials']} were not started."
+    return f"Too many trials failed: {fields['unstarted']} of {fields['trials']} were not started."
 
 
 def _settings_not_restored(fields: Fields) -> str:

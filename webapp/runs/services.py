@@ -17,7 +17,7 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
-from webapp.plans.expand import Expansion, PlannedTrial, expand
+from webapp.plans.expand import Expansion, PlannedTrial, expand, in_order
 from webapp.plans.factors import HOSTS_AT_ONCE
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import steps_of
@@ -87,13 +87,13 @@ def _started_before(options: StartOptions) -> Run | None:
 
 
 def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
-    """The expansion with only the wanted trials, in the same order."""
+    """The expansion with only the wanted trials, in the same order. The first of them does the steps done once."""
     if options.keep is None:
         return expansion
     kept = [trial for trial in expansion.trials if options.keep(trial)]
     if not kept:
         raise Refusal("plan_problem", "The plan no longer contains any of these trials.")
-    return replace(expansion, trials=tuple(replace(trial, index=index) for index, trial in enumerate(kept)))
+    return replace(expansion, trials=tuple(in_order(kept)))
 
 
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:

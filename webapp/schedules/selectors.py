@@ -36,7 +36,8 @@ def in_order(schedule: Schedule, targets: Iterable[Target]) -> list[Target]:
 
 
 def group_targets(group: HostGroup) -> list[Target]:
-    return list(Target.objects.filter(memberships__group=group).select_related("host").order_by("memberships__place"))
+    found = Target.objects.filter(memberships__group=group).select_related("host")
+    return list(found.order_by("memberships__place", "slug"))
 
 
 def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:

@@ -104,6 +104,14 @@ def test_a_result_of_a_stream_has_its_own_levels_and_leads_to_the_stream_alone()
     assert "reader.iodepth" not in varying([together, alone])
 
 
+def test_a_factor_that_acts_only_on_the_stream_beside_it_is_in_its_point() -> None:
+    trials = expanded(beside({"fdatasync": "1, 8"}, reader=READER | {"iodepth": "1"}, writer=WRITER)).trials
+    together = [trial.point for trial in trials if trial.point["streams"] == "reader + writer"]
+    points = [result_point(point, "reader") for point in together]
+    assert {point["writer.fdatasync"] for point in points} == {1, 8}
+    assert len({point_key(alone_point(point)) for point in points}) == 1, "the reader alone has no such factor"
+
+
 def test_a_factor_of_one_stream_is_a_default_of_the_others_if_the_part_names_it() -> None:
     made = expanded(beside({"iodepth": "4"}, a={"pattern": "randread", "iodepth": "1"}, b={"pattern": "randread"}))
     (trial,) = made.trials

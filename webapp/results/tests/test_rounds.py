@@ -6,14 +6,14 @@ from django.test import Client
 
 from webapp.core.models import AuditEntry, User
 from webapp.hosts.models import Host
-from webapp.plans.document import Order, Part, PlanDocument
+from webapp.plans.document import Order, Part, PartStream, PlanDocument
 from webapp.results.rounds import tracked_points
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run
 from webapp.runs.services import start_run
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.plans import a_version
-from webapp.tests.factories.reports import RESULT, run_to_the_end
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, run_to_the_end, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 FALLING = (200e6, 150e6, 110e6, 101e6, 99e6, 100e6, 101e6)  # the last five are the first that are steady
@@ -81,3 +81,20 @@ def test_rounds_that_never_become_steady_are_all_measured_and_said_so(run: Run) 
     (tracked,) = tracked_points(run)
     assert tracked.verdict
     assert not tracked.verdict.steady
+
+
+def test_results_of_named_streams_count_in_rounds() -> None:
+    streams = tuple(PartStream(name=name, factors={"iodepth": depth}) for name, depth in (("a", "1"), ("b", "8")))
+    part = Part(name="p", factors={"streams": "together", "block_size": "4k"}, streams=streams,
+                rules=("rounds until steady block_size=4k",))  # fmt: skip
+    common = {"size": "64M", "runtime": "3s", "pattern": "randread"}
+    document = PlanDocument(title="Rounds", order=Order.LISTED, repeats=5, common=common, parts=(part,))
+    run = start_run(version=a_version(document), targets=[a_target()], by=None)
+    host = run.targets.get().host
+    dispatch_host(host.pk)
+    attempt = Attempt.objects.get(host=host, ended_at=None)
+    started = tuple(msgspec.structs.replace(STARTED, stream=number) for number in range(2))
+    results = tuple(msgspec.structs.replace(RESULT, stream=number, samples=0) for number in range(2))
+    say(host, attempt, (1, (ACCEPTED, *started)), (2, (*results, DONE)))
+    (tracked,) = tracked_points(run)
+    assert tracked.count == 1

@@ -25,7 +25,7 @@ from django.utils import timezone
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
 from webapp.runs.dispatch.ending import end_finished_run
-from webapp.runs.dispatch.failure_limit import stop_failing
+from webapp.runs.dispatch.failure_limit import stop_failing, stop_unprepared
 from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import free, keys_of, take_locks
 from webapp.runs.dispatch.orders import publish
@@ -129,7 +129,7 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     trial = None if run is None else _next_trial(run, host_id)
     if run is None or trial is None:
         return None
-    if stop_failing(run, host_id):
+    if stop_failing(run, host_id) or stop_unprepared(run, trial):
         end_finished_run(run.pk)  # without settings to restore, nothing else would end the run
         return _claim(host_id, in_window=False)
     if run.one_at_a_time and (others_wait(run) or not lock_others(trial.all_hosts, host_id)):

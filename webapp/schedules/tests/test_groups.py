@@ -7,6 +7,7 @@ from webapp.hosts.models import Target
 from webapp.plans.document import Part
 from webapp.runs.models import Run
 from webapp.schedules.models import GroupOrder, Occurrence
+from webapp.schedules.selectors import group_targets
 from webapp.schedules.services import change_schedule
 from webapp.schedules.tests.clock import Clock, finish
 from webapp.schedules.tests.moments import DUE
@@ -71,6 +72,16 @@ def test_hosts_that_a_trial_uses_at_once_are_in_one_run(at_noon: Clock) -> None:
     finish(run)
     at_noon.after(seconds=5)
     assert states() == ["ended"]
+
+
+def test_targets_of_a_host_are_in_the_order_of_their_names() -> None:
+    hosts = [a_host() for _ in range(2)]
+    groups = [[a_target(host, slug=slug) for slug in ("c", "a", "b")] for host in hosts]
+    group = a_group(*(targets[0] for targets in groups))
+    for member, targets in zip(group.members.order_by("place"), groups, strict=True):
+        member.targets.set(targets)
+    found = [(target.host, target.slug) for target in group_targets(group)]
+    assert found == [(host, slug) for host in hosts for slug in ("a", "b", "c")]
 
 
 def test_a_host_of_a_group_that_is_away_passes_its_turn_on(at_noon: Clock) -> None:

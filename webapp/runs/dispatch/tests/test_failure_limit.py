@@ -5,12 +5,14 @@ import pytest
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Host
+from webapp.plans.document import Order, Part
 from webapp.plans.models import PlanVersion
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TrialState
+from webapp.runs.services import start_run
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.plans import DOCUMENT, a_version
-from webapp.tests.factories.reports import ACCEPTED, DONE, failed, run_to_the_end, say
+from webapp.tests.factories.reports import ACCEPTED, CANCELLED, DONE, failed, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -71,6 +73,31 @@ def test_it_leaves_the_other_hosts_of_the_run_alone() -> None:
     for _ in range(3):
         run_to_the_end(sound, under_way(sound))
     assert states(run, sound) == ["done"] * 3
+
+
+def test_steps_done_once_are_repeated_only_once_also_after_a_skipped_trial() -> None:
+    parts = tuple(Part(name=name, factors={"pattern": "randread", "size": "64M"}, before=before)
+                  for name, before in (("filled", ("once write 1x sequential 128k",)), ("other", ())))  # fmt: skip
+    document = msgspec.structs.replace(DOCUMENT, parts=parts, repeats=4, order=Order.LISTED, stop_after=0)
+    host = a_host()
+    run = start_run(version=a_version(document), targets=[a_target(host)], by=None)
+    say(host, under_way(host), (1, (ACCEPTED,)), (2, (CANCELLED,)))
+    fail(host)
+    run_to_the_end(host, under_way(host))
+    assert states(run, host)[:5] == ["cancelled", "failed", "cancelled", "cancelled", "done"]
+    words = "2 trials of the part on {} ended before the measurement"
+    assert words.format(run.targets.get()) in run.trials.get(index=3).reason
+
+
+def test_trials_that_fail_after_the_steps_done_once_do_not_end_the_part() -> None:
+    part = Part(name="filled", factors={"pattern": "randread", "size": "64M"}, before=("once flush",))
+    document = msgspec.structs.replace(DOCUMENT, parts=(part,), repeats=4, order=Order.LISTED, stop_after=0)
+    host = a_host()
+    run = start_run(version=a_version(document), targets=[a_target(host)], by=None)
+    run_to_the_end(host, under_way(host))
+    for _ in range(3):
+        fail(host)
+    assert states(run, host) == ["done", "failed", "failed", "failed"]
 
 
 def test_it_does_not_count_the_failures_of_another_run() -> None:

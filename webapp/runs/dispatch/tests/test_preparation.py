@@ -9,7 +9,7 @@ from webapp.runs.dispatch.orders import streams_of, total_limit_s
 from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
 from webapp.runs.models import Attempt, Run, Trial
 from webapp.runs.phases import phase_sentence
-from webapp.runs.services import StartRefused, start_run
+from webapp.runs.services import StartOptions, StartRefused, start_run
 from webapp.tests.factories.hosts import a_drive
 from webapp.tests.factories.runs import start_trial
 from worker.contract.steps import FlushStep, WriteStep
@@ -45,6 +45,15 @@ def test_steps_done_once_are_in_the_orders_until_a_trial_has_measured(run: Run) 
     start_trial(trial(run, 1))
     later = preparation_of(trial(run, 2))
     assert (later.purge, later.steps) == ("", (FlushStep(),))
+
+
+def test_the_first_trial_of_a_run_of_some_trials_counts_the_steps_done_once(run: Run) -> None:
+    drive = run.targets.get()
+    drive.max_write_bytes = 10 * GIB
+    drive.save()
+    options = StartOptions(keep=lambda trial: trial.repeat == 3)
+    with pytest.raises(StartRefused, match="max_write_bytes"):
+        start_run(version=run.version, targets=[drive], by=None, armed=[drive.serial], options=options)
 
 
 def test_the_limit_of_a_trial_leaves_time_for_its_largest_step(run: Run) -> None:
