@@ -54,7 +54,7 @@ HOST_BY_HOST = PlanDocument(
 )
 HOSTS_AT_ONCE = PlanDocument(
     title="Faults with hosts at once",
-    common=COMMON | {"hosts_at_once": "1, 3"},
+    common=COMMON | {"hosts_at_once": "1, 2"},
     parts=(
         Part(name="drives", on=("block",), factors={"pattern": "randread", "scheduler": "none, mq-deadline"}),
         Part(name="files", on=("directory",), factors=FILES | {"pattern": "randread, randwrite"}),
