@@ -1,10 +1,12 @@
 """`uninstall`: remove the worker from this host, after a person has confirmed the list.
 
-Refused while the journal has something to undo. Devices and settings are not touched; the worker created no users.
+Refused while the journal has something to undo or a folder to remove contains a mount. Devices and settings
+are not touched; the worker created no users.
 """
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from worker import guard, policy
 from worker.cli import service_unit
 from worker.cli.restore import confirmed, open_entries
 from worker.contract.workload import TargetKind
+from worker.inventory import usage
 from worker.journal import Journal
 from worker.link.enrolment import SYSTEM_POLICY, SYSTEM_STATE, ConfigError, Paths, sole_use
 from worker.policy import PolicyError
@@ -45,6 +48,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     if paths != Paths(state=SYSTEM_STATE, policy=SYSTEM_POLICY):  # whole directories are removed
         raise ConfigError("other_paths", f"uninstall removes only the installation in {SYSTEM_STATE}, with its policy.")
     _refuse_open_entries(paths)
+    _refuse_mounts(paths)
     removals = list(_removals(paths))
     if not confirmed([one.words for one in removals], sys.stdout, yes=options.yes):
         print("Nothing was changed.")
@@ -71,6 +75,7 @@ def _remove(removals: list[Removal], paths: Paths) -> int:
     """The number of things that could not be removed. No worker can start in the meantime."""
     with sole_use(paths.state) if paths.state.exists() else nullcontext():
         _refuse_open_entries(paths)  # of a trial that ended just now
+        _refuse_mounts(paths)
         return sum(not _removed(one) for one in removals)
 
 
@@ -99,6 +104,23 @@ def _refuse_open_entries(paths: Paths) -> None:
         )
 
 
+def _refuse_mounts(paths: Paths) -> None:
+    """Raises ConfigError if something is mounted in a folder that is removed: its files would be removed too."""
+    mounts = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    for folder in _folders(paths):
+        for mount in mounts:
+            if Path(mount.point).is_relative_to(folder.resolve()):
+                raise ConfigError(
+                    "mounted",
+                    f"{mount.source} is mounted on {mount.point}, so nothing was removed: its files would be removed "
+                    f"too. Unmount it: umount {shlex.quote(mount.point)}",
+                )
+
+
+def _folders(paths: Paths) -> dict[Path, str]:
+    return {paths.policy.parent: "the policy", paths.state: "enrolment, journal, unsent reports", HOME: "the program"}
+
+
 def _removals(paths: Paths) -> Iterator[Removal]:
     """What is removed, in this order. Test files come first, because the policy names their directories."""
     yield from _test_files(paths)
@@ -106,8 +128,7 @@ def _removals(paths: Paths) -> Iterator[Removal]:
         yield Removal(f"remove the service: {service_unit.UNIT} and {service_unit.DROP_INS}", _remove_unit)
     if COMMAND.is_symlink():
         yield Removal(f"remove {COMMAND}", COMMAND.unlink)
-    words = {paths.policy.parent: "the policy", paths.state: "enrolment, journal, unsent reports", HOME: "the program"}
-    for folder, what in words.items():
+    for folder, what in _folders(paths).items():
         if folder.exists():
             yield Removal(f"remove {folder}: {what}", partial(shutil.rmtree, folder))
 
@@ -120,7 +141,7 @@ def _test_files(paths: Paths) -> Iterator[Removal]:
         return
     for entry in allowed.targets:
         if entry.kind is TargetKind.DIRECTORY and (Path(entry.path) / guard.PRIVATE).exists():
-            words = f"remove {entry.path}/{guard.PRIVATE}: test files"
+            words = f"remove {entry.path}/{guard.PRIVATE}: everything in it, also files of others"
             yield Removal(words, partial(guard.remove_private_directory, entry.path))
 
 

@@ -47,7 +47,11 @@ fi
 
 work=$(mktemp -d)
 new=''
-trap 'rm -rf "$work" ${new:+"$new"}' EXIT
+clean_up() {
+  rm -rf "$work"
+  [ -z "$new" ] || [ "$(readlink "$home/current")" = "$new" ] || rm -rf "$new"
+}
+trap clean_up EXIT
 cd "$work" # Python finds no modules in a directory of other users
 
 # ---- the system's packages
@@ -166,6 +170,7 @@ stays_up() {
   sleep 4
   [ "$first" != 0 ] && [ "$(main_pid)" = "$first" ]
 }
+trap '' HUP INT TERM # a lost SSH connection must not end the script between two versions
 if ! use_version "$new"; then
   [ -z "$before" ] || use_version "$before" || say "the installed version, $before, does not start either."
   [ -n "$before" ] || new='' # kept, so that the cause can be found

@@ -82,21 +82,21 @@ def private(outer: int, path: str) -> Iterator[int]:
             "guard_path", f"{path}/{PRIVATE} is not the worker's directory: {error.strerror}."
         ) from error
     try:
-        _refuse_not_private(f"{path}/{PRIVATE}", os.fstat(fd), os.fstat(outer))
+        _refuse_not_private(f"{path}/{PRIVATE}", os.fstat(fd))
+        if usage.mount_id(fd) != usage.mount_id(outer):
+            raise GuardRefused("guard_mounted", f"{path}/{PRIVATE} is a mount point: unmount it.")
         yield fd
     finally:
         os.close(fd)
 
 
-def _refuse_not_private(shown: str, facts: os.stat_result, outer: os.stat_result) -> None:
+def _refuse_not_private(shown: str, facts: os.stat_result) -> None:
     if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
         raise GuardRefused(
             "guard_path",
             f"{shown} must belong to user {os.geteuid()} and have mode 700; it belongs to {facts.st_uid} and has mode "
             f"{facts.st_mode & 0o7777:o}. Find out who created it, then remove it.",
         )
-    if facts.st_dev != outer.st_dev:
-        raise GuardRefused("guard_mounted", f"{shown} is a mount point: unmount it.")
 
 
 def lock(fd: int, shown: str) -> None:

@@ -5,6 +5,7 @@ import shutil
 
 from worker.guard import directories, paths
 from worker.guard.refusal import GuardRefused
+from worker.inventory import usage
 
 
 def remove_private_directory(path: str) -> None:
@@ -16,7 +17,6 @@ def remove_private_directory(path: str) -> None:
 
 
 def _refuse_mounts(inner: int, path: str) -> None:
-    device = os.fstat(inner).st_dev
     for folder, _, _, fd in os.fwalk(".", dir_fd=inner):
-        if os.fstat(fd).st_dev != device:
+        if usage.mount_id(fd) != usage.mount_id(inner):
             raise GuardRefused("guard_mounted", f"{path}/{directories.PRIVATE}/{folder} is a mount point: unmount it.")

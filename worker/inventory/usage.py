@@ -72,11 +72,16 @@ def read_mounts(table: str) -> tuple[Mount, ...]:
 
 
 def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
-    """The mount of an open file, by the mount id of proc_pid_fdinfo(5)."""
-    info = (proc / f"self/fdinfo/{fd}").read_text().splitlines()
-    mount_id = next((int(line.split()[1]) for line in info if line.startswith("mnt_id:")), -1)
+    """The mount of an open file."""
+    number = mount_id(fd, proc)
     mounts = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
-    return next((mount for mount in mounts if mount.id == mount_id), None)
+    return next((mount for mount in mounts if mount.id == number), None)
+
+
+def mount_id(fd: int, proc: Path = PROC) -> int:
+    """The mount id of an open file (proc_pid_fdinfo(5)). It differs also for a bind mount of the same file system."""
+    info = (proc / f"self/fdinfo/{fd}").read_text().splitlines()
+    return next((int(line.split()[1]) for line in info if line.startswith("mnt_id:")), -1)
 
 
 def devices_of(fd: int, sys: Path = sysfs.SYS) -> tuple[str, ...]:

@@ -128,6 +128,18 @@ def test_a_version_whose_service_does_not_stay_up_is_swapped_out_again(place: Pl
     assert (place.version(), place.versions(), unit.read_text()) == ("1.0", ["1.0"], "# unit of 1.0\n")
 
 
+def test_a_lost_connection_keeps_the_version_that_is_in_use(place: Place) -> None:
+    """The script is hung up while it waits whether the service stays up."""
+    (place.root / "run/systemd/system").mkdir(parents=True)
+    (place.root / "etc/systemd/system").mkdir(parents=True)
+    place.program("systemctl", '[ "$1" != show ] || echo 7')
+    place.program("sleep", 'kill -HUP "$PPID"')
+    place.serve("1.0")
+    done = place.run(lambda text: text.replace("set -eu\n", '[ -n "${BASH:-}" ] || exec bash "$0"\nset -eu\n', 1))
+    assert done.returncode == 0, done.stderr
+    assert place.version() == "1.0"
+
+
 def test_it_says_in_a_sentence_that_a_checksum_is_wrong(place: Place) -> None:
     place.serve("1.0")
     for file in (place.root / "served").iterdir():

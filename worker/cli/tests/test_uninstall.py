@@ -1,6 +1,7 @@
 """`uninstall` removes what was installed, below a directory in place of the root, and refuses with an open journal."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,43 @@ def test_it_removes_no_directory_that_somebody_names(installed: Installed, tmp_p
     assert main(["--state", str(other), "--policy", str(installed.policy), "uninstall", "--yes"]) == 2
     assert other.exists()
     assert len(installed.left()) == 6
+
+
+@pytest.mark.parametrize("folder", ["state/layouts/one", "opt/data"])
+def test_it_refuses_while_something_is_mounted_in_a_folder_that_it_removes(
+    installed: Installed, tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str
+) -> None:
+    """A layout that was built by hand and then forgotten. A bind mount has the same device number."""
+    elsewhere, point = tmp_path / "elsewhere", tmp_path / folder
+    elsewhere.mkdir()
+    (elsewhere / "data").write_text("kept")
+    point.mkdir(parents=True)
+    _bind(elsewhere, point)
+    try:
+        assert installed.uninstall("--yes") == 2
+    finally:
+        subprocess.run(["umount", str(point)], check=True)
+    assert f"umount {point}" in capsys.readouterr().err
+    assert (elsewhere / "data").exists()
+    assert len(installed.left()) == 6
+
+
+def test_it_removes_no_files_of_a_directory_that_is_mounted_among_the_test_files(
+    installed: Installed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere, point = tmp_path / "elsewhere", installed.scratch / ".sweetspot/folder"
+    elsewhere.mkdir()
+    (elsewhere / "data").write_text("kept")
+    point.mkdir()
+    _bind(elsewhere, point)
+    try:
+        assert installed.uninstall("--yes") == 1
+    finally:
+        subprocess.run(["umount", str(point)], check=True)
+    assert "folder is a mount point" in capsys.readouterr().err
+    assert (elsewhere / "data").exists()
+
+
+def _bind(source: Path, point: Path) -> None:
+    if subprocess.run(["mount", "--bind", str(source), str(point)], check=False).returncode:
+        pytest.skip("mounts are not allowed here")
