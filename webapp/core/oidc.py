@@ -6,6 +6,7 @@ The provider's addresses come from its discovery document. Beside signature and 
 issuer, audience and expiry must be right. https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
 """
 
+import time
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,8 @@ _ENDPOINTS = {
     "OIDC_OP_JWKS_ENDPOINT": "jwks_uri",
 }
 CLOCK_TOLERANCE_S = 60
+FAILURE_SECONDS = 30
+_ask_again: dict[str, float] = {}  # time.monotonic() at which an issuer that failed is asked again
 
 
 def oidc_setting(name: str, *default: Any) -> Any:
@@ -36,9 +39,22 @@ def oidc_setting(name: str, *default: Any) -> Any:
     return getattr(settings, name, *default)
 
 
-@cache
 def discovered(issuer: str) -> dict[str, Any]:
-    """Raises requests.RequestException, or SuspiciousOperation for a document of another issuer."""
+    """The discovery document. After a failure, fails for FAILURE_SECONDS without asking the provider again.
+
+    Raises requests.RequestException, or SuspiciousOperation for a document of another issuer.
+    """
+    if time.monotonic() < _ask_again.get(issuer, 0):
+        raise SuspiciousOperation("The identity provider did not answer a moment ago.")
+    try:
+        return fetched(issuer)
+    except (requests.RequestException, SuspiciousOperation, ValueError):
+        _ask_again[issuer] = time.monotonic() + FAILURE_SECONDS
+        raise
+
+
+@cache
+def fetched(issuer: str) -> dict[str, Any]:
     answer = requests.get(
         f"{issuer}/.well-known/openid-configuration", timeout=settings.OIDC_TIMEOUT, verify=settings.OIDC_VERIFY_SSL
     )
