@@ -2,8 +2,8 @@
 
 known id ──► that account
 unknown id, unknown name ──► new account without a password
-unknown id, known name without a password ──► linked to that account, which an admin has prepared
-unknown id, known name with a password, or linked otherwise ──► refused: a name alone opens no local account
+unknown id, exact name of an account that an admin allows to be connected ──► that account, once
+unknown id, any other known name ──► refused: a name alone opens no account
 """
 
 from collections.abc import Collection
@@ -67,20 +67,21 @@ def role_of(groups: Collection[str]) -> Role | None:
 
 
 def _linked(identity: Identity) -> User | None:
-    """The account of this name, if an admin has prepared it."""
+    """The account of this name, if an admin allows it to be connected. Raises Refusal."""
     user = User.objects.select_for_update(no_key=True).filter(username__iexact=good_name(identity.name)).first()
     if user is None:
         return None
-    if user.has_usable_password() or user.external_id is not None:
+    if not user.is_active:
+        return user  # refused by the caller
+    if not user.may_connect or user.username != identity.name:
         raise Refusal(
             "username_taken",
-            f"{user.username} is another account on this server. An admin can connect it to your log-in by creating a "
-            "password link for it.",
+            f"{user.username} is another account on this server. If it is yours, ask an admin to connect it to your "
+            "external log-in.",
         )
-    if user.is_active:
-        user.external_id = identity.stored_id
-        user.save(update_fields=["external_id"])
-        audit(by=None, action="user.link", on=user)
+    user.external_id, user.may_connect = identity.stored_id, False
+    user.save(update_fields=["external_id", "may_connect"])
+    audit(by=None, action="user.link", on=user)
     return user
 
 

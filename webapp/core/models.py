@@ -29,6 +29,8 @@ class User(AbstractUser):
     # Hash of who this is for the identity provider or the proxy that logs the person in; null: a local account.
     # See core.external_login.
     external_id = models.CharField(max_length=64, null=True, unique=True)
+    # An admin allows the next external log-in with exactly this name to be connected to the account.
+    may_connect = models.BooleanField(default=False)
 
     class Meta:
         constraints = [

@@ -6,6 +6,7 @@ The provider's addresses come from its discovery document. Beside signature and 
 issuer, audience and expiry must be right. https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
 """
 
+import time
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.core.exceptions import SuspiciousOperation
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
+from webapp.core.errors import Refusal
 from webapp.core.external_login import Identity, known_person
 from webapp.core.models import User
 
@@ -26,6 +28,8 @@ _ENDPOINTS = {
     "OIDC_OP_JWKS_ENDPOINT": "jwks_uri",
 }
 CLOCK_TOLERANCE_S = 60
+FAILURE_SECONDS = 30
+_ask_again: dict[str, float] = {}  # time.monotonic() at which an issuer that failed is asked again
 
 
 def oidc_setting(name: str, *default: Any) -> Any:
@@ -35,9 +39,22 @@ def oidc_setting(name: str, *default: Any) -> Any:
     return getattr(settings, name, *default)
 
 
-@cache
 def discovered(issuer: str) -> dict[str, Any]:
-    """Raises requests.RequestException, or SuspiciousOperation for a document of another issuer."""
+    """The discovery document. After a failure, fails for FAILURE_SECONDS without asking the provider again.
+
+    Raises requests.RequestException, or SuspiciousOperation for a document of another issuer.
+    """
+    if time.monotonic() < _ask_again.get(issuer, 0):
+        raise SuspiciousOperation("The identity provider did not answer a moment ago.")
+    try:
+        return fetched(issuer)
+    except (requests.RequestException, SuspiciousOperation, ValueError):
+        _ask_again[issuer] = time.monotonic() + FAILURE_SECONDS
+        raise
+
+
+@cache
+def fetched(issuer: str) -> dict[str, Any]:
     answer = requests.get(
         f"{issuer}/.well-known/openid-configuration", timeout=settings.OIDC_TIMEOUT, verify=settings.OIDC_VERIFY_SSL
     )
@@ -80,12 +97,12 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the libra
 
     def get_or_create_user(self, access_token: str, id_token: str, payload: dict[str, Any]) -> User:
         claims = payload | self._userinfo(access_token, id_token, payload)
-        groups = claims.get(settings.OIDC_GROUPS_CLAIM) or []
+        name = claims.get(settings.OIDC_NAME_CLAIM)
         return known_person(
             Identity(
                 id=f"oidc {payload['iss']} {payload['sub']}",
-                name=str(claims.get(settings.OIDC_NAME_CLAIM) or ""),
-                groups={groups} if isinstance(groups, str) else {str(group) for group in groups},
+                name=name if isinstance(name, str) else "",
+                groups=groups_in(claims.get(settings.OIDC_GROUPS_CLAIM)),
             )
         )
 
@@ -94,6 +111,15 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the libra
         if not self.OIDC_OP_USER_ENDPOINT:
             return {}
         found: dict[str, Any] = self.get_userinfo(access_token, id_token, payload)
-        if found.get("sub") != payload["sub"]:
+        if not isinstance(found, dict) or found.get("sub") != payload["sub"]:
             raise SuspiciousOperation("The user information is about somebody else.")
         return found
+
+
+def groups_in(claim: Any) -> list[str]:
+    """The groups of the claim: none, one text, or a list of texts. Raises Refusal for anything else."""
+    groups = [] if claim is None else [claim] if isinstance(claim, str) else claim
+    if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
+        words = f"The identity provider sent the claim {settings.OIDC_GROUPS_CLAIM}, but not as a list of names."
+        raise Refusal("groups_refused", f"{words} Ask an admin of this server.")
+    return groups

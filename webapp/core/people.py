@@ -20,6 +20,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import FORMER, ApiToken, Role, User
 from webapp.core.services import audit, end_access
 
+MAX_NAME = 150  # characters, as in the column of AbstractUser
 # Sent inside the transaction, with `user`: apps above delete the personal settings of a removed person.
 anonymised = Signal()
 # Sent inside the transaction, with `user` and `by`: the person may no longer change anything.
@@ -41,6 +42,8 @@ def invite_user(*, username: str, role: Role, by: User) -> User:
 
 def good_name(username: str) -> str:
     name = User.normalize_username(username.strip())
+    if len(name) > MAX_NAME:
+        raise Refusal("username_refused", f"A name may have at most {MAX_NAME} characters.")
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
@@ -90,20 +93,24 @@ def deactivate_user(*, user: User, by: User, acknowledged: bool = False) -> None
 
 @transaction.atomic
 def reactivate_user(*, user: User, by: User) -> None:
-    """Enable the account; earlier sessions, tokens and links stay ended. A removed person also needs a password link.
+    """Enable the account; earlier sessions, tokens and links stay ended.
 
+    The external log-in of a removed person ends too: they need a password link, or an admin who connects the account.
     Raises Refusal anonymous.
     """
     locked = _locked(user)
     if locked.is_nameless:
         raise Refusal("anonymous", f"{locked.username} was anonymised. Add the person again.")
+    if locked.left_at is not None:
+        locked.external_id = None
+        locked.save(update_fields=["external_id"])
     if not locked.is_active:
         _set_active(locked, active=True, by=by, action="user.enable")
 
 
 def _set_active(locked: User, *, active: bool, by: User, action: str) -> None:
-    locked.is_active, locked.left_at = active, None
-    locked.save(update_fields=["is_active", "left_at"])
+    locked.is_active, locked.left_at, locked.may_connect = active, None, False
+    locked.save(update_fields=["is_active", "left_at", "may_connect"])
     audit(by=by, action=action, on=locked)
 
 
@@ -120,9 +127,9 @@ def remove_user(*, user: User, by: User, acknowledged: bool = False) -> None:
     _refuse_last_admin(locked)
     now = timezone.now()
     revoked = end_access(user=locked)
-    locked.is_active, locked.left_at = False, now
+    locked.is_active, locked.left_at, locked.may_connect = False, now, False
     locked.set_unusable_password()  # after a return, only a new password link lets them log in
-    locked.save(update_fields=["is_active", "left_at", "password"])
+    locked.save(update_fields=["is_active", "left_at", "may_connect", "password"])
     audit(by=by, action="user.remove", on=locked, detail={"tokens_revoked": revoked})
     lost_rights.send(sender=User, user=locked, by=by)
 
@@ -181,12 +188,29 @@ def password_link(*, user: User, by: User) -> str:
         raise Refusal("own_account", "This is your own account: change its password on the page Account.")
     locked = _locked(user)
     locked.set_unusable_password()
-    locked.external_id = None
-    locked.save(update_fields=["password", "external_id"])
+    locked.external_id, locked.may_connect = None, False
+    locked.save(update_fields=["password", "external_id", "may_connect"])
     end_access(user=locked)
     audit(by=by, action="user.password_link", on=locked)
     who = urlsafe_base64_encode(force_bytes(locked.pk))
     return f"/set-password/{who}/{default_token_generator.make_token(locked)}/"
+
+
+@transaction.atomic
+def allow_connection(*, user: User, by: User) -> None:
+    """Let the next external log-in with exactly this name be connected to the account, once.
+
+    A password link ends the permission. Raises Refusal account_disabled or already_connected.
+    """
+    locked = _locked(user)
+    if not locked.is_active:
+        raise Refusal("account_disabled", f"The account of {locked.username} is disabled. Enable it first.")
+    if locked.external_id is not None:
+        words = f"{locked.username} already has an external log-in. A new password link ends it."
+        raise Refusal("already_connected", words)
+    locked.may_connect = True
+    locked.save(update_fields=["may_connect"])
+    audit(by=by, action="user.may_connect", on=locked)
 
 
 @transaction.atomic

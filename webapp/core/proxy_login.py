@@ -1,26 +1,28 @@
-"""Log-in by a header that a trusted proxy sets, with the rules of Django's RemoteUserMiddleware.
+"""Log-in by a header that a trusted proxy sets.
 
-The header counts only in requests that come from PROXY_ADDRESSES. Without a header, such as in requests of workers or
-with API tokens, nothing happens; a session that a header began ends with it.
-https://docs.djangoproject.com/en/5.2/howto/auth-remote-user/
+The header counts only in requests that come from PROXY_ADDRESSES. A session that it began continues as long as the
+headers stay exactly the same. Sessions that began with a password or at the identity provider ignore the header.
+Django's RemoteUserMiddleware compares the header with the account's name, which can be another spelling of it.
 """
 
 import ipaddress
 import logging
+from collections.abc import Callable
 
 from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.backends import RemoteUserBackend
-from django.contrib.auth.middleware import RemoteUserMiddleware
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
 
 from webapp.core.errors import Refusal
 from webapp.core.external_login import Identity, known_person
 from webapp.core.models import User
 
 logger = logging.getLogger(__name__)
-GROUPS = "proxy_groups"  # in the session: the groups that gave the role
+HEADERS = "proxy_headers"  # in the session: the name and the groups that began it
 
 
 class ProxyBackend(RemoteUserBackend):
@@ -32,39 +34,38 @@ class ProxyBackend(RemoteUserBackend):
         return known_person(Identity(f"proxy {remote_user}", remote_user, groups_in(request)))
 
 
-class ProxyLogin(RemoteUserMiddleware):
-    def __init__(self, get_response: object) -> None:
+class ProxyLogin(MiddlewareMixin):
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         if not settings.PROXY_USER_HEADER:
             raise MiddlewareNotUsed
-        self.header = settings.PROXY_USER_HEADER  # type: ignore[misc]  # Django reads it from the instance
-        super().__init__(get_response)  # type: ignore[arg-type]
+        super().__init__(get_response)
 
     def process_request(self, request: HttpRequest) -> None:
-        if self.header in request.META and not _from_proxy(request):
-            del request.META[self.header]
-        if request.META.get(self.header) == "":  # a proxy may send an empty header for nobody
-            del request.META[self.header]
-        try:
-            self._end_session_of_other_groups(request)
-            super().process_request(request)
-        except Refusal as refusal:
-            logger.warning("Log-in by the proxy's header refused: %s", refusal.message)
-            auth.logout(request)
-            request.login_refusal = refusal.message  # type: ignore[attr-defined]  # for the page of the log-in
+        name = request.META.get(settings.PROXY_USER_HEADER, "") if _from_proxy(request) else ""
+        headers = [name, sorted(groups_in(request))]
+        logged_in = request.user.is_authenticated  # Django ends invalid sessions here
+        if not request.session.get(auth.BACKEND_SESSION_KEY, "").endswith(ProxyBackend.__name__):
+            if logged_in:
+                return
+        elif logged_in and request.session.get(HEADERS) == headers:
             return
-        self._remember_groups(request)
-
-    def _end_session_of_other_groups(self, request: HttpRequest) -> None:
-        """If the groups have changed, log in again, so that the role changes too."""
-        known = request.session.get(GROUPS)
-        if self.header in request.META and known is not None and known != sorted(groups_in(request)):
+        else:
             auth.logout(request)
+        if name:
+            _log_in(request, headers)
 
-    def _remember_groups(self, request: HttpRequest) -> None:
-        began = request.session.get(auth.BACKEND_SESSION_KEY, "").endswith(ProxyBackend.__name__)
-        if began and GROUPS not in request.session:
-            request.session[GROUPS] = sorted(groups_in(request))
-            request.session.set_expiry(settings.EXTERNAL_SESSION_SECONDS)
+
+def _log_in(request: HttpRequest, headers: list[object]) -> None:
+    try:
+        user = auth.authenticate(request, remote_user=headers[0])
+    except Refusal as refusal:
+        logger.warning("Log-in by the proxy's header refused: %s", refusal.message)
+        request.login_refusal = refusal.message  # type: ignore[attr-defined]  # for the page of the log-in
+        return
+    if user:
+        auth.login(request, user)
+        request.session[HEADERS] = headers
+        request.session.set_expiry(settings.EXTERNAL_SESSION_SECONDS)
 
 
 def groups_in(request: HttpRequest) -> set[str]:

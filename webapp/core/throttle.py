@@ -28,6 +28,7 @@ MAX_FOR_ADDRESS = 50  # an office may share one address
 MAX_DRAFTS = 10  # forms of an address that are kept without a log-in
 MAX_AT_ONCE = 4  # checks of passwords in one process, in which sixteen threads run Django
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
+PROVIDER_SLOTS = threading.BoundedSemaphore(4)  # for requests that wait for the identity provider, in one process
 
 _COUNT = """
 INSERT INTO core_logintries (key, tries, since) VALUES (%s, 1, %s)
@@ -43,9 +44,14 @@ def count_try(*, name: str, address: str) -> timedelta | None:
 
     An address with too many tries adds no more rows.
     """
-    forget_old_tries()
-    wait = _counted(_address_key(address), MAX_FOR_ADDRESS)
+    wait = count_address_try(address=address)
     return wait or _counted(_account_key(name, address), MAX_FOR_ACCOUNT)
+
+
+def count_address_try(*, address: str) -> timedelta | None:
+    """Count a try whose account is not known yet, as at the identity provider."""
+    forget_old_tries()
+    return _counted(_address_key(address), MAX_FOR_ADDRESS)
 
 
 def forget_old_tries() -> None:
@@ -89,6 +95,10 @@ def _counted(key: str, most: int) -> timedelta | None:
 def forgive_try(*, name: str, address: str) -> None:
     """The password was correct: reset the account's count and subtract this try from the address's count."""
     LoginTries.objects.filter(key=_account_key(name, address)).delete()
+    forgive_address_try(address=address)
+
+
+def forgive_address_try(*, address: str) -> None:
     LoginTries.objects.filter(key=_address_key(address), tries__gt=0).update(tries=F("tries") - 1)
 
 

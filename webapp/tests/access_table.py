@@ -57,6 +57,7 @@ PAGES: dict[str, Rule] = {
     "deactivate_person": act(Who.ADMIN),
     "reactivate_person": act(Who.ADMIN),
     "reset_password": act(Who.ADMIN),
+    "connect_person": act(Who.ADMIN),
     "password_link": look(Who.ADMIN),
     "remove_person": act(Who.ADMIN),
     "anonymise_person": act(Who.ADMIN),

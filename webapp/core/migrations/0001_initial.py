@@ -89,6 +89,7 @@ class Migration(migrations.Migration):
                 ("left_at", models.DateTimeField(null=True)),
                 ("session_version", models.PositiveIntegerField(default=0)),
                 ("external_id", models.CharField(max_length=64, null=True, unique=True)),
+                ("may_connect", models.BooleanField(default=False)),
                 (
                     "groups",
                     models.ManyToManyField(

@@ -7,6 +7,7 @@ from webapp.core import people
 from webapp.core.errors import Refusal
 from webapp.core.external_login import Identity, known_person
 from webapp.core.models import AuditEntry, Role, User
+from webapp.core.oidc import groups_in
 from webapp.tests.factories.people import a_user
 
 pytestmark = pytest.mark.django_db
@@ -34,13 +35,43 @@ def test_a_name_alone_opens_no_local_account() -> None:
     local.set_password("correct horse battery")
     local.save()
     assert refused(mia()) == "username_taken"
-    people.password_link(user=local, by=a_user("anna", Role.ADMIN))
-    assert known_person(mia()) == local
+    anna = a_user("anna", Role.ADMIN)
+    people.password_link(user=local, by=anna)
+    assert refused(mia(name="Mia")) == "username_taken"
+    people.allow_connection(user=local, by=anna)
+    assert refused(mia(name="mia")) == refused(mia(name="\uff2dia")) == "username_taken"
+    assert known_person(mia(name="Mia")) == local
     assert AuditEntry.objects.filter(action="user.link").count() == 1
 
 
+def test_a_permission_to_connect_ends_with_use_a_password_link_and_a_disabled_account() -> None:
+    anna, local = a_user("anna", Role.ADMIN), a_user("mia")
+    people.allow_connection(user=local, by=anna)
+    people.password_link(user=local, by=anna)
+    assert refused(mia()) == "username_taken"
+    for end in (people.deactivate_user, people.remove_user):
+        people.allow_connection(user=local, by=anna)
+        end(user=local, by=anna)
+        people.reactivate_user(user=local, by=anna)
+        assert refused(mia()) == "username_taken"
+    people.allow_connection(user=local, by=anna)
+    assert known_person(mia()) == local
+    with pytest.raises(Refusal, match="already has an external log-in"):
+        people.allow_connection(user=local, by=anna)
+
+
+def test_a_restored_person_has_no_external_log_in() -> None:
+    anna, made = a_user("anna", Role.ADMIN), known_person(mia())
+    people.remove_user(user=made, by=anna)
+    people.reactivate_user(user=made, by=anna)
+    assert refused(mia()) == "username_taken"
+
+
 def test_an_invited_person_keeps_the_role_and_nobody_else_gets_the_account() -> None:
-    made = people.invite_user(username="mia", role=Role.OPERATOR, by=a_user("anna", Role.ADMIN))
+    anna = a_user("anna", Role.ADMIN)
+    made = people.invite_user(username="mia", role=Role.OPERATOR, by=anna)
+    assert refused(mia()) == "username_taken"
+    people.allow_connection(user=made, by=anna)
     assert (known_person(mia()), made.role) == (made, Role.OPERATOR)
     assert refused(Identity("oidc https://id.example 666", "mia", ())) == "username_taken"
 
@@ -82,3 +113,11 @@ def test_a_name_that_is_not_valid_is_refused() -> None:
     assert refused(mia(name="")) == "username_refused"
     assert refused(mia(name=r"DOMAIN\mia")) == "username_refused"
     assert refused(mia(name="former-person-3")) == "username_refused"
+    assert refused(mia(name="m" * 151)) == "username_refused"
+
+
+@pytest.mark.parametrize("claim", [True, False, 5, {"lab": 1}, ["lab", 5]])
+def test_groups_that_are_no_texts_are_refused(claim: object) -> None:
+    with pytest.raises(Refusal, match="not as a list of names"):
+        groups_in(claim)
+    assert (groups_in(None), groups_in("lab"), groups_in(["lab"])) == ([], ["lab"], ["lab"])

@@ -7,6 +7,7 @@ from django.conf import LazySettings
 from django.test import Client
 
 from webapp.core.checks import proxy_login
+from webapp.core.external_login import Identity
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
 from webapp.tests.factories.people import a_user
@@ -65,6 +66,29 @@ def test_changed_groups_change_the_role_in_the_same_session(settings: LazySettin
     assert logged_in(client, HEADER | {"Remote-Groups": "guests"})
     assert User.objects.get(username="mia").role == Role.VIEWER
     assert not logged_in(client, HEADER | {"Remote-Groups": "others"})
+
+
+@pytest.mark.parametrize(("account", "header"), [("mia", "Mia"), ("mia", " mia"), ("mia", "\uff4dia")])
+def test_another_spelling_of_the_name_logs_in_once(account: str, header: str) -> None:
+    client = Client()
+    known = User.objects.create(username=account, external_id=Identity(f"proxy {header}", header, ()).stored_id)
+    headers = {"HTTP_REMOTE_USER": header}
+    assert client.get("/account/", **headers).context["user"] == known  # type: ignore[arg-type]
+    before = client.session.session_key
+    client.get("/account/", **headers)  # type: ignore[arg-type]
+    assert client.session.session_key == before
+
+
+def test_a_header_leaves_a_local_session_alone() -> None:
+    client, admin = Client(), a_user("anna", Role.ADMIN)
+    client.force_login(admin, "django.contrib.auth.backends.ModelBackend")
+    assert client.get("/account/", headers=HEADER).context["user"] == admin
+    assert not User.objects.filter(username="mia").exists()
+
+
+def test_a_name_that_is_too_long_is_refused() -> None:
+    assert not logged_in(Client(), {"Remote-User": "m" * 151})
+    assert not User.objects.exists()
 
 
 def test_local_sessions_and_tokens_work_without_the_header() -> None:

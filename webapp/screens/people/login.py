@@ -23,9 +23,9 @@ class Login(LoginView):
     def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         with password_slot() as free:
             if not free:
-                return self._come_back(BUSY, busy=True)
+                return self.come_back(BUSY, busy=True)
             wait = count_try(name=self._name(), address=address_of(request))
-            return self._come_back(wait) if wait else super().post(request, *args, **kwargs)
+            return self.come_back(wait) if wait else super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         forgive_try(name=self._name(), address=address_of(self.request))
@@ -35,7 +35,7 @@ class Login(LoginView):
     def _name(self) -> str:
         return self.request.POST.get("username", "")
 
-    def _come_back(self, wait: timedelta, *, busy: bool = False) -> HttpResponse:
+    def come_back(self, wait: timedelta, *, busy: bool = False) -> HttpResponse:
         """The message is the same for unknown accounts and wrong passwords."""
         minutes = max(1, math.ceil(wait.total_seconds() / 60))
         context = self.get_context_data(form=self.get_form_class()(self.request), wait_minutes=minutes, busy=busy)

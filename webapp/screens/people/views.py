@@ -72,6 +72,7 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
         "tokens": tokens_of(somebody),
         "subscription_count": subscriptions_of(somebody).count(),
         "schedules": Schedule.objects.filter(owner=somebody, deleted_at=None).count(),
+        "external_login": settings.OIDC_ISSUER or settings.PROXY_USER_HEADER,
         "problem": problem,
     }
     return render(request, "screens/person.html", context, status=400 if problem else 200)
@@ -166,6 +167,17 @@ def reset_password(request: HttpRequest, pk: int) -> HttpResponse:
         return _link_made(request, somebody)
     except Refusal as refusal:
         return _person(request, somebody, refusal.message)
+
+
+@admin_action
+def connect(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    return _changed(
+        request,
+        somebody,
+        lambda: people.allow_connection(user=somebody, by=person(request)),
+        f"The next external log-in with the exact name {somebody.username} is connected to this account.",
+    )
 
 
 @admin_action

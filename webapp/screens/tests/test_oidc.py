@@ -1,17 +1,20 @@
 """Log-in by OpenID Connect against a provider on loopback that signs like a real one."""
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.conf import LazySettings
 from django.test import Client
 
+from webapp.core import oidc
 from webapp.core.checks import oidc_login
 from webapp.core.models import AuditEntry, Role, User
-from webapp.core.oidc import discovered
+from webapp.core.oidc import fetched
 from webapp.screens.tests.oidc_provider import CLIENT, CLIENT_SECRET, Provider, running_provider
 from webapp.tests.factories.people import a_user
 
@@ -24,7 +27,7 @@ def provider(settings: LazySettings) -> Iterator[Provider]:
         settings.OIDC_ISSUER = provider.issuer
         settings.OIDC_RP_CLIENT_ID, settings.OIDC_RP_CLIENT_SECRET = CLIENT, CLIENT_SECRET
         yield provider
-    discovered.cache_clear()
+    fetched.cache_clear()
 
 
 def logs_in(provider: Provider, client: Client | None = None, **changed: str) -> tuple[bool, str]:
@@ -101,6 +104,37 @@ def test_a_provider_that_is_away_leaves_local_log_in(settings: LazySettings) -> 
     page = Client().get("/login/oidc/", follow=True).content.decode()
     assert "The identity provider does not answer." in page
     assert 'name="password"' in page
+
+
+def test_a_provider_that_is_away_is_not_asked_by_each_request(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.OIDC_ISSUER, asked = "https://away.example", []
+
+    def away(address: str, **_: object) -> None:
+        asked.append(address)
+        raise requests.ConnectTimeout
+
+    monkeypatch.setattr(requests, "get", away)
+    for _ in range(2):
+        assert "does not answer" in Client().get("/login/oidc/", follow=True).content.decode()
+    assert len(asked) == 1
+    oidc._ask_again.clear()
+    Client().get("/login/oidc/")
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("path", ["/login/oidc/", "/login/oidc/callback/?code=a&state=b"])
+def test_requests_that_wait_for_the_provider_are_limited(
+    provider: Provider, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.core.throttle.MAX_FOR_ADDRESS", 2)
+    with monkeypatch.context() as full:
+        full.setattr("webapp.screens.people.oidc.PROVIDER_SLOTS", threading.Semaphore(0))
+        busy = Client().get(path)
+        assert (busy.status_code, "Try again in a few seconds" in busy.content.decode()) == (503, True)
+    assert [logs_in(provider)[0] for _ in range(3)] == [True] * 3  # a log-in that works is not counted
+    assert [Client().get(path).status_code for _ in range(3)] == [302, 302, 429]
 
 
 def test_without_a_provider_there_is_no_such_page(client: Client) -> None:

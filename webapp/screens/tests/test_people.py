@@ -4,6 +4,7 @@ import re
 from datetime import datetime, timedelta
 
 import pytest
+from django.conf import LazySettings
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.test import Client
 from django.urls import reverse
@@ -43,6 +44,16 @@ def log_in(name: str, password: str) -> Client:
 
 def is_in(client: Client) -> bool:
     return client.get(reverse("account")).status_code == 200
+
+
+def test_an_admin_connects_an_account_if_there_is_an_external_log_in(admin: Client, settings: LazySettings) -> None:
+    olga = a_user("olga")
+    page, connect = reverse("person", args=[olga.pk]), reverse("connect_person", args=[olga.pk])
+    assert connect not in admin.get(page).content.decode()
+    settings.OIDC_ISSUER = "https://id.example"
+    assert connect in admin.get(page).content.decode()
+    assert "with the exact name olga" in admin.post(connect, follow=True).content.decode()
+    assert connect not in admin.get(page).content.decode()
 
 
 def test_it_adds_a_person_who_sets_a_password_by_a_link_that_works_once(admin: Client) -> None:
