@@ -26,7 +26,8 @@ TRIES, TRY_EVERY_S = 50, 0.1  # processes that were just killed may still write
 def temporary_folder(name: str, directory_fd: int, journal: Journal) -> Iterator[None]:
     """Create a folder in an open directory, and remove it with its content at the end. Raises OSError.
 
-    A folder that cannot be removed stays in the journal. The next start of the worker tries again.
+    A folder that cannot be removed stays in the journal. The worker tries again before the next trial and at its next
+    start.
     """
     path = Path(os.readlink(f"/proc/self/fd/{directory_fd}")) / name  # noqa: PTH115 - of a descriptor
     folder = TemporaryFolder(str(path), identity(directory_fd))

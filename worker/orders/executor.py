@@ -302,6 +302,7 @@ class Executor:
         """Try again: what closed runs left; what others left while no run uses the host."""
         if time.monotonic() - self._restored_at < RETRY_S:
             return
+        self._restored_at = time.monotonic()
         if self._left_over and self._idle_done:
             self._restore_all(again=True)
         for run in tuple(self._left_by):
@@ -310,6 +311,7 @@ class Executor:
 
     def _restore_all(self, *, again: bool = False) -> Sequence[SettingRestored]:
         items = restore(self._context)
+        self._restored_at = time.monotonic()
         self._left_over = not self._restored(items, again=again)
         return items
 
@@ -321,7 +323,6 @@ class Executor:
             else:
                 level = logging.DEBUG if again else logging.ERROR
                 log.log(level, "%s of %s was not restored: %s", item.name, item.device, item.note)
-        self._restored_at = time.monotonic()
         return all(item.restored for item in items)
 
     def _emit_all(self, attempt: str, items: Sequence[Item]) -> None:

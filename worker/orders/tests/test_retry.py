@@ -1,5 +1,6 @@
 """What could not be restored is tried again."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,22 @@ def test_a_setting_is_restored_when_its_drive_appears_late(orders: Executor, jou
         orders._idle_done = True
         orders._retry_restoring()
         assert (node.read_text(), journal.baselines()) == ("0\n", ())
+
+
+def test_removing_temporary_folders_before_a_trial_does_not_delay_the_next_retry(
+    orders: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials shorter than the time between retries would otherwise prevent all retries."""
+    monkeypatch.setattr(executor, "RETRY_S", 3600.0)
+    orders._restored_at = time.monotonic() - 3601.0
+    orders._restored((), again=True)
+    tried: list[bool] = []
+    monkeypatch.setattr(orders, "_restore_all", lambda *, again: tried.append(again))
+    orders._left_over = True
+    orders._retry_restoring()
+    assert tried == [True]
+    orders._retry_restoring()
+    assert tried == [True]  # too early for another one
 
 
 def test_what_a_closed_run_left_is_restored_while_another_run_uses_the_host(
