@@ -21,7 +21,7 @@ def report(request: HttpRequest) -> ReportReply:
     try:
         host = host_of(request)
         body = read_body(request, Report, limit=MAX_REPORT_BYTES)
-        with report_interval.measured():
+        with report_interval.measured(host.pk):
             reply = _taken(request, host, body)
     except REFUSALS as error:
         tally.add(Counter.REFUSED, refusal_of(error)[1].code)

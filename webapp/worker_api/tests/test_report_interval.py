@@ -2,7 +2,9 @@
 
 import pytest
 
-from webapp.worker_api.report_interval import HIGH_LOAD, LOW_LOAD, MAX_INTERVAL_S, ReportInterval
+from webapp.worker_api.report_interval import HIGH_LOAD, LOW_LOAD, MAX_INTERVAL_S, SHARE, ReportInterval
+
+HOSTS = 100
 
 
 class Played:
@@ -12,11 +14,12 @@ class Played:
         self.interval = ReportInterval()
         self.now = self.interval._since
 
-    def play(self, load: float, seconds: float) -> float:
-        """The interval after so many seconds in which so many reports were worked on at the same time."""
-        for _ in range(int(seconds * 10)):
-            self.now += 0.1
-            self.interval.add(busy_s=load / 10, now=self.now)
+    def play(self, load: float, seconds: float, *, rate: float) -> float:
+        """The interval after so many seconds, with reports of HOSTS hosts in turn at this rate in 1/s, of which so many
+        were worked on at the same time."""
+        for number in range(int(seconds * rate)):
+            self.now += 1 / rate
+            self.interval.add(number % HOSTS, busy_s=load / rate, now=self.now)
         return self.interval.interval_s
 
 
@@ -26,26 +29,35 @@ def played() -> Played:
 
 
 def test_it_is_a_second_while_reports_are_taken_as_they_come(played: Played) -> None:
-    assert played.play(1, 60) == 1
+    assert played.play(1, 60, rate=HOSTS) == 1
 
 
-def test_it_grows_with_the_load_and_has_a_limit(played: Played) -> None:
-    assert 1 < played.play(HIGH_LOAD + 1, 5) <= 1.5**2
-    assert played.play(HIGH_LOAD + 1, 60) == MAX_INTERVAL_S
+def test_it_is_right_after_the_first_period_with_a_high_load(played: Played) -> None:
+    """All hosts report at 0.9 of the rate that was reached while reports piled up."""
+    wanted_s = HOSTS / 60 / SHARE
+    assert played.play(HIGH_LOAD + 1, 3, rate=60) == pytest.approx(wanted_s, rel=0.05)
+    assert played.play(HIGH_LOAD + 1, 60, rate=60) == pytest.approx(wanted_s, rel=0.25)
+
+
+def test_it_grows_while_the_rate_falls_and_has_a_limit(played: Played) -> None:
+    before = played.play(HIGH_LOAD + 1, 10, rate=60)
+    assert played.play(HIGH_LOAD + 1, 20, rate=30) > 1.5 * before
+    assert played.play(HIGH_LOAD + 1, 60, rate=5) == MAX_INTERVAL_S
 
 
 def test_it_is_a_second_again_within_a_minute_after_the_load_has_gone(played: Played) -> None:
-    played.play(HIGH_LOAD + 1, 60)
-    assert 1 < played.play(1, 20) < MAX_INTERVAL_S
-    assert played.play(1, 45) == 1
+    played.play(HIGH_LOAD + 1, 60, rate=5)
+    assert 1 < played.play(0.5, 20, rate=10) < MAX_INTERVAL_S
+    assert played.play(0.5, 45, rate=10) == 1
 
 
 def test_it_stays_where_the_load_is_neither_high_nor_low(played: Played) -> None:
-    before = played.play(HIGH_LOAD + 1, 5)
-    assert played.play((HIGH_LOAD + LOW_LOAD) / 2, 60) == before
+    before = played.play(HIGH_LOAD + 1, 5, rate=60)
+    assert before > 1
+    assert played.play((HIGH_LOAD + LOW_LOAD) / 2, 60, rate=60) == before
 
 
 def test_it_is_a_second_again_after_a_silence(played: Played) -> None:
-    played.play(HIGH_LOAD + 1, 60)
+    played.play(HIGH_LOAD + 1, 60, rate=5)
     played.now += 3 * MAX_INTERVAL_S
-    assert played.play(1, 0.1) == 1
+    assert played.play(0.5, 0.1, rate=10) == 1
