@@ -174,7 +174,8 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     yield from _missing_cells(selected.grouped)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:
-        yield f"{alone} of {len(cells)} points were measured once and have no interval."
+        have = "was measured once and has" if alone == 1 else "were measured once and have"
+        yield f"{alone} of {len(cells)} points {have} no interval."
     invalid = sum(row.invalid for row in selected.rows)
     if invalid:
         yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."

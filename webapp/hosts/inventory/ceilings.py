@@ -53,10 +53,6 @@ class Chain:
     bytes_per_s: float | None = None
     unknown: tuple[str, ...] = field(default=())  # further limits whose figures are unknown, in words
 
-    @property
-    def tightest(self) -> Ceiling | None:
-        return min(self.ceilings, key=lambda ceiling: ceiling.bytes_per_s, default=None)
-
 
 # ---- arithmetic
 
@@ -179,7 +175,7 @@ def _of_members(drive: BlockDevice, members: tuple[PhysicalDrive, ...]) -> list[
         return []
     formula = " + ".join(f"{bits.count(each)} × {each / 1e9:g} Gb/s" for each in dict.fromkeys(bits))
     total = sum(serial_bytes_per_s(each) for each in bits)
-    where = f"{drive.name}, {len(bits)} drives behind its controller"
+    where = f"{drive.name}, {len(bits)} {'drive' if len(bits) == 1 else 'drives'} behind its controller"
     return [Ceiling("drive link", where, total, f"{formula}, × {'8/10' if max(bits) <= _SAS_12G else 'coding'} ÷ 8")]
 
 
@@ -235,7 +231,8 @@ def _memory(bytes_per_s: float, inventory: Inventory, drives: int) -> Ceiling:
     speed, bits = min(m.transfers_per_s or 0 for m in modules), min(m.data_bits or 0 for m in modules)
     channels = round(bytes_per_s / (speed * bits / 8))
     formula = f"{speed / 1e6:g} MT/s × {bits // 8} bytes × {channels} channel{'' if channels == 1 else 's'}"
-    return Ceiling("memory", f"{len(modules)} modules", bytes_per_s, formula, drives)
+    where = "1 module" if len(modules) == 1 else f"{len(modules)} modules"
+    return Ceiling("memory", where, bytes_per_s, formula, drives)
 
 
 def _together(

@@ -97,10 +97,9 @@ def inventory(devices: list[BlockDevice], pci: list[PciFunction], modules: tuple
 def test_it_follows_a_drive_to_memory() -> None:
     pci = [function("root", kind="bridge", at=link(8 * GT, 16)), function("nvme", "root", at=link(8 * GT, 4))]
     found = ceilings.chain_of(inventory([disk("nvme0n1", "nvme")], pci, (module("CHANNEL A"),)), "nvme0n1")
-    assert [(each.kind, each.where) for each in found.ceilings] == [("PCI Express", "nvme X"), ("memory", "1 modules")]
+    assert [(each.kind, each.where) for each in found.ceilings] == [("PCI Express", "nvme X"), ("memory", "1 module")]
     assert found.ceilings[0].formula == "8 GT/s × 4 lanes × 128/130 ÷ 8 × 256/282"
     assert found.bytes_per_s == found.ceilings[0].bytes_per_s
-    assert found.tightest == found.ceilings[0]
     assert found.unknown == ("the rate of the drive nvme0n1",)
 
 
@@ -146,7 +145,7 @@ def test_it_reckons_the_link_of_a_sata_drive() -> None:
 @pytest.mark.parametrize("device", ["", "gone"])
 def test_it_says_that_it_knows_nothing(device: str) -> None:
     found = ceilings.chain_of(inventory([disk("vda")], []), device)
-    assert (found.ceilings, found.bytes_per_s, found.tightest) == ((), None, None)
+    assert (found.ceilings, found.bytes_per_s) == ((), None)
     bare = ceilings.chain_of(inventory([disk("vda")], []), "vda")
     assert (bare.bytes_per_s, "the controller of vda" in bare.unknown) == (None, True)
 

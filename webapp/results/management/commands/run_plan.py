@@ -43,7 +43,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         self.stderr.style_func = None  # progress is not an error and not shown in red
         run = self._start(options)
-        self.stderr.write(f"Run {run.number} of {run.version}: {run.trial_count} trials.")
+        self.stderr.write(f"Run {run.number} of {run.version}, number of trials: {run.trial_count}.")
         if options["wait"]:
             self._wait(run, time.monotonic() + options["wait_limit"])
         self._print(run, as_json=options["json"], with_table=options["wait"])
