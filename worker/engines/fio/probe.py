@@ -1,7 +1,8 @@
 """Find the features that work on this host by running tiny fio jobs in a temporary directory.
 
-Results are cached for this boot and this fio. A missing feature fails the stream with its name;
-the worker never replaces it by another one.
+Results are cached for this boot and this fio. A feature that could not be tried, because fio was killed or did not end,
+is tried again the next time. A missing feature fails the stream with its name; the worker never replaces it by another
+one.
 """
 
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -126,23 +128,39 @@ def _identity() -> tuple[str, str]:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), installation()
 
 
-@lru_cache(maxsize=8)
-def _version(_boot: str, fio: str) -> str:
+def _version(boot: str, fio: str) -> str:
     program = fio.rpartition("@")[0]
-    if not program:
-        return ""
     try:
-        return ask(program, "--version", limit_s=TRY_LIMIT_S).out.strip()[:200]
+        return _told_version(boot, fio) if program else ""
     except ToolError:
         return ""
 
 
-@lru_cache(maxsize=64)
-def _try(_boot: str, fio: str, engine: str, option: str) -> str:
-    """Read one block with the I/O engine and the option. Returns why that fails, "" if it works."""
-    program = fio.rpartition("@")[0]
-    if not program:
+@lru_cache(maxsize=8)
+def _told_version(_boot: str, fio: str) -> str:
+    """Raises ToolError, which is not cached."""
+    return ask(fio.rpartition("@")[0], "--version", limit_s=TRY_LIMIT_S).out.strip()[:200]
+
+
+def _try(boot: str, fio: str, engine: str, option: str) -> str:
+    """Why the I/O engine with the option does not work, "" if it works."""
+    if not fio.rpartition("@")[0]:
         return "fio is not installed"
+    with suppress(ToolError):
+        return _tried(boot, fio, engine, option)
+    try:
+        return _tried(boot, fio, engine, option)
+    except ToolError as error:
+        return f"it was tried twice without a result. {error}"
+
+
+@lru_cache(maxsize=64)
+def _tried(_boot: str, fio: str, engine: str, option: str) -> str:
+    """Read one block with the I/O engine and the option. Returns why that fails, "" if it works.
+
+    Raises ToolError, which is not cached, if fio was killed or did not end.
+    """
+    program = fio.rpartition("@")[0]
     if engine == IoEngine.SG.value:  # needs a SCSI drive, and there may be none
         return "" if _knows(program, engine) else "this fio was built without it"
     job = f"[try]\nfilename=try\nsize=4k\nrw=read\nbs=4k\nioengine={engine}\n" + (f"{option}=1\n" if option else "")
@@ -152,10 +170,7 @@ def _try(_boot: str, fio: str, engine: str, option: str) -> str:
 
 
 def _knows(program: str, engine: str) -> bool:
-    try:
-        return ask(program, f"--enghelp={engine}", limit_s=TRY_LIMIT_S).exit_code == 0
-    except ToolError:
-        return False
+    return ask(program, f"--enghelp={engine}", limit_s=TRY_LIMIT_S).exit_code == 0
 
 
 def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:
@@ -163,8 +178,6 @@ def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:
     place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         done = ask(program, "--eta=never", "-", stdin_text=job, cwd_fd=place, limit_s=TRY_LIMIT_S)
-    except ToolError as error:
-        return str(error)
     finally:
         os.close(place)
     words = f"{done.out if done.exit_code else ''}\n{done.err}"
