@@ -162,6 +162,7 @@ class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     drives: tuple[LayoutDrive, ...]
     mount_point: str  # "" for a raw layout
     virtual_drives: tuple[MadeDrive, ...] = ()  # those created so far, in the order of the arrays
+    altered: bool = False  # a member was failed, or is about to be: no further trial may use the layout
 
 
 class DrivePassword(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,7 +347,7 @@ class Journal:
     # ---- layouts to take down
 
     def save_layout(self, record: LayoutRecord) -> None:
-        """Call before the first build command, and again after each new virtual drive."""
+        """Call before the first build command, after each new virtual drive, and before a member is failed."""
         insert = "insert or replace into layouts (key, run, record) values (?, ?, ?)"
         row = (record.key, record.run, msgspec.json.encode(record).decode())
         self._change(lambda db: db.execute(insert, row))

@@ -1,6 +1,16 @@
 """A target that the guard has checked and holds open for a stream."""
 
+from collections.abc import Callable
+
 import msgspec
+
+
+class LayoutArray(msgspec.Struct, frozen=True, kw_only=True):
+    """The md array of a layout that the worker has built in the same run. The functions raise LayoutFailed."""
+
+    name: str  # kernel name
+    remove_member: Callable[[], None]  # fail, remove and erase the last member: the layout is not used again
+    add_member: Callable[[], None]  # add it again, which starts the rebuild
 
 
 class OpenTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +29,7 @@ class OpenTarget(msgspec.Struct, frozen=True, kw_only=True):
     pass_fds: tuple[int, ...] = ()  # further descriptors that the engine inherits
     target: str = ""  # id of the policy entry that allows the target
     members: tuple[str, ...] = ()  # kernel names of the drives under a layout; () without a layout
+    array: LayoutArray | None = None  # only for streams that act on it
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     """Base of the engines' workloads; `recipes.workload_problems` checks what the types cannot."""
 
     does_io: ClassVar[bool] = True  # if not, its result has no I/Os, no bytes and no latencies
+    needs_array: ClassVar[bool] = False  # it acts on the only md array of a layout, beside other streams
     size_bytes: FileBytes | None = None  # of each file, or of the used part of a device; None: the whole device
     files: Annotated[int, Meta(ge=1, le=1024)] = 1  # directories only
     prefill: bool = True  # files are written completely before their first use
@@ -64,6 +65,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     def uniform(self) -> bool:
         """Whether a constant speed from start to end is expected, so that any change is worth a warning."""
         return True
+
+    @property
+    def replaces_member(self) -> bool:
+        """Whether it rebuilds a member of the array, so that no other trial may use the layout."""
+        return False
 
     @property
     def needs_reflinks(self) -> bool:

@@ -18,6 +18,7 @@ class Direction(StrEnum):
     WRITE = "write"
     TRIM = "trim"
     TRANSACTION = "transaction"  # of a database: its `ios` are transactions, and it has no bytes
+    RESYNC = "resync"  # of an array that is checked or rebuilt: it has bytes, but no I/Os and no latencies
 
 
 class Outcome(StrEnum):

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 import msgspec
 from msgspec import Meta
 
+from worker.contract.array_action import ArrayActionWorkload
 from worker.contract.base import Id, Message, Name, Path
 from worker.contract.engine import KIB, MIB, Buffers, Workload
 from worker.contract.file_copy import CopyWorkload
@@ -15,7 +16,9 @@ from worker.contract.idle import IdleWorkload
 from worker.contract.pgbench import PgbenchWorkload
 from worker.contract.stopping import StopRule, least_s
 
-__all__ = ["KIB", "MIB", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload", "Workload"]  # re-exported
+__all__ = [  # re-exported
+    "KIB", "MIB", "ArrayActionWorkload", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload", "Workload",
+]  # fmt: skip
 
 
 class Pattern(StrEnum):
@@ -283,7 +286,8 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         )
 
 
-AnyWorkload = FioWorkload | CopyWorkload | PgbenchWorkload | IdleWorkload  # the registry: every engine's workload
+# The registry: every engine's workload.
+AnyWorkload = FioWorkload | CopyWorkload | PgbenchWorkload | IdleWorkload | ArrayActionWorkload
 
 
 class TargetKind(StrEnum):

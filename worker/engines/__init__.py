@@ -8,8 +8,16 @@ from typing import Protocol
 from worker.checks import Check
 from worker.contract.inventory import Capabilities, EngineOffer
 from worker.contract.items import Sample, StreamResult, StreamStarted
-from worker.contract.workload import CopyWorkload, FioWorkload, IdleWorkload, PgbenchWorkload, Stream, Workload
-from worker.engines import file_copy, fio, idle, pgbench
+from worker.contract.workload import (
+    ArrayActionWorkload,
+    CopyWorkload,
+    FioWorkload,
+    IdleWorkload,
+    PgbenchWorkload,
+    Stream,
+    Workload,
+)
+from worker.engines import array_action, file_copy, fio, idle, pgbench
 from worker.engines.errors import StreamFailed
 from worker.engines.prefill import prefill
 from worker.engines.sampling import Telemetry
@@ -62,6 +70,7 @@ ENGINES: Mapping[type[Workload], Engine] = {
     CopyWorkload: file_copy,
     PgbenchWorkload: pgbench,
     IdleWorkload: idle,
+    ArrayActionWorkload: array_action,
 }
 
 

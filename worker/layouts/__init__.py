@@ -8,6 +8,7 @@ was killed takes the layout down at its next start. Every part that the worker c
 name, volume group, label, id of the partition table). Nothing without the key is changed.
 """
 
+from worker.layouts.array_member import array_of
 from worker.layouts.building import Built, build
 from worker.layouts.existing import NAME, built_on, existing_layout, of_runs, overlaps, removal_command, restore
 from worker.layouts.read_back import read_back
@@ -18,6 +19,7 @@ __all__ = [
     "NAME",
     "Built",
     "LayoutFailed",
+    "array_of",
     "build",
     "built_on",
     "existing_layout",

@@ -21,9 +21,10 @@ BLANK = "blank drives"
 
 
 def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
-    """The run's complete layout with this line on these drives, else None."""
+    """The run's complete and unaltered layout with this line on these drives, else None."""
     wanted = [(entry.identity, entry.serial) for entry in entries]
-    for record in journal.layouts(run):
+    unaltered = (record for record in journal.layouts(run) if not record.altered)
+    for record in unaltered:
         if record.line == layouts.write(layout) and [(d.stable_id, d.serial) for d in record.drives] == wanted:
             return _whole(layout, record)
     return None

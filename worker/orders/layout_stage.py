@@ -20,7 +20,7 @@ from worker.contract.workload import Stream, TargetKind
 from worker.journal import Journal
 from worker.layouts import Built, LayoutFailed
 from worker.policy import Policy, PolicyEntry
-from worker.recipes.layouts import write
+from worker.recipes.layouts import array_problem, write
 from worker.settings import session
 from worker.text_limits import MAX_LABEL, MAX_TEXT
 
@@ -61,6 +61,7 @@ class LayoutStage:
         Raises GuardRefused, LayoutFailed, and any exception of `enter`.
         """
         request = self._order.layout
+        self._refuse_array_actions(request)
         drives = self._drives(request, allowed) if request else ()
         found = self._existing(request, drives) if request else None
         began = time.monotonic()
@@ -71,6 +72,12 @@ class LayoutStage:
         members = guard.recheck_drives(drives, self._armed_serials)
         self._record(request, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
+
+    def _refuse_array_actions(self, request: LayoutRequest | None) -> None:
+        layout = request.layout if request else None
+        for work in (stream.workload for stream in self._order.streams if stream.workload.needs_array):
+            if problem := array_problem(layout, replaces_member=work.replaces_member):
+                raise LayoutFailed("layout_refused", f"The streams and the layout do not match: {problem}.")
 
     def _drives(self, request: LayoutRequest, allowed: Policy) -> tuple[PolicyEntry, ...]:
         pools = {stream.target.stable_id: stream.target for stream in self._order.streams}

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
+import msgspec
+
 from worker import engines, guard, inventory, layouts, policy, process, recipes
 from worker.contract.items import (
     CommonStart,
@@ -202,8 +204,14 @@ class Trial:
         for streams in by_target(self._streams):
             open_target = held.enter_context(self._hold(streams, allowed, armed))
             guard.refuse_quarantined(_drives(open_target), self._host.state)
-            open_targets.update((stream.number, open_target) for stream in streams)
+            open_targets.update((stream.number, self._with_array(stream, open_target)) for stream in streams)
         return open_targets
+
+    def _with_array(self, stream: Stream, open_target: OpenTarget) -> OpenTarget:
+        if self._built is None or not stream.workload.needs_array:
+            return open_target
+        array = layouts.array_of(self._built.record, state=self._host.state, journal=self._host.journal)
+        return msgspec.structs.replace(open_target, array=array)
 
     def _hold(
         self, streams: list[Stream], allowed: policy.Policy, armed: tuple[str, ...]

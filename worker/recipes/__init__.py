@@ -9,6 +9,7 @@ import msgspec
 
 from worker.contract.inventory import EngineOffer
 from worker.contract.workload import (
+    ArrayActionWorkload,
     CopyWorkload,
     FioWorkload,
     IdleWorkload,
@@ -17,7 +18,7 @@ from worker.contract.workload import (
     TargetKind,
     Workload,
 )
-from worker.recipes import file_copy, fio, idle, pgbench
+from worker.recipes import array_action, file_copy, fio, idle, pgbench
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
 from worker.recipes.fio.names import path_problem
 from worker.recipes.prefill import render_prefill
@@ -50,6 +51,7 @@ ENGINES: Mapping[type[Workload], EngineRecipe] = {
     CopyWorkload: file_copy,
     PgbenchWorkload: pgbench,
     IdleWorkload: idle,
+    ArrayActionWorkload: array_action,
 }
 DEFAULT_ENGINE = FioWorkload.engine_name()  # of plans and trial files that name none
 

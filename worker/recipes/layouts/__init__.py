@@ -13,7 +13,7 @@ from worker.recipes.layouts.commands import (
     top_path,
 )
 from worker.recipes.layouts.geometry import Alignment, Verdict, alignment, capacity_share, whole_width_bytes
-from worker.recipes.layouts.problems import needed, problems
+from worker.recipes.layouts.problems import array_problem, needed, problems
 from worker.recipes.layouts.removal import Part, Removal, tear_down_steps
 from worker.recipes.layouts.text import LayoutError, parse, sweep, write
 
@@ -29,6 +29,7 @@ __all__ = [
     "alignment",
     "array_bays",
     "array_paths",
+    "array_problem",
     "build_steps",
     "capacity_share",
     "list_signatures",

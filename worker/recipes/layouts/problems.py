@@ -16,6 +16,8 @@ MIN_DRIVES_PER_SPAN = {Raid.RAID10: 2, Raid.RAID50: 3, Raid.RAID60: 4}
 MIN_STRIP, MAX_STRIP = 8 * KIB, MIB  # StorCLI Reference Manual, `add vd … Strip=`
 CHUNKED = (Raid.RAID0, Raid.RAID5, Raid.RAID6, Raid.RAID10)
 MAX_DRIVES = 64
+PARITY = (Raid.RAID5, Raid.RAID6)
+REDUNDANT = (Raid.RAID1, Raid.RAID10, *PARITY)
 _EITHER = (("wb", "wt", "awb"), ("ra", "nora"), ("direct", "cached"), ("pdcache=on", "pdcache=off"))
 
 # Allowed mount options of each file system; others are refused by name. From mount(8), xfs(5), ext4(5),
@@ -51,6 +53,27 @@ def needed(layout: Layout) -> tuple[str, ...]:
         str(layout.file_system): layout.file_system is not FileSystem.NONE,
     }
     return tuple(name for name, wanted in parts.items() if wanted)
+
+
+def array_problem(layout: Layout | None, *, replaces_member: bool) -> str:
+    """Why a stream cannot check the array of this layout, or rebuild a member of it, as a clause; "" if it can.
+
+    md arrays are created without a first synchronisation, so a rebuild with parity changes blocks that were not written.
+    """
+    if layout is None:
+        return "an array action needs a layout with an md array: add the factor `layout`"
+    if layout.maker is not Maker.MD:
+        return "an array action needs an md array; the array of this layout belongs to a controller"
+    if layout.raid not in REDUNDANT:
+        return f"an array action needs md raid1, raid5, raid6 or raid10; this layout has {layout.raid}"
+    if layout.arrays > 1:
+        return f"an array action needs a layout with one array; this one has {layout.arrays}"
+    if replaces_member and layout.raid in PARITY and layout.file_system is not FileSystem.NONE:
+        return (
+            f"a rebuild of {layout.raid} would damage the file system, because the array was created without a first "
+            "synchronisation: use raid1 or raid10, or no file system"
+        )
+    return ""
 
 
 def _arrays(layout: Layout) -> Iterator[str]:

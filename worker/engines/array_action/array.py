@@ -1,0 +1,93 @@
+"""An md array that is checked or rebuilt (kernel: Documentation/admin-guide/md.rst).
+
+The progress comes from /proc/mdstat: `md/sync_completed` changes only after each sixteenth of the array.
+"""
+
+import re
+import time
+from pathlib import Path
+
+import msgspec
+
+from worker.engines.errors import StreamFailed
+
+CODE = "array_action_failed"
+STOP_LIMIT_S = 60.0
+_LOOK_EVERY_S = 0.1
+_PROGRESS = re.compile(r"\b(?:recovery|check) *= *[0-9.]+% \(([0-9]+)/([0-9]+)\)")
+_KIB = 1024
+
+SYS_BLOCK = Path("/sys/class/block")
+MDSTAT = Path("/proc/mdstat")
+
+
+class Progress(msgspec.Struct, frozen=True):
+    done_bytes: int
+    total_bytes: int
+
+
+def progress_in(mdstat: str, name: str) -> Progress | None:
+    """The progress of the check or rebuild of an array; None if it has none. Lines about one array are indented."""
+    of = ""
+    for line in mdstat.splitlines():
+        of = of if line.startswith(" ") else line.partition(" ")[0]
+        if of == name and (found := _PROGRESS.search(line)):
+            return Progress(_KIB * int(found[1]), _KIB * int(found[2]))
+    return None
+
+
+class Array:
+    """One array by its kernel name. All methods raise StreamFailed if the kernel refuses."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def action(self) -> str:
+        """`idle`, `check`, `recover`, `frozen` …"""
+        return self._read("sync_action")
+
+    @property
+    def degraded(self) -> bool:
+        """Whether a member is missing or not rebuilt."""
+        return self._read("degraded") != "0"
+
+    @property
+    def member_bytes(self) -> int:
+        """The part of each member that the array uses."""
+        return _KIB * int(self._read("component_size"))
+
+    @property
+    def progress(self) -> Progress | None:
+        try:
+            return progress_in(MDSTAT.read_text(), self.name)
+        except OSError as error:
+            raise StreamFailed(CODE, f"{MDSTAT} cannot be read: {error.strerror}.") from error
+
+    def begin(self, action: str) -> None:
+        self._write(action)
+
+    def stop(self, state: str) -> None:
+        """End the current action: `idle`, or `frozen`, which also prevents that the kernel starts it again."""
+        self._write(state)
+        until = time.monotonic() + STOP_LIMIT_S
+        while (now := self.action) != state:
+            if time.monotonic() > until:
+                raise StreamFailed(CODE, f"{self.name} did not end its {now} within {STOP_LIMIT_S:.0f} s.")
+            time.sleep(_LOOK_EVERY_S)
+
+    def _file(self, name: str) -> Path:
+        return SYS_BLOCK / self.name / "md" / name
+
+    def _read(self, name: str) -> str:
+        try:
+            return self._file(name).read_text().strip()
+        except OSError as error:
+            raise StreamFailed(CODE, f"{name} of {self.name} cannot be read: {error.strerror}.") from error
+
+    def _write(self, action: str) -> None:
+        try:
+            self._file("sync_action").write_text(action)
+        except OSError as error:
+            words = f"sync_action of {self.name} was not set to {action}: {error.strerror}."
+            raise StreamFailed(CODE, words) from error

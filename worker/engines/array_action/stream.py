@@ -1,0 +1,151 @@
+"""Run one check or rebuild of an array as a stream, and stop it if it is not complete in time."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from worker import __version__
+from worker.contract.array_action import ArrayAction, ArrayActionWorkload
+from worker.contract.histogram import Histogram
+from worker.contract.items import Direction, DirectionResult, LatencyKind, Sample, StreamResult, StreamStarted
+from worker.contract.packing import pack
+from worker.contract.workload import Stream
+from worker.engines.array_action.array import CODE, Array
+from worker.engines.errors import StreamFailed
+from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.stopping import SharedStop
+from worker.open_target import LayoutArray, OpenTarget
+from worker.process import Scope
+from worker.recipes import render
+from worker.recipes.array_action import METRICS
+
+SAMPLE_S = 1.0
+LOOK_EVERY_S = 0.1
+BEGIN_LIMIT_S = 10.0  # a degraded array may be idle for so long, before or after its rebuild
+
+
+def run_stream(
+    stream: Stream,
+    open_target: OpenTarget,
+    *,
+    scope: Scope,  # noqa: ARG001 - of the interface
+    cancelled: threading.Event,
+    silence_limit_s: float,  # noqa: ARG001 - it starts no program
+    total_limit_s: float,  # noqa: ARG001
+    on_started: Callable[[StreamStarted], None],
+    on_sample: Callable[[Sample], None],
+    telemetry: Telemetry | None = None,
+    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
+) -> StreamResult:
+    """As `engines.Engine` says. The device's counters are those of all members.
+
+    Also raises LayoutFailed if the member cannot be replaced.
+    """
+    work, array = stream.workload, open_target.array
+    assert isinstance(work, ArrayActionWorkload)
+    if array is None:
+        raise StreamFailed(CODE, "The target is not a layout with an md array.")
+    started_at = time.time()
+    started = stream_started(started_at, stream, recipe_at(stream, open_target, render), telemetry)
+    on_started(msgspec.structs.replace(started, metrics=METRICS))
+    with _stopped_at_end(work.action, Array(array.name)) as md:
+        if work.replaces_member:
+            array.remove_member()
+        sampler = Sampler(stream.number, open_target.members, on_sample, telemetry)
+        _begin(work.action, array, md)
+        following = Following(md, sampler, work, cancelled)
+        following.run()
+    return StreamResult(
+        stream=stream.number,
+        started_at=started_at,
+        began_at=sampler.began_unix,
+        ended_at=time.time(),
+        engine_version=__version__,
+        exit_code=0,
+        stderr="",
+        directions=(_result(following.done_bytes, sampler.length_ms),),
+        usr_cpu_percent=0,
+        sys_cpu_percent=0,
+        device=sampler.whole(),
+        samples=sampler.count,
+        metrics={"complete_s": sampler.length_ms / 1000} if following.complete else {},
+    )
+
+
+def _begin(action: ArrayAction, array: LayoutArray, md: Array) -> None:
+    if action is ArrayAction.REBUILD:
+        array.add_member()
+    else:
+        md.begin(action)
+
+
+@contextmanager
+def _stopped_at_end(action: ArrayAction, md: Array) -> Iterator[Array]:
+    """Stop the action if it still runs. The kernel starts a rebuild again unless the array is frozen."""
+    try:
+        yield md
+    finally:
+        if md.action != "idle" or md.degraded:
+            md.stop("frozen" if action is ArrayAction.REBUILD else "idle")
+
+
+class Following:
+    """Follows the action until it is complete or its run time is over, and sends a sample each second."""
+
+    def __init__(self, md: Array, sampler: Sampler, work: ArrayActionWorkload, cancelled: threading.Event) -> None:
+        self.done_bytes = 0
+        self.complete = False
+        self._md = md
+        self._sampler = sampler
+        self._cancelled = cancelled
+        self._ends_at = sampler.began + work.runtime_s
+        self._total_bytes = md.member_bytes
+        self._idle_since = sampler.began
+
+    def run(self) -> None:
+        """Raises StreamFailed if it is cancelled, or if the array stays degraded."""
+        while not self.complete and time.monotonic() < self._ends_at:
+            due = min(self._sampler.ended + SAMPLE_S, self._ends_at)
+            while not self.complete and time.monotonic() < due:
+                if self._cancelled.wait(LOOK_EVERY_S):
+                    raise StreamFailed("cancelled", "The stream was cancelled.")
+                self.complete = self._is_complete()
+            self._emit()
+
+    def _is_complete(self) -> bool:
+        if self._md.action != "idle":
+            self._idle_since = time.monotonic()
+            return False
+        if self._md.degraded and time.monotonic() > self._idle_since + BEGIN_LIMIT_S:
+            raise StreamFailed(CODE, f"{self._md.name} is degraded, and the kernel does not rebuild it.")
+        return not self._md.degraded
+
+    def _emit(self) -> None:
+        before = self.done_bytes
+        if self.complete:
+            self.done_bytes = max(before, self._total_bytes)
+        elif found := self._md.progress:
+            self._total_bytes = found.total_bytes
+            self.done_bytes = max(before, found.done_bytes)
+        moved = direction_sample(Direction.RESYNC, ios=0, moved_bytes=self.done_bytes - before)
+        self._sampler.emit((moved,), time.monotonic())
+
+
+def _result(done_bytes: int, runtime_ms: int) -> DirectionResult:
+    return DirectionResult(
+        direction=Direction.RESYNC,
+        ios=0,
+        bytes=done_bytes,
+        runtime_ms=runtime_ms,
+        iops=0,
+        bytes_per_s=1000 * done_bytes / runtime_ms,
+        latency_kind=LatencyKind.LAT,
+        latency_min_ns=0,
+        latency_mean_ns=0,
+        latency_max_ns=0,
+        latency_stddev_ns=0,
+        latency=pack(Histogram(latency_ns=(), counts=())),
+    )

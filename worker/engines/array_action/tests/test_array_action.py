@@ -1,0 +1,173 @@
+"""The stream of an array action on emulated files of the kernel; `make lab ARGS=rebuild` runs it on a real array.
+
+The texts of /proc/mdstat are from Debian 12 with kernel 6.1 and mdadm 4.2.
+"""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worker.contract.array_action import ArrayAction, ArrayActionWorkload
+from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
+from worker.contract.workload import Stream, TargetKind, TargetRef
+from worker.engines.array_action import array, run_stream, stream
+from worker.engines.array_action.array import Progress, progress_in
+from worker.engines.errors import StreamFailed
+from worker.open_target import LayoutArray, OpenTarget
+from worker.process import open_scope
+
+KIB = 1024
+MEMBER_KIB = 1046528
+MDSTAT = """Personalities : [raid0] [raid1] [raid6] [raid5] [raid4] [raid10]
+md126 : active raid1 sde[1] sdd[0]
+      1046528 blocks super 1.2 [2/2] [UU]
+
+md127 : active raid1 sdc[2] sdb[0]
+      1046528 blocks super 1.2 [2/1] [U_]
+      {}
+
+unused devices: <none>
+"""
+RECOVERY = "[====>................]  recovery = 21.0% ({}/1046528) finish=0.6min speed=22054K/sec"
+CHECK = "[>....................]  check =  4.4% (46272/1046528) finish=1.0min speed=15424K/sec"
+
+
+def test_it_reads_the_progress_of_the_named_array() -> None:
+    text = MDSTAT.format(RECOVERY.format(220544))
+    assert progress_in(text, "md127") == Progress(220544 * KIB, MEMBER_KIB * KIB)
+    assert progress_in(text, "md126") is None
+    assert progress_in(text, "md12") is None
+    assert progress_in(MDSTAT.format(CHECK), "md127") == Progress(46272 * KIB, MEMBER_KIB * KIB)
+
+
+def test_an_array_that_waits_for_another_one_has_no_progress() -> None:
+    assert progress_in(MDSTAT.format("resync=DELAYED"), "md127") is None
+
+
+class Kernel:
+    """The files of one array. `steps` are the states that the array takes at each look at its action."""
+
+    def __init__(self, folder: Path) -> None:
+        self.md = folder / "sys" / "md127" / "md"
+        self.md.mkdir(parents=True)
+        self.mdstat = folder / "mdstat"
+        self.commands: list[str] = []
+        self.set("idle", degraded=0)
+        (self.md / "component_size").write_text(f"{MEMBER_KIB}\n")
+
+    def set(self, action: str, *, degraded: int, done_kib: int | None = None) -> None:
+        (self.md / "sync_action").write_text(f"{action}\n")
+        (self.md / "degraded").write_text(f"{degraded}\n")
+        self.mdstat.write_text(MDSTAT.format("" if done_kib is None else RECOVERY.format(done_kib)))
+
+    @property
+    def action(self) -> str:
+        return (self.md / "sync_action").read_text().strip()
+
+    def remove_member(self) -> None:
+        self.commands.append("remove")
+        self.set("idle", degraded=1)
+
+    def add_member(self) -> None:
+        self.commands.append("add")
+        self.set("recover", degraded=1, done_kib=1000)
+
+    @property
+    def target(self) -> OpenTarget:
+        made = LayoutArray(name="md127", remove_member=self.remove_member, add_member=self.add_member)
+        return OpenTarget(path="/dev/md127", device="md127", members=("sdb", "sdc"), array=made)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    made = Kernel(tmp_path)
+    monkeypatch.setattr(array, "SYS_BLOCK", made.md.parent.parent)
+    monkeypatch.setattr(array, "MDSTAT", made.mdstat)
+    monkeypatch.setattr(stream, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(stream, "SAMPLE_S", 0.01)
+    return made
+
+
+class Taken:
+    """The samples of a stream; `then` is called with their number after each one."""
+
+    def __init__(self) -> None:
+        self.samples: list[Sample] = []
+        self.started: list[StreamStarted] = []
+        self.cancelled = threading.Event()
+        self.then = lambda _number: None
+
+    def take(self, sample: Sample) -> None:
+        self.samples.append(sample)
+        self.then(len(self.samples))
+
+    @property
+    def moved(self) -> list[int]:
+        return [part.bytes for sample in self.samples for part in sample.directions]
+
+
+@pytest.fixture
+def taken() -> Iterator[Taken]:
+    yield Taken()
+
+
+def act(kernel: Kernel, taken: Taken, action: ArrayAction, runtime_s: int = 600) -> StreamResult:
+    target = TargetRef(id="pool", kind=TargetKind.BLOCK, path="/dev/md127", stable_id="pool")
+    one = Stream(number=0, name="array", target=target, workload=ArrayActionWorkload(action=action, runtime_s=runtime_s))
+    with open_scope(None, "array") as scope:
+        return run_stream(
+            one, kernel.target, scope=scope, cancelled=taken.cancelled, silence_limit_s=60, total_limit_s=60,
+            on_started=taken.started.append, on_sample=taken.take,
+        )  # fmt: skip
+
+
+def test_a_rebuild_sends_its_progress_and_the_time_until_it_was_complete(kernel: Kernel, taken: Taken) -> None:
+    states = {1: lambda: kernel.set("recover", degraded=1, done_kib=5000), 2: lambda: kernel.set("idle", degraded=0)}
+    taken.then = lambda number: states.get(number, lambda: None)()
+    result = act(kernel, taken, ArrayAction.REBUILD)
+    assert kernel.commands == ["remove", "add"]
+    assert taken.moved == [1000 * KIB, 4000 * KIB, (MEMBER_KIB - 5000) * KIB]
+    (part,) = result.directions
+    assert (part.direction, part.bytes, part.ios) == (Direction.RESYNC, MEMBER_KIB * KIB, 0)
+    assert result.metrics == {"complete_s": taken.samples[-1].offset_ms / 1000}
+    assert kernel.action == "idle"
+
+
+def test_a_rebuild_that_is_not_complete_is_frozen_and_has_no_time(kernel: Kernel, taken: Taken) -> None:
+    result = act(kernel, taken, ArrayAction.REBUILD, runtime_s=1)
+    assert (result.metrics, [metric.name for metric in taken.started[0].metrics]) == ({}, ["complete_s"])
+    assert result.directions[0].bytes == 1000 * KIB
+    assert kernel.action == "frozen"
+
+
+def test_a_check_changes_no_member_and_is_stopped(kernel: Kernel, taken: Taken) -> None:
+    result = act(kernel, taken, ArrayAction.CHECK, runtime_s=1)
+    assert (kernel.commands, kernel.action, result.metrics) == ([], "idle", {})
+
+
+def test_a_cancelled_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
+    taken.then = lambda _number: taken.cancelled.set()
+    with pytest.raises(StreamFailed, match="cancelled"):
+        act(kernel, taken, ArrayAction.REBUILD)
+    assert kernel.action == "frozen"
+
+
+def test_an_array_that_stays_degraded_fails_the_stream(
+    kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "BEGIN_LIMIT_S", 0.05)
+    taken.then = lambda _number: kernel.set("idle", degraded=1)
+    with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
+        act(kernel, taken, ArrayAction.REBUILD)
+
+
+def test_a_target_without_a_layout_is_refused(kernel: Kernel, taken: Taken) -> None:
+    class Bare(Kernel):
+        target = OpenTarget(path="/dev/md127", device="md127")
+
+    kernel.__class__ = Bare
+    with pytest.raises(StreamFailed, match="not a layout with an md array"):
+        act(kernel, taken, ArrayAction.CHECK)
+    assert kernel.action == "idle"
