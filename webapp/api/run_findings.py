@@ -48,7 +48,8 @@ class RoundsOut(Schema):
 
 
 class ShareOut(Schema):
-    """The IOPS of a stream beside others, divided by its IOPS alone; of several `streams`, of their sums.
+    """The IOPS of a stream beside others, divided by its IOPS alone; of several `streams`, of their sums. Results
+    without IOPS are compared by `metric`, the default metric of their engine.
 
     `ratio` is the geometric mean over `n` repeats, `low` and `high` its 95 % interval. Without a ratio, `why_not` is
     the reason. `cautions` are reasons to doubt it.
@@ -58,12 +59,17 @@ class ShareOut(Schema):
     targets: tuple[str, ...]
     point: dict[str, Any]
     direction: str
+    metric: str
     ratio: float | None
     low: float | None
     high: float | None
     n: int
     why_not: str
     cautions: tuple[str, ...]
+
+    @staticmethod
+    def resolve_metric(share: Share) -> str:
+        return share.metric.key
 
     @staticmethod
     def resolve_ratio(share: Share) -> float | None:

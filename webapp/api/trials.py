@@ -78,7 +78,7 @@ class StreamOut(Schema):
     direction: str
     iops: float
     bytes_per_s: float
-    latency_mean_ns: float
+    latency_mean_ns: float | None
     p99_ns: int | None
     share_percent: float | None
     started_s: float

@@ -8,7 +8,7 @@ the number of shares.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from webapp.compare.blocks import Measured, cell_of
@@ -18,8 +18,8 @@ from webapp.core.statistics import Ratio
 from webapp.plans.factors import STREAM
 from webapp.plans.points import point_key
 from webapp.plans.streams import alone_point, names_of
-from webapp.results.metrics import Metric
-from webapp.results.models import Result, StreamRun
+from webapp.results.metrics import IOPS, Metric, default_metric
+from webapp.results.models import WITHOUT_IOS, Result, StreamRun
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.reading.trial_streams import MIN_OVERLAP
@@ -36,6 +36,7 @@ class Share:
     targets: tuple[str, ...]
     point: Point  # of the first stream beside the others
     direction: str
+    metric: Metric
     ratio: Ratio | None  # None: nothing is claimed, see `why_not`
     n: int
     why_not: str = ""  # a clause
@@ -70,14 +71,20 @@ def shares(rows: Sequence[ResultRow], metric: Metric, overlaps: Mapping[tuple[st
     return of_streams + [share for share in added if share.ratio is not None]
 
 
+def _speed(row: ResultRow, metric: Metric) -> Metric:
+    """A result without IOPS is compared by the metric of its engine."""
+    return default_metric([row.point]) if metric is IOPS and row.direction in WITHOUT_IOS else metric
+
+
 def _share(
     beside: Sequence[Sequence[ResultRow]], alone: Sequence[Sequence[ResultRow]], metric: Metric,
     overlaps: Mapping[tuple[str, str], float],
 ) -> Share:  # fmt: skip
     first = beside[0][0]
+    metric = _speed(first, metric)
     streams = tuple(each[0].stream for each in beside)
     targets = tuple(dict.fromkeys(each[0].target_name for each in beside))
-    share = Share(streams, targets, first.point, first.direction, None, 0)
+    share = Share(streams, targets, first.point, first.direction, metric, None, 0)
     if missing := [name for name, each in zip(streams, alone, strict=True) if not each]:
         return _without(share, f"{missing[0]} was not measured alone", 0)
     pair = _added([cell_of(each, metric) for each in beside]), _added([cell_of(each, metric) for each in alone])
@@ -93,11 +100,11 @@ def _share(
     ]
     if known and min(known) < MIN_OVERLAP:
         cautions.append(f"the streams ran together for only {100 * min(known):.0f} % of its time")
-    return Share(streams, targets, first.point, first.direction, found.ratio, found.n, cautions=tuple(cautions))
+    return replace(share, ratio=found.ratio, n=found.n, cautions=tuple(cautions))
 
 
 def _without(share: Share, why: str, n: int) -> Share:
-    return Share(share.streams, share.targets, share.point, share.direction, None, n, why_not=why)
+    return replace(share, n=n, why_not=why)
 
 
 def _added(cells: Sequence[Measured]) -> Measured:

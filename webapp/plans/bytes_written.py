@@ -1,7 +1,8 @@
 """The most bytes that a plan writes. Pure.
 
 Exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current drive
-(PCIe 5.0 x4) could write in that time, and less for small blocks. New attempts of lost trials are not counted: only
+(PCIe 5.0 x4) could write in that time, and less for small blocks. A rebuild counts with the capacity of one member, also
+if its time ends first. New attempts of lost trials are not counted: only
 trials that do not overwrite a device have them.
 """
 
@@ -11,6 +12,7 @@ from itertools import groupby
 
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.file_sets import FileSet
+from webapp.plans.layouts import member_bytes
 from webapp.plans.step_costs import written_again, written_by_steps
 from worker.contract.workload import Workload
 
@@ -26,7 +28,7 @@ def written_most(
     total = Counter(before) + Counter(written_again(expansion.trials, expansion.targets, expansion.stop_after))
     for trial, count in expansion.distinct:
         for target_id, most in written_in(trial, limits or {}).items():
-            total[target_id] += count * most
+            total[target_id] += count * (most + rebuilt_in(trial, expansion))
     return total
 
 
@@ -51,10 +53,11 @@ def _prefilled(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, in
 
 
 def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
-    """Maximum bytes that a trial writes, by target id. Streams on one target share its rate."""
+    """Maximum bytes that a trial writes, by target id, without rebuilds. Streams on one target share its rate."""
     found: dict[str, int] = {}
     for target in trial.target_ids:
-        works = [stream.workload for stream in trial.streams if stream.target_id == target and stream.workload.writes]
+        own = [stream.workload for stream in trial.streams if stream.target_id == target]
+        works = [work for work in own if work.writes and not work.replaces_member]
         fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
         exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
         timed = [work for work in works if work.moved_bytes is None]
@@ -62,6 +65,15 @@ def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str,
         bound = round(max((work.time_s for work in timed), default=0) * fastest)
         found[target] = exact + loaded + min(bound, sum(written_by(work, fastest) for work in timed) - loaded)
     return found
+
+
+def rebuilt_in(trial: PlannedTrial, expansion: Expansion) -> int:
+    """Bytes that the rebuild of a trial writes to the drives of its only target; 0 without a rebuild."""
+    rebuilds = [work for work in trial.workloads if work.replaces_member]
+    if not rebuilds or trial.layout is None:
+        return 0
+    drives = next(target.drives for target in expansion.targets if target.id == trial.target_id)
+    return member_bytes(trial.layout, drives) or sum(map(written_by, rebuilds))
 
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[FileSet]) -> int:

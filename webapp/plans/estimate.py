@@ -96,7 +96,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
 
 
 def _is_open(work: Workload) -> bool:
-    return work.writes and work.moved_bytes is None
+    return work.writes and work.moved_bytes is None and not work.replaces_member
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

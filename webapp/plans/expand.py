@@ -42,7 +42,7 @@ import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
-from webapp.plans.fitness import Fitness, TargetFacts, Workloads, verification_problems
+from webapp.plans.fitness import Fitness, TargetFacts, Workloads, array_problems, verification_problems
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
@@ -260,7 +260,7 @@ class _PartCells:
     def _take(self, group: Group, one: _Found) -> None:
         kind = made_kind(group[0].kind, one.layout)
         on_each = _on_each(group, one.workloads)
-        if reasons := self._invalid(one.workloads, on_each[0][1], kind):
+        if reasons := self._invalid(one, on_each[0][1], kind):
             self.invalid.update(reasons)
             return
         unfit = [text for target, works in on_each for text in _unfit(self._fitness, one, target, works)]
@@ -270,10 +270,10 @@ class _PartCells:
         if not unfit:
             self.cells.append(_Cell(self.number, self.part, group, one))
 
-    def _invalid(self, workloads: Workloads, on_first: Workloads, kind: TargetKind) -> list[str]:
+    def _invalid(self, one: _Found, on_first: Workloads, kind: TargetKind) -> list[str]:
         """Reasons why this combination of levels cannot run on any target of the kind."""
-        own = [text for work in workloads for text in self._fitness.combination_problems(work, kind)]
-        return own + verification_problems(on_first, kind)
+        own = [text for work in one.workloads for text in self._fitness.combination_problems(work, kind)]
+        return own + verification_problems(on_first, kind) + array_problems(one.workloads, one.layout)
 
 
 def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Workloads]]:

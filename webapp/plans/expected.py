@@ -3,13 +3,14 @@
 A trial with a run time is expected to write as fast as the fastest earlier result of its kind: random or sequential,
 the same share of reads, direct or not, the same layout; preferably with the same block size, else with any. Results of
 the same target are preferred, else results of other targets with the same drive model. Results of several targets at
-once are ignored, because only their sum is known. An amount or a file size is exact, as in the bound.
+once are ignored, because only their sum is known. An amount or a file size is exact, as in the bound, and a rebuild
+counts as in the bound.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from webapp.plans.bytes_written import written_by
+from webapp.plans.bytes_written import rebuilt_in, written_by
 from webapp.plans.engines import engine_of, name_of
 from webapp.plans.estimate import Estimate
 from webapp.plans.expand import Expansion
@@ -76,6 +77,9 @@ def written_expected(
         if not work.writes:
             continue
         known = earlier.get(target, Earlier())
+        if work.replaces_member:
+            exact[target] = exact.get(target, 0) + count * rebuilt_in(trial, expansion)
+            continue
         if work.moved_bytes is not None:
             exact[target] = exact.get(target, 0) + count * written_by(work)
             continue

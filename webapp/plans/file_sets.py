@@ -28,7 +28,7 @@ class FileSet:
 def layout_builds(trials: Sequence[PlannedTrial]) -> list[int]:
     """For each trial the number of its layout in build order, from 1; 0: none.
 
-    A host keeps a layout until a trial needs another one or purges its drives.
+    A host keeps a layout until a trial needs another one, purges its drives or rebuilds a member.
     """
     last: dict[str, Layout | None] = {}
     numbers: dict[str, int] = {}
@@ -41,7 +41,8 @@ def layout_builds(trials: Sequence[PlannedTrial]) -> list[int]:
                 count += 1
                 numbers[trial.target_id] = count
             found.append(numbers[trial.target_id])
-        last[trial.target_id] = trial.layout
+        altered = any(work.replaces_member for work in trial.workloads)
+        last[trial.target_id] = None if altered else trial.layout
     return found
 
 

@@ -11,7 +11,7 @@ from worker.contract.layouts import FileSystem, Layout, Maker
 from worker.contract.steps import WriteStep
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
 from worker.recipes import path_problem, step_problems, step_words, step_workload, workload_problems
-from worker.recipes.layouts import write
+from worker.recipes.layouts import array_problem, write
 
 _ALL = "*"
 Workloads = tuple[AnyWorkload, ...]
@@ -131,6 +131,12 @@ def verification_problems(workloads: Workloads, kind: TargetKind) -> list[str]:
     if not any(work.verifies for work in workloads) or sum(work.writes for work in workloads) < 2:
         return []
     return ["A stream verifies its data while another stream writes to the same target. Verify on a target of its own."]
+
+
+def array_problems(workloads: Workloads, layout: Layout | None) -> list[str]:
+    """Reasons why the streams cannot act on the array of the layout."""
+    found = (array_problem(layout, replaces_member=work.replaces_member) for work in workloads if work.needs_array)
+    return [f"{text[0].upper()}{text[1:]}." for text in found if text]
 
 
 def _space_problems(workloads: Workloads, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:

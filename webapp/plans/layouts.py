@@ -39,6 +39,12 @@ def usable_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
     return round(smallest * len(used) * layouts.capacity_share(layout))
 
 
+def member_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
+    """The capacity of one member of its arrays; the smallest drive counts. 0 if a size is unknown."""
+    smallest = min((drive.size_bytes for drive in drives[: layout.drives]), default=0)
+    return round(smallest * layout.share_percent / 100)
+
+
 @dataclass(frozen=True)
 class LayoutPlan:
     """One layout on one pool, with the commands that build and remove it."""

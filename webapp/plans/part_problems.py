@@ -40,6 +40,9 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
     if len(texts.get(ENGINE, "").split(",")) > 1:
         return [GridProblem(ENGINE, "a part has one engine; create one part per engine.")]
     name = engine_name(texts)
+    if ENGINES[name].WORKLOAD.needs_array:
+        words = f"{ENGINES[name].LABEL} runs beside a workload: make it a stream of the part, and add a second stream."
+        return [GridProblem(ENGINE, words)]
     others = of_other_engines(name)
     return [
         GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; remove it.")

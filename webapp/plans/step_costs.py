@@ -66,7 +66,7 @@ def prepared_streams(trial: PlannedTrial) -> Sequence[PlannedStream]:
     """One stream for each used part that the steps prepare, as `recipes.prepared`. In a directory, each stream has its
     own files."""
     found: dict[tuple[object, ...], PlannedStream] = {}
-    for stream in trial.streams:
+    for stream in (each for each in trial.streams if not each.workload.needs_array):
         name = stream.name if trial.kind is TargetKind.DIRECTORY else ""
         found.setdefault((stream.target_id, name, *used_range(stream.workload)), stream)
     return list(found.values())

@@ -56,7 +56,19 @@ def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
         words = "this part has no streams; remove it, or add streams."
         return found + [GridProblem(name, words) for name in (STREAMS, STREAMS_ON) if name in texts]
     own = [each for name in names for each in _own(texts, name)]
-    return [*found, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *own]
+    return [
+        *found, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *own, *_array_actions(names, texts)
+    ]  # fmt: skip
+
+
+def _array_actions(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    acting = [name for name in names if ENGINES[stream_engine(texts, name)].WORKLOAD.needs_array]
+    if len(acting) > 1:
+        yield GridProblem("streams", f"the array has one action at a time: remove the stream {acting[1]}.")
+    if acting and len(acting) == len(names):
+        yield GridProblem("streams", "an array action runs beside a workload; add a stream with a workload.")
+    if acting and "layout" not in texts:
+        yield GridProblem("", "an array action needs the factor `layout`, e.g. `raid1 x2`.")
 
 
 def _names(names: Sequence[str]) -> Iterator[GridProblem]:

@@ -17,10 +17,10 @@ MAY_NAME_ONE = {
     "webapp/screens/plans/version_views.py",
 }
 NAMES = re.compile(
-    r"""(?P<quote>["'])(fio|file_copy|pgbench|idle)(?P=quote)"""  # a name
-    r"""|\b(FioWorkload|CopyWorkload|PgbenchWorkload|IdleWorkload)\b"""  # a workload
-    r"""|engines(\.(fio|file_copy|pgbench|idle)\b|\ import\ .*\b(fio|file_copy|pgbench|idle)\b)"""  # a module
-    r"""|recipes(\.(fio|file_copy|pgbench|idle)\b|\ import\ .*\b(fio|file_copy|pgbench|idle)\b)"""
+    r"""(?P<quote>["'])(fio|file_copy|pgbench|idle|array_action)(?P=quote)"""  # a name
+    r"""|\b(FioWorkload|CopyWorkload|PgbenchWorkload|IdleWorkload|ArrayActionWorkload)\b"""  # a workload
+    r"""|engines(\.(fio|file_copy|pgbench|idle|array_action)\b|\ import\ .*\b(fio|file_copy|pgbench|idle|array_action)\b)"""  # a module
+    r"""|recipes(\.(fio|file_copy|pgbench|idle|array_action)\b|\ import\ .*\b(fio|file_copy|pgbench|idle|array_action)\b)"""
     r"""|engines\.fio\b""",  # in a template
 )
 

@@ -24,6 +24,7 @@ export const DIRECTION_COLOURS: Readonly<Record<string, string>> = {
   write: COLOURS[1],
   trim: COLOURS[2],
   transaction: COLOURS[3],
+  resync: COLOURS[4],
 };
 
 /** A CSS variable of the page's theme. */

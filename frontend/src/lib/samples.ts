@@ -121,7 +121,7 @@ export class SampleStore {
   /** Directions of a host's samples, read first. */
   directions(host: string): string[] {
     const seen = new Set([...this.lines.keys()].filter((name) => name.startsWith(`${host}\t`)));
-    return ["read", "write", "trim", "transaction", "none"].filter((direction) =>
+    return ["read", "write", "trim", "transaction", "resync", "none"].filter((direction) =>
       [...seen].some((name) => name.startsWith(`${host}\t${direction}\t`)),
     );
   }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webapp.plans.engines import file_copy, fio, idle, pgbench
+from webapp.plans.engines import array_action, file_copy, fio, idle, pgbench
 from webapp.plans.engines.base import PlanEngine
 from worker.recipes import DEFAULT_ENGINE
 
@@ -10,7 +10,7 @@ ENGINE = "engine"  # the factor that names it
 
 # The registry of engines.
 ENGINES: Mapping[str, PlanEngine] = {
-    engine.WORKLOAD.engine_name(): engine for engine in (fio, file_copy, pgbench, idle)
+    engine.WORKLOAD.engine_name(): engine for engine in (fio, file_copy, pgbench, idle, array_action)
 }
 
 

@@ -12,7 +12,7 @@ from webapp.plans.points import Point, point_key
 from webapp.plans.streams import result_point
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.sums import summed
-from webapp.results.models import NO_IO, Result, StreamRun
+from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, StreamRun
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.histogram import Histogram, supported_percentile
@@ -129,22 +129,25 @@ def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
 def _result(of: Mapping[str, Any], measured: DirectionResult) -> Result:
     """A transaction is no I/O: a result of transactions has neither I/Os nor bytes. Its engine's metrics count.
 
+    A resync has bytes, but its I/Os and latencies are unknown.
+
     `of` are the columns of `_of`.
     """
     latency = unpack(measured.latency)
-    is_io = measured.direction is not Direction.TRANSACTION
+    has_ios, has_bytes = (measured.direction.value not in each for each in (WITHOUT_IOS, WITHOUT_BYTES))
+    has_latencies = measured.direction is not Direction.RESYNC
     return Result(
         direction=measured.direction.value,
-        ios=measured.ios if is_io else None,
-        bytes=measured.bytes if is_io else None,
+        ios=measured.ios if has_ios else None,
+        bytes=measured.bytes if has_bytes else None,
         runtime_ms=measured.runtime_ms,
-        iops=measured.iops if is_io else None,
-        bytes_per_s=measured.bytes_per_s if is_io else None,
-        latency_kind=measured.latency_kind.value,
-        latency_min_ns=measured.latency_min_ns,
-        latency_mean_ns=measured.latency_mean_ns,
-        latency_max_ns=measured.latency_max_ns,
-        latency_stddev_ns=measured.latency_stddev_ns,
+        iops=measured.iops if has_ios else None,
+        bytes_per_s=measured.bytes_per_s if has_bytes else None,
+        latency_kind=measured.latency_kind.value if has_latencies else "",
+        latency_min_ns=measured.latency_min_ns if has_latencies else None,
+        latency_mean_ns=measured.latency_mean_ns if has_latencies else None,
+        latency_max_ns=measured.latency_max_ns if has_latencies else None,
+        latency_stddev_ns=measured.latency_stddev_ns if has_latencies else None,
         p50_ns=supported_percentile(latency, 50.0),
         p95_ns=supported_percentile(latency, 95.0),
         p99_ns=supported_percentile(latency, 99.0),

@@ -494,7 +494,7 @@ class Migration(migrations.Migration):
             model_name="result",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("direction__in", ["read", "write", "trim", "transaction", "none"]),
+                    ("direction__in", ["read", "write", "trim", "transaction", "resync", "none"]),
                     models.Q(("direction", "read + write"), ("origin__isnull", False)),
                     _connector="OR",
                 ),
@@ -523,7 +523,7 @@ class Migration(migrations.Migration):
                         ("trial__isnull", False),
                     ),
                     models.Q(
-                        ("direction__in", ("transaction", "none")),
+                        ("direction__in", ("resync", "transaction", "none")),
                         ("host__isnull", False),
                         ("origin", None),
                         ("run__isnull", False),

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from webapp.results.ingest.results import directions_of
-from webapp.results.models import StreamRun
+from webapp.results.models import WITHOUT_BYTES, WITHOUT_IOS, StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Attempt, Trial
 from worker.contract.histogram import supported_percentile
@@ -28,9 +28,9 @@ class StreamFigures:
     target: str  # host/target
     device: str  # kernel name, "" if unknown
     direction: str
-    iops: float | None  # of transactions: null, as bytes
+    iops: float | None  # of transactions: null, as bytes; of a resync: null, as latencies
     bytes_per_s: float | None
-    latency_mean_ns: float
+    latency_mean_ns: float | None
     p99_ns: int | None
     share_percent: float | None  # of the sum of IOPS
     started_s: float
@@ -129,16 +129,16 @@ def _figures(
     times: tuple[float, ...],
 ) -> StreamFigures:
     total = sums.get(measured.direction.value)
-    is_io = measured.direction is not Direction.TRANSACTION
+    has_ios, has_bytes = (measured.direction.value not in each for each in (WITHOUT_IOS, WITHOUT_BYTES))
     return StreamFigures(
         stream=stream.stream,
         name=name,
         target=target,
         device=(stream.device or {}).get("device", ""),
         direction=measured.direction.value,
-        iops=measured.iops if is_io else None,
-        bytes_per_s=measured.bytes_per_s if is_io else None,
-        latency_mean_ns=measured.latency_mean_ns,
+        iops=measured.iops if has_ios else None,
+        bytes_per_s=measured.bytes_per_s if has_bytes else None,
+        latency_mean_ns=None if measured.direction is Direction.RESYNC else measured.latency_mean_ns,
         p99_ns=supported_percentile(unpack(measured.latency), 99.0),
         share_percent=100 * measured.iops / total if total else None,
         started_s=times[0],

@@ -31,6 +31,7 @@ from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
 from webapp.screens.runs.story import lasted
 from webapp.screens.runs.telemetry import Lines, lines_of, live_sensors
+from worker.contract.items import Direction
 
 SAMPLES_AT_ONCE = 3_000
 SAMPLES_AT_FIRST = 12_000  # history on a page that is opened late
@@ -213,7 +214,7 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
         estimated=row.estimated,
         at_s=round((shown_at(row) - began).total_seconds(), 3),
         direction=row.direction,
-        iops=None if row.direction == NO_IO else row.ios / seconds,
+        iops=None if row.direction in (NO_IO, Direction.RESYNC) else row.ios / seconds,
         bytes_per_s=None if row.direction in WITHOUT_BYTES else row.bytes / seconds,
         p50_ns=row.p50_ns,
         p99_ns=row.p99_ns,

@@ -35,7 +35,8 @@ def words(share: Share) -> str:
     """`38 % of its IOPS alone (95 % CI 35 % to 41 %, n = 5)`, or why nothing is claimed."""
     if share.ratio is None:
         return f"no share: {share.why_not}" + (f" (n = {share.n})" if share.n else "")
-    of = f"the sum of their {METRIC.label}" if len(share.streams) > 1 else f"its {METRIC.label}"
+    label = share.metric.label
+    of = f"the sum of their {label}" if len(share.streams) > 1 else f"its {label}"
     low, high = share.ratio.low, share.ratio.high
     sure = f"95 % CI {_percent(low)} to {_percent(high)}, " if low is not None and high is not None else ""
     said = f"{_percent(share.ratio.value)} of {of} alone ({sure}n = {share.n})"

@@ -4,7 +4,7 @@ The texts of /proc/mdstat are from Debian 12 with kernel 6.1 and mdadm 4.2.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def test_an_array_that_waits_for_another_one_has_no_progress() -> None:
 
 
 class Kernel:
-    """The files of one array. `steps` are the states that the array takes at each look at its action."""
+    """The files of one array, and what is done to its last member."""
 
     def __init__(self, folder: Path) -> None:
         self.md = folder / "sys" / "md127" / "md"
@@ -97,7 +97,7 @@ class Taken:
         self.samples: list[Sample] = []
         self.started: list[StreamStarted] = []
         self.cancelled = threading.Event()
-        self.then = lambda _number: None
+        self.then: Callable[[int], object] = lambda _number: None
 
     def take(self, sample: Sample) -> None:
         self.samples.append(sample)
@@ -109,23 +109,27 @@ class Taken:
 
 
 @pytest.fixture
-def taken() -> Iterator[Taken]:
-    yield Taken()
+def taken() -> Taken:
+    return Taken()
 
 
-def act(kernel: Kernel, taken: Taken, action: ArrayAction, runtime_s: int = 600) -> StreamResult:
-    target = TargetRef(id="pool", kind=TargetKind.BLOCK, path="/dev/md127", stable_id="pool")
-    one = Stream(number=0, name="array", target=target, workload=ArrayActionWorkload(action=action, runtime_s=runtime_s))
+def act(
+    kernel: Kernel, taken: Taken, action: ArrayAction, *, runtime_s: int = 600, target: OpenTarget | None = None
+) -> StreamResult:
+    reference = TargetRef(id="pool", kind=TargetKind.BLOCK, path="/dev/md127", stable_id="pool")
+    work = ArrayActionWorkload(action=action, runtime_s=runtime_s)
+    one = Stream(number=0, name="array", target=reference, workload=work)
     with open_scope(None, "array") as scope:
         return run_stream(
-            one, kernel.target, scope=scope, cancelled=taken.cancelled, silence_limit_s=60, total_limit_s=60,
+            one, target or kernel.target, scope=scope, cancelled=taken.cancelled, silence_limit_s=60, total_limit_s=60,
             on_started=taken.started.append, on_sample=taken.take,
         )  # fmt: skip
 
 
 def test_a_rebuild_sends_its_progress_and_the_time_until_it_was_complete(kernel: Kernel, taken: Taken) -> None:
-    states = {1: lambda: kernel.set("recover", degraded=1, done_kib=5000), 2: lambda: kernel.set("idle", degraded=0)}
-    taken.then = lambda number: states.get(number, lambda: None)()
+    taken.then = lambda number: (
+        kernel.set("recover", degraded=1, done_kib=5000) if number == 1 else kernel.set("idle", degraded=0)
+    )
     result = act(kernel, taken, ArrayAction.REBUILD)
     assert kernel.commands == ["remove", "add"]
     assert taken.moved == [1000 * KIB, 4000 * KIB, (MEMBER_KIB - 5000) * KIB]
@@ -164,10 +168,6 @@ def test_an_array_that_stays_degraded_fails_the_stream(
 
 
 def test_a_target_without_a_layout_is_refused(kernel: Kernel, taken: Taken) -> None:
-    class Bare(Kernel):
-        target = OpenTarget(path="/dev/md127", device="md127")
-
-    kernel.__class__ = Bare
     with pytest.raises(StreamFailed, match="not a layout with an md array"):
-        act(kernel, taken, ArrayAction.CHECK)
+        act(kernel, taken, ArrayAction.CHECK, target=OpenTarget(path="/dev/md127", device="md127"))
     assert kernel.action == "idle"
