@@ -16,7 +16,7 @@ from dev.lab.suite import Suite, differences
 from dev.stack.state import REPOSITORY, default_state
 
 INSIDE = ("tests", "pull")  # use the guest alone
-WHOLE = ("settings", "sweep", "layouts", "presets", "purge", "install")  # use the whole system
+WHOLE = ("settings", "sweep", "layouts", "rebuild", "presets", "purge", "install")  # use the whole system
 PARTS = (*INSIDE, *WHOLE)
 
 
@@ -63,6 +63,7 @@ class Lab:
         from dev.lab.layouts import layouts  # Django is set up only now
         from dev.lab.presets import presets
         from dev.lab.purge import purges
+        from dev.lab.rebuild import rebuilds
         from dev.lab.restarts import restarts
         from dev.lab.settings import settings
         from dev.lab.sweep import sweep
@@ -72,8 +73,8 @@ class Lab:
         system = System(self.machine, self.server, storage)
         system.install()
         tests: Mapping[str, Callable[[System], list[str]]] = {
-            "settings": settings, "sweep": sweep, "layouts": layouts, "presets": presets,
-            "purge": purges, "install": restarts,
+            "settings": settings, "sweep": sweep, "layouts": layouts, "rebuild": rebuilds,
+            "presets": presets, "purge": purges, "install": restarts,
         }  # fmt: skip
         for name in wanted:
             self._timed(name, lambda name=name: tests[name](system))  # type: ignore[misc]
