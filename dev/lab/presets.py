@@ -10,6 +10,7 @@ from webapp.plans.selectors import version_of
 SCALE = Scale(points=4)
 PLANS = {
     "raid-levels": POOL,
+    "rebuild-beside-clients": POOL,
     "strip-size": POOL,
     "stripes-over-arrays": POOL,
     "schedulers-and-file-systems": POOL,

@@ -2,6 +2,7 @@
 
 from msgspec import structs
 
+from worker.contract.array_action import ArrayAction
 from worker.contract.common_start import StartReply, StartRequest
 from worker.contract.file_copy import CopyMethod
 from worker.contract.fio_options import FioOptions
@@ -64,6 +65,7 @@ from worker.contract.steps import FlushStep, PauseStep, WriteStep
 from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import (
+    ArrayActionWorkload,
     BlockShare,
     CopyWorkload,
     FioWorkload,
@@ -91,6 +93,7 @@ DRIVE = TargetRef(
 STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
 IDLE = IdleWorkload(runtime_s=300)
+ARRAY_ACTION = ArrayActionWorkload(action=ArrayAction.REBUILD, runtime_s=600)
 PGBENCH = PgbenchWorkload(scale=100, clients=16, threads=4, runtime_s=60)
 COPY = CopyWorkload(size_bytes=1024**3, files=4, method=CopyMethod.DIRECT)
 SPLIT = FioWorkload(

@@ -26,6 +26,7 @@ MESSAGES: list[Message] = [
     ex.COPY,
     ex.PGBENCH,
     ex.IDLE,
+    ex.ARRAY_ACTION,
     *ex.STOP_RULES,
     ex.LAYOUT_REQUEST,
     ex.CLOSE_RUN_ORDER,
