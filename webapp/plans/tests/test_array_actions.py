@@ -56,8 +56,14 @@ def test_a_rebuild_runs_alone_and_beside_a_reader() -> None:
         (beside("raid1 x2", one=CHECK, other=CHECK), "The array has one action at a time: remove the stream other"),
         (beside("raid1 x2", one=REBUILD, other=CHECK), "An array action runs beside a workload"),
         (beside(""), "An array action needs the factor `layout`"),
-        (beside("raid1 x2", reader=READER, array={"engine": "array_action"}), "`action` of the stream array is missing"),
-        (beside("raid1 x2", reader=READER, array=REBUILD | {"action": "repair"}), "`repair` is not one of check, rebuild"),
+        (
+            beside("raid1 x2", reader=READER, array={"engine": "array_action"}),
+            "`action` of the stream array is missing",
+        ),
+        (
+            beside("raid1 x2", reader=READER, array=REBUILD | {"action": "repair"}),
+            "`repair` is not one of check, rebuild",
+        ),
     ],
 )
 def test_problems_of_the_plan(plan: PlanDocument, problem: str) -> None:
