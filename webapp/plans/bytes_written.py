@@ -1,9 +1,9 @@
 """The most bytes that a plan writes. Pure.
 
 Exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current drive
-(PCIe 5.0 x4) could write in that time, and less for small blocks. A rebuild counts with the capacity of one member, also
-if its time ends first. New attempts of lost trials are not counted: only
-trials that do not overwrite a device have them.
+(PCIe 5.0 x4) could write in that time, and less for small blocks. A rebuild counts with the capacity of one member,
+also if its time ends first. New attempts of lost trials are not counted: only trials that do not overwrite a device
+have them.
 """
 
 from collections import Counter

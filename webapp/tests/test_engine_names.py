@@ -16,11 +16,12 @@ MAY_NAME_ONE = {
     "webapp/screens/plans/import_views.py",
     "webapp/screens/plans/version_views.py",
 }
+_ENGINES = "fio|file_copy|pgbench|idle|array_action"
+_WORKLOADS = "Fio|Copy|Pgbench|Idle|ArrayAction"
 NAMES = re.compile(
-    r"""(?P<quote>["'])(fio|file_copy|pgbench|idle|array_action)(?P=quote)"""  # a name
-    r"""|\b(FioWorkload|CopyWorkload|PgbenchWorkload|IdleWorkload|ArrayActionWorkload)\b"""  # a workload
-    r"""|engines(\.(fio|file_copy|pgbench|idle|array_action)\b|\ import\ .*\b(fio|file_copy|pgbench|idle|array_action)\b)"""  # a module
-    r"""|recipes(\.(fio|file_copy|pgbench|idle|array_action)\b|\ import\ .*\b(fio|file_copy|pgbench|idle|array_action)\b)"""
+    rf"""(?P<quote>["'])({_ENGINES})(?P=quote)"""  # a name
+    rf"""|\b({_WORKLOADS})Workload\b"""
+    rf"""|(engines|recipes)(\.({_ENGINES})\b|\ import\ .*\b({_ENGINES})\b)"""  # a module
     r"""|engines\.fio\b""",  # in a template
 )
 

@@ -58,7 +58,7 @@ def needed(layout: Layout) -> tuple[str, ...]:
 def array_problem(layout: Layout | None, *, replaces_member: bool) -> str:
     """Why a stream cannot check the array of this layout, or rebuild a member of it, as a clause; "" if it can.
 
-    md arrays are created without a first synchronisation, so a rebuild with parity changes blocks that were not written.
+    md arrays are created without a first synchronisation, so a rebuild with parity changes unwritten blocks.
     """
     if layout is None:
         return "an array action needs a layout with an md array: add the factor `layout`"
