@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from webapp.compare.shares import Share, shares
 from webapp.plans.points import point_key
@@ -63,6 +64,17 @@ def test_nothing_is_claimed_without_the_stream_alone_or_with_two_repeats() -> No
     assert (told["b",].ratio, told["b",].why_not) == (None, "b was not measured alone")
     few = found([each for each in (*ALONE, *TOGETHER) if each.repeat < 3])
     assert {(share.ratio, share.why_not, share.n) for share in few.values()} == {(None, "too few repeats", 2)}
+
+
+def test_a_stream_without_iops_is_compared_by_the_metric_of_its_engine() -> None:
+    def resync(streams: str, rate: float, trial: int) -> list[ResultRow]:
+        rows = of_stream("array", streams, (0, 0, 0), trial, engine="array_action")
+        return [replace(row, direction="resync", iops=None, ios=None, bytes_per_s=rate) for row in rows]
+
+    share = found([*ALONE, *TOGETHER, *resync("array", 200.0, 30), *resync("a + array", 50.0, 40)])["array",]
+    assert (share.metric.key, share.n) == ("bytes_per_s", 3)
+    assert share.ratio is not None
+    assert share.ratio.value == pytest.approx(0.25)
 
 
 def test_a_stream_that_ran_mostly_alone_says_so() -> None:

@@ -1,13 +1,16 @@
 """What is read beside the I/O: telemetry, lines of the kernel's log, readings of drives."""
 
 import pytest
+from django.test import Client
 from msgspec.structs import replace
 
+from webapp.core.models import Role
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.tests.ingesting import BEGUN, state
 from webapp.runs.dispatch.dispatcher import request_inventory
 from webapp.runs.models import Attempt
 from webapp.tests.factories.hosts import a_host
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import (
     ACCEPTED,
     DONE,
@@ -22,10 +25,12 @@ from worker.contract.items import (
     DriveReading,
     KernelLine,
     KernelLog,
+    Metric,
     ReadingMoment,
     Sensor,
     SensorKind,
     StreamStarted,
+    Unit,
 )
 from worker.contract.tests.examples import AT, ITEMS, SAMPLE
 
@@ -44,6 +49,28 @@ def test_it_stores_telemetry(attempt: Attempt) -> None:
     assert StreamRun.objects.get().sensors == [["temperature", "sda"], ["temperature", "sdb"]]
     kept = Sample.objects.order_by("offset_ms", "direction").values_list("offset_ms", "direction", "telemetry")
     assert list(kept) == [(1000, "read", [31.5, None]), (1000, "write", None), (2000, "read", None)]
+
+
+def test_a_resync_has_bytes_but_no_ios_and_no_latencies(attempt: Attempt) -> None:
+    own = Metric(name="complete_s", label="Time until complete", unit=Unit.SECONDS)
+    moved = replace(SAMPLE.directions[0], direction=Direction.RESYNC, ios=0, bytes=5000)
+    part = replace(RESULT.directions[0], direction=Direction.RESYNC, ios=0, iops=0, bytes=5000, bytes_per_s=5000)
+    say(attempt.host, attempt, (1, (ACCEPTED, replace(STARTED, metrics=(own,)))))
+    say(attempt.host, attempt, (2, (replace(sample(0), directions=(moved,)),)))
+    say(attempt.host, attempt, (3, (replace(RESULT, directions=(part,), metrics={"complete_s": 1.0}), DONE)))
+    result = Result.objects.get()
+    assert (result.direction, result.bytes, result.bytes_per_s) == ("resync", 5000, 5000)
+    assert (result.ios, result.iops, result.latency_mean_ns, result.latency_kind) == (None, None, None, "")
+    assert result.metrics == {"complete_s": 1.0}
+    client = Client()
+    client.force_login(a_user("somebody", Role.VIEWER))
+    assert attempt.trial is not None
+    page = client.get(f"/runs/{attempt.trial.run.number}/trials/{attempt.trial.number}/").content.decode()
+    assert "resync" in page
+    assert "<dt>IOPS</dt>" not in page
+    assert "<dt>Bandwidth</dt>" in page
+    (shown,) = client.get(f"/api/v1/results?run={attempt.trial.run.number}").json()["items"]
+    assert (shown["bytes_per_s"], shown["iops"], shown["latency_mean_ns"]) == (5000, None, None)
 
 
 def test_many_seconds_at_once_keep_it_too(attempt: Attempt) -> None:
