@@ -9,13 +9,16 @@ import msgspec
 import pytest
 
 from worker import guard, layouts
+from worker.contract.array_action import ArrayAction, ArrayActionWorkload
 from worker.contract.inventory import PolicyTarget
 from worker.contract.items import (
+    Direction,
     Finished,
     Item,
     Observed,
     Outcome,
     Purged,
+    Sample,
     SensorKind,
     SettingRecord,
     SettingRestored,
@@ -29,6 +32,7 @@ from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import BY_HAND
+from worker.layouts.offered import offered
 from worker.layouts.tests.rack import Rack, racked
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
@@ -120,6 +124,44 @@ def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(r
     assert [getattr(item, "device", "") for item in told] == [", ".join(names), *names, ", ".join(names)]
     (after,) = rack.journal.layouts()
     assert before.key != after.key
+    clear(rack)
+
+
+def with_action(asked: TrialOrder, action: ArrayAction, runtime_s: int) -> TrialOrder:
+    """The order with a reader beside an action on the array."""
+    (stream,) = asked.streams
+    reader = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
+    works = {"reader": reader, "array": ArrayActionWorkload(action=action, runtime_s=runtime_s)}
+    streams = tuple(
+        msgspec.structs.replace(stream, number=number, name=name, workload=work)
+        for number, (name, work) in enumerate(works.items())
+    )
+    return msgspec.structs.replace(asked, streams=streams)
+
+
+@pytest.mark.parametrize("line", ["", "single / ext4", "2 drives / btrfs raid1"])
+def test_an_array_action_without_an_md_array_is_refused_before_anything_is_built(rack: Rack, line: str) -> None:
+    end, items = run(rack, with_action(order(rack, line), ArrayAction.REBUILD, 1))
+    assert (end.code, "an array action needs" in end.message) == ("layout_refused", True), end.message
+    assert layouts_of(items) == []
+    rack.assert_blank()
+
+
+@pytest.mark.skipif("md" not in offered(), reason="this host has no md")
+def test_a_layout_is_built_again_after_a_rebuild_and_kept_after_a_check(rack: Rack) -> None:
+    keys = []
+    for action in (ArrayAction.CHECK, ArrayAction.REBUILD, ArrayAction.CHECK):
+        end, items = run(rack, with_action(order(rack, "raid5 x3 chunk 64k"), action, 5))
+        assert end.outcome is Outcome.DONE, end.message
+        (record,) = rack.journal.layouts()
+        keys.append(record.key)
+        assert record.altered is (action is ArrayAction.REBUILD)
+        result = next(item for item in items if isinstance(item, StreamResult) and item.stream == 1)
+        (part,) = result.directions
+        samples = [item.directions[0].bytes for item in items if isinstance(item, Sample) and item.stream == 1]
+        assert (part.direction, part.bytes) == (Direction.RESYNC, sum(samples))
+        assert part.bytes > 0
+    assert keys[0] == keys[1] != keys[2]
     clear(rack)
 
 
