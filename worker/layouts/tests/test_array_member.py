@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from worker.contract.workload import TargetKind
+from worker.inventory import sysfs
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import LayoutFailed, array_member, array_of, existing
+from worker.layouts import LayoutFailed, array_member, array_of, existing, ownership, steps, wiping
 from worker.layouts.building import Built
 from worker.layouts.ownership import Content
 from worker.layouts.taking_down import DrivesNow
@@ -59,11 +60,11 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = Host(journal)
     now = DrivesNow((Drive("/dev/sdx", 1), Drive("/dev/sdz", 1)), ("sdx", "sdz"))
     monkeypatch.setattr(array_member, "drives_now", lambda _layout, _record: now)
-    monkeypatch.setattr(array_member.sysfs, "slaves", lambda _name: ("sdx1", "sdz1"))
-    monkeypatch.setattr(array_member.ownership, "read_content", lambda _path: made.content)
-    monkeypatch.setattr(array_member.steps, "run", made.run)
-    monkeypatch.setattr(array_member.wiping, "held_exclusively", made.held)
-    monkeypatch.setattr(array_member.wiping, "wipe", made.wipe)
+    monkeypatch.setattr(sysfs, "slaves", lambda _name: ("sdx1", "sdz1"))
+    monkeypatch.setattr(ownership, "read_content", lambda _path: made.content)
+    monkeypatch.setattr(steps, "run", made.run)
+    monkeypatch.setattr(wiping, "held_exclusively", made.held)
+    monkeypatch.setattr(wiping, "wipe", made.wipe)
     return made
 
 
