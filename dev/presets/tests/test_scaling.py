@@ -41,7 +41,7 @@ def test_it_runs_within_seconds_on_small_targets(small: PlanDocument) -> None:
         assert trial.workload.time_s <= (STOP_RULE_S if trial.workload.may_end_early else 2 * SCALE.seconds)
         assert int(trial.point.get("amount") or 0) <= AMOUNT
         # An empty PostgreSQL cluster has a size of its own.
-        unscaled = "size_percent" in trial.point or trial.point["engine"] == "pgbench"
+        unscaled = "size_percent" in trial.point or trial.point.get("engine") == "pgbench"
         assert trial.workload.space_bytes <= (BYTES if unscaled else SCALE.size_bytes)
 
 
