@@ -7,7 +7,8 @@ A trial on several hosts waits before the run until all of them are ready, and s
 
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
 order and a trial from a file. Caches are dropped after the steps, which would fill them again. After the
-steps, a trial that would read unwritten parts of files is refused. Settings and the layout stay until the
+steps, a trial that would read unwritten parts of files is refused. The member of an array that a stream rebuilds is
+removed right before the run. Settings and the layout stay until the
 run is closed, or until a trial needs another layout.
 """
 
@@ -153,6 +154,7 @@ class Trial:
             caches.drop_caches()
         self._observe(open_targets, states)
         self._await_common_start()
+        self._remove_members(open_targets)
         self._enter(PhaseName.RUN)
         self._run_streams(open_targets)
         for changed in session.changed_meanwhile(self._applied):
@@ -268,6 +270,13 @@ class Trial:
         self._not_before = start.moment
         at = time.time() + start.moment - time.monotonic()
         self._emit(CommonStart(at=at, start_at=start.start_at, uncertainty_s=start.uncertainty_s))
+
+    def _remove_members(self, open_targets: Mapping[int, OpenTarget]) -> None:
+        """Before all streams start, so that the others use a degraded array during their whole time."""
+        for stream in self._streams:
+            array = open_targets[stream.number].array
+            if array is not None and stream.workload.replaces_member:
+                array.remove_member()
 
     def _run_streams(self, open_targets: Mapping[int, OpenTarget]) -> None:
         """Run all streams at once: the first in this thread, which also reads the telemetry. One failure stops all."""

@@ -42,7 +42,7 @@ def run_stream(
 ) -> StreamResult:
     """As `engines.Engine` says. The device's counters are those of all members.
 
-    Also raises LayoutFailed if the member cannot be replaced.
+    The member to rebuild was removed before. Also raises LayoutFailed if it cannot be added.
     """
     work, array = stream.workload, open_target.array
     assert isinstance(work, ArrayActionWorkload)
@@ -52,8 +52,6 @@ def run_stream(
     started = stream_started(started_at, stream, recipe_at(stream, open_target, render), telemetry)
     on_started(msgspec.structs.replace(started, metrics=METRICS))
     with _stopped_at_end(work.action, Array(array.name)) as md:
-        if work.replaces_member:
-            array.remove_member()
         sampler = Sampler(stream.number, open_target.members, on_sample, telemetry)
         _begin(work.action, array, md)
         following = Following(md, sampler, work, cancelled)

@@ -66,17 +66,13 @@ class Kernel:
     def action(self) -> str:
         return (self.md / "sync_action").read_text().strip()
 
-    def remove_member(self) -> None:
-        self.commands.append("remove")
-        self.set("idle", degraded=1)
-
     def add_member(self) -> None:
         self.commands.append("add")
         self.set("recover", degraded=1, done_kib=1000)
 
     @property
     def target(self) -> OpenTarget:
-        made = LayoutArray(name="md127", remove_member=self.remove_member, add_member=self.add_member)
+        made = LayoutArray(name="md127", remove_member=lambda: None, add_member=self.add_member)
         return OpenTarget(path="/dev/md127", device="md127", members=("sdb", "sdc"), array=made)
 
 
@@ -119,6 +115,8 @@ def act(
     reference = TargetRef(id="pool", kind=TargetKind.BLOCK, path="/dev/md127", stable_id="pool")
     work = ArrayActionWorkload(action=action, runtime_s=runtime_s)
     one = Stream(number=0, name="array", target=reference, workload=work)
+    if action is ArrayAction.REBUILD:
+        kernel.set("idle", degraded=1)
     with open_scope(None, "array") as scope:
         return run_stream(
             one, target or kernel.target, scope=scope, cancelled=taken.cancelled, silence_limit_s=60, total_limit_s=60,
@@ -131,7 +129,7 @@ def test_a_rebuild_sends_its_progress_and_the_time_until_it_was_complete(kernel:
         kernel.set("recover", degraded=1, done_kib=5000) if number == 1 else kernel.set("idle", degraded=0)
     )
     result = act(kernel, taken, ArrayAction.REBUILD)
-    assert kernel.commands == ["remove", "add"]
+    assert kernel.commands == ["add"]
     assert taken.moved == [1000 * KIB, 4000 * KIB, (MEMBER_KIB - 5000) * KIB]
     (part,) = result.directions
     assert (part.direction, part.bytes, part.ios) == (Direction.RESYNC, MEMBER_KIB * KIB, 0)
