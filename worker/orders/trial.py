@@ -7,9 +7,9 @@ A trial on several hosts waits before the run until all of them are ready, and s
 
 Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
 order and a trial from a file. Caches are dropped after the steps, which would fill them again. After the
-steps, a trial that would read unwritten parts of files is refused. The member of an array that a stream rebuilds is
-removed right before the run. Settings and the layout stay until the
-run is closed, or until a trial needs another layout.
+steps, a trial that would read unwritten parts of files is refused. The member of an array that a stream rebuilds
+is removed right before the run. Settings and the layout stay until the run is closed, or until a trial needs
+another layout.
 """
 
 import contextvars
