@@ -9,6 +9,7 @@ from worker.process import ToolError, ask
 from worker.recipes.layouts import Names
 
 NOTHING_FOUND = 2  # blkid's exit status
+READ_LIMIT_S = 60.0  # a busy drive may take long to answer
 FILE_SYSTEMS = ("xfs", "ext4", "btrfs", "jfs", "f2fs")
 
 
@@ -32,7 +33,7 @@ class Content(msgspec.Struct, frozen=True):
 def read_content(path: str) -> Content:
     """Raises LayoutFailed if blkid fails."""
     try:
-        said = ask("blkid", "--probe", "--output", "export", path)
+        said = ask("blkid", "--probe", "--output", "export", path, limit_s=READ_LIMIT_S)
     except ToolError as error:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
     if said.exit_code == NOTHING_FOUND:
