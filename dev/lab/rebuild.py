@@ -89,7 +89,7 @@ def _cancelled(system: System) -> list[str]:
 
 def _rebuilding(system: System) -> Run:
     """A run that rebuilds for a long time."""
-    document = _document("Rebuild", ("raid5 x4 chunk 64k",), REBUILD, **LIMIT | {"runtime": "1200s"})
+    document = _document("Rebuild", ("raid5 x3 chunk 64k",), REBUILD, **LIMIT | {"runtime": "1200s"})
     run = system.start(document, POOL)
     samples = Sample.objects.filter(attempt__run=run, direction=Direction.RESYNC, bytes__gt=0)
     system.wait_until(samples.exists, f"{run} rebuilds")
