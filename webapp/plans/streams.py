@@ -108,7 +108,8 @@ def result_point(point: Point, stream: str) -> dict[str, Value]:
     of_trial |= {name: point[name] for name in (STREAMS, STREAMS_ON) if name in point}
     own, others = own_point(point, stream), [name for name in names_of(point) if name != stream]
     for other in others:  # factors of all streams that have no effect on this one
-        of_trial |= {f"{other}.{name}": level for name, level in own_point(point, other).items() if name not in own}
+        shared = {name: level for name, level in own_point(point, other).items() if name in OF_STREAMS}
+        of_trial |= {f"{other}.{name}": level for name, level in shared.items() if name not in own}
     return own | of_trial | {STREAM: stream, OTHERS: BESIDE.join(others) or ALONE}
 
 

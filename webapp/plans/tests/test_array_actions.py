@@ -9,7 +9,9 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected import written_expected
+from webapp.plans.points import point_key
 from webapp.plans.problems import document_problems
+from webapp.plans.streams import alone_point, result_point
 from webapp.plans.tests.helpers import GIB, document
 from webapp.plans.tests.test_layouts import pool
 from webapp.plans.tests.test_streams import streams
@@ -47,6 +49,13 @@ def test_a_rebuild_runs_alone_and_beside_a_reader() -> None:
     }
     together = next(trial for trial in made.trials if len(trial.workloads) == 2)
     assert [work.words for work in together.workloads] == ["randread", "array rebuild"]
+
+
+def test_each_stream_beside_the_other_is_matched_with_itself_alone() -> None:
+    trials = {str(trial.point["streams"]): trial.point for trial in expanded(beside("raid1 x2")).trials}
+    for stream in ("reader", "array"):
+        together = result_point(trials["reader + array"], stream)
+        assert point_key(alone_point(together)) == point_key(result_point(trials[stream], stream)), stream
 
 
 @pytest.mark.parametrize(
