@@ -6,7 +6,7 @@ trials that do not overwrite a device have them.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from webapp.plans.expand import Expansion, PlannedTrial
@@ -51,17 +51,24 @@ def _prefilled(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, in
 
 
 def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
-    """Maximum bytes that a trial writes, by target id. Streams on one target share its rate."""
+    """Maximum bytes that a trial writes, by target id."""
     found: dict[str, int] = {}
     for target in trial.target_ids:
-        works = [stream.workload for stream in trial.streams if stream.target_id == target and stream.workload.writes]
         fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
-        exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
-        timed = [work for work in works if work.moved_bytes is None]
-        loaded = sum(work.load_bytes for work in timed)
-        bound = round(max((work.time_s for work in timed), default=0) * fastest)
-        found[target] = exact + loaded + min(bound, sum(written_by(work, fastest) for work in timed) - loaded)
+        works = [stream.workload for stream in trial.streams if stream.target_id == target]
+        found[target] = sum(written_by(work, fastest) for work in works)
+        if len(works) > 1:
+            found[target] = min(found[target], _written_together(works, fastest))
     return found
+
+
+def _written_together(works: Iterable[Workload], fastest: float) -> int:
+    """Maximum bytes of streams that share the rate of their target."""
+    writing = [work for work in works if work.writes]
+    timed = [work for work in writing if work.moved_bytes is None]
+    exact = sum(written_by(work) for work in writing if work.moved_bytes is not None)
+    seconds = max((work.time_s for work in timed), default=0)
+    return exact + sum(work.load_bytes for work in timed) + round(seconds * fastest)
 
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[FileSet]) -> int:
