@@ -1,8 +1,8 @@
 """The most bytes that a plan writes. Pure.
 
 Exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current drive
-(PCIe 5.0 x4) could write in that time, and less for small blocks. New attempts of lost trials are not counted: only
-trials that do not overwrite a device have them.
+(PCIe 5.0 x4) could write in that time, and less for small blocks. Each trial counts once. New attempts of lost trials
+write again (`may_write_again`); the worker's limit `max_write_bytes` counts them.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from itertools import groupby
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.file_sets import FileSet
 from webapp.plans.step_costs import written_again, written_by_steps
-from worker.contract.workload import Workload
+from worker.contract.workload import TargetKind, Workload
 
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
 FASTEST_IOPS = 3.5e6  # IOPS of one such drive
@@ -28,6 +28,12 @@ def written_most(
         for target_id, most in written_in(trial, limits or {}).items():
             total[target_id] += count * most
     return total
+
+
+def may_write_again(expansion: Expansion, most: Mapping[str, int]) -> bool:
+    """Whether new attempts of lost trials may write: only trials that write nothing, or into a directory, have them."""
+    directories = (target.id for target in expansion.targets if target.kind is TargetKind.DIRECTORY)
+    return bool(expansion.retries) and any(most.get(target) for target in directories)
 
 
 def written_before_trials(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, int]:

@@ -128,6 +128,7 @@ class Expansion:
     problems: tuple[str, ...]
     targets: tuple[TargetFacts, ...] = ()
     stop_after: int = 0  # of the plan
+    retries: int = 0  # of the plan
 
     @cached_property
     def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
@@ -182,7 +183,9 @@ def expand(
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
-    return Expansion(trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after)
+    return Expansion(
+        trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after, document.retries
+    )
 
 
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:
