@@ -60,7 +60,7 @@ class Estimate:
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
     """`experience` by host id."""
     targets = {target.id: target for target in expansion.targets}
-    builds = layout_builds(expansion.trials)
+    builds = layout_builds(expansion.trials, expansion.targets)
     files = file_sets(expansion.trials, builds)
     written_before = written_before_trials(expansion, files)
     one_at_a_time = any(HOSTS_AT_ONCE in trial.point for trial, _ in expansion.distinct)
@@ -69,9 +69,9 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         clock.add_trial(trial, count)
     for one in files:
         clock.add_files(one)
-    first = {build: trial for trial, build in zip(expansion.trials[::-1], builds[::-1], strict=True) if build}
-    for trial in first.values():
-        clock.add_build(trial)
+    built = {build: target for used in builds for target, build in used.items()}
+    for build, target in built.items():
+        clock.add_build(target, build.layout)
     low, typical, high = clock.longest()
     most = written_most(expansion, before=written_before)
     stops = [(trial.workload, count) for trial, count in expansion.distinct if trial.workload.may_end_early]
@@ -92,7 +92,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
             stream.target_id for trial, _ in expansion.distinct for stream in trial.streams if _is_open(stream.workload)
         ),
         space_bytes=sum(one.space_bytes for one in files if not one.build),
-        layouts_built=len(first),
+        layouts_built=len(built),
         unknown_builds=clock.unknown_builds,
         settings_changed=_settings(expansion.trials, targets),
     )

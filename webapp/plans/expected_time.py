@@ -11,6 +11,7 @@ from webapp.plans.file_sets import FileSet
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.points import hosts_at_once
 from webapp.plans.step_costs import pauses_s, written_by_steps
+from worker.contract.layouts import Layout
 from worker.contract.workload import Workload
 from worker.recipes.layouts import write
 
@@ -90,13 +91,12 @@ class Clock:
             rate = known.prefill_bytes_per_s or known.sequential_writes.get(files.target_id, SLOW_PREFILL)
             self._add(files.target_id, _moved(files.size_bytes * files.files, rate))
 
-    def add_build(self, trial: PlannedTrial) -> None:
-        """The layout that must be built for the trial."""
-        known = self._known[self._hosts[trial.target_id]].builds_s.get(write(trial.layout)) if trial.layout else None
+    def add_build(self, target_id: str, layout: Layout | None) -> None:
+        known = self._known[self._hosts[target_id]].builds_s.get(write(layout)) if layout else None
         if known is None:
             self.unknown_builds += 1
         else:
-            self._add(trial.target_id, (known.low, known.typical, known.high))
+            self._add(target_id, (known.low, known.typical, known.high))
 
     def _add(self, target_id: str, times: Times) -> None:
         spent = self._spent[self._hosts[target_id]]
