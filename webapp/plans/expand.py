@@ -37,6 +37,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -139,8 +140,7 @@ class Expansion:
         return tuple((trial, counts[key]) for key, trial in found.items())
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """A point with derived values that are the same for all targets and repeats."""
 
     point: Point
@@ -150,8 +150,7 @@ class _Found:
     layout: Layout | None
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     """One point on one target, or on several at once. It is one trial in every block."""
 
     part_number: int
