@@ -74,12 +74,15 @@ class LayoutStage:
     def _drives(self, allowed: Policy) -> dict[str, tuple[PolicyEntry, ...]]:
         """The drives of each requested layout, by the id of its pool."""
         requests = self._order.layouts
-        pools = {stream.target.id: stream.target for stream in self._order.streams} if requests else {}
-        if [*pools] != [request.pool for request in requests] or any(
+        pools = dict.fromkeys(stream.target for stream in self._order.streams) if requests else {}
+        if [pool.id for pool in pools] != [request.pool for request in requests] or any(
             len(request.drives) != request.layout.drives for request in requests
         ):
             raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layouts.")
-        found = {each.pool: guard.pool_drives(pools[each.pool], each.drives, allowed) for each in requests}
+        found = {
+            pool.id: guard.pool_drives(pool, request.drives, allowed)
+            for pool, request in zip(pools, requests, strict=True)
+        }
         used = [entry.identity for entries in found.values() for entry in entries]
         if len({*used}) < len(used):
             raise LayoutFailed("layout_refused", f"The pools {', '.join(found)} share a drive of their layouts.")
