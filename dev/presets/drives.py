@@ -3,6 +3,7 @@
 Nothing else of this machine is changed: settings of the directory and the file are those of their loop device.
 """
 
+import json
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.state import State
 
 DIRECTORY, FILE, POOL = "directory", "file", "pool"
+PAIRS = ("pair0", "pair1")  # pools of two drives each
 DIRECTORIES = (DIRECTORY, "directory2")
 SECOND = "second"  # the directory of a second host, and its worker
 DRIVES = ("drive0", "drive1", "drive2", "drive3")
@@ -27,8 +29,9 @@ def prepare(state: State) -> tuple[PolicyTarget, ...]:
     """Create the targets and the worker's policy. Raises ToolError."""
     drives = tuple(_drive(state, name) for name in DRIVES)
     targets = (*_on_disk(state), *drives)
-    pool = f'\n[[pool]]\nid = "{POOL}"\ndrives = [{", ".join(f"{chr(34)}{name}{chr(34)}" for name in DRIVES)}]\n'
-    state.write("policy.toml", policy_text(targets, writer="make presets") + pool)
+    pools = {POOL: DRIVES, PAIRS[0]: DRIVES[:2], PAIRS[1]: DRIVES[2:]}
+    named = [f'\n[[pool]]\nid = "{name}"\ndrives = {json.dumps(members)}\n' for name, members in pools.items()]
+    state.write("policy.toml", "".join([policy_text(targets, writer="make presets"), *named]))
     return targets
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dev.bench.runs import POLL_S, is_open
-from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, POOL, SECOND
+from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, PAIRS, POOL, SECOND
 from dev.presets.scaling import Scale, scaled
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
@@ -19,6 +19,7 @@ from webapp.plans.services import create_plan
 from webapp.plans.streams import EACH
 from webapp.runs.models import Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.services import StartRefused, cancel_run, start_run
+from worker.contract.workload import TargetKind
 
 LIMIT_S = 900.0
 # Reasons that say what this host or its drives lack. Such a point was not tried, so it has not passed.
@@ -78,7 +79,7 @@ def _targets_of(document: PlanDocument) -> tuple[str, ...]:
     if document.names(HOSTS_AT_ONCE):
         return DIRECTORY, SECOND
     if any(AT_ONCE in grid.levels for grid in grids):
-        return DRIVES
+        return PAIRS if TargetKind.POOL in grids[0].kinds else DRIVES
     if any(EACH in grid.levels.get(STREAMS_ON, ()) for grid in grids):
         return DIRECTORIES
     kinds = dict.fromkeys(kind for grid in grids for kind in grid.kinds)

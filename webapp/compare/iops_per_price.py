@@ -68,5 +68,5 @@ def _drives(row: ResultRow, by_trial: Mapping[str, int]) -> int | None:
     """`by_trial`: the drives of trials with several targets. None if the number is unknown."""
     if row.layout:
         layout = layout_of(row.layout)
-        return layout.drives if layout else None
+        return layout.drives * target_count(row.point) if layout else None
     return 1 if target_count(row.point) == 1 else by_trial.get(row.trial_id)

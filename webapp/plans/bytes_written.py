@@ -2,19 +2,19 @@
 
 Exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current drive
 (PCIe 5.0 x4) could write in that time, and less for small blocks. A rebuild counts with the capacity of one member,
-also if its time ends first. New attempts of lost trials are not counted: only trials that do not overwrite a device
-have them.
+also if its time ends first. Each trial counts once. New attempts of lost trials write again (`may_write_again`); the
+worker's limit `max_write_bytes` counts them.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.file_sets import FileSet
 from webapp.plans.layouts import member_bytes
 from webapp.plans.step_costs import written_again, written_by_steps
-from worker.contract.workload import Workload
+from worker.contract.workload import TargetKind, Workload
 
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
 FASTEST_IOPS = 3.5e6  # IOPS of one such drive
@@ -30,6 +30,12 @@ def written_most(
         for target_id, most in written_in(trial, limits or {}).items():
             total[target_id] += count * (most + rebuilt_in(trial, expansion))
     return total
+
+
+def may_write_again(expansion: Expansion, most: Mapping[str, int]) -> bool:
+    """Whether new attempts of lost trials may write: only trials that write nothing, or into a directory, have them."""
+    directories = (target.id for target in expansion.targets if target.kind is TargetKind.DIRECTORY)
+    return bool(expansion.retries) and any(most.get(target) for target in directories)
 
 
 def written_before_trials(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, int]:
@@ -53,17 +59,15 @@ def _prefilled(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, in
 
 
 def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
-    """Maximum bytes that a trial writes, by target id, without rebuilds. Streams on one target share its rate."""
+    """Maximum bytes that a trial writes, by target id, without rebuilds."""
     found: dict[str, int] = {}
     for target in trial.target_ids:
-        own = [stream.workload for stream in trial.streams if stream.target_id == target]
-        works = [work for work in own if work.writes and not work.replaces_member]
         fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
-        exact = sum(written_by(work, fastest) for work in works if work.moved_bytes is not None)
-        timed = [work for work in works if work.moved_bytes is None]
-        loaded = sum(work.load_bytes for work in timed)
-        bound = round(max((work.time_s for work in timed), default=0) * fastest)
-        found[target] = exact + loaded + min(bound, sum(written_by(work, fastest) for work in timed) - loaded)
+        own = [stream.workload for stream in trial.streams if stream.target_id == target]
+        works = [work for work in own if not work.replaces_member]
+        found[target] = sum(written_by(work, fastest) for work in works)
+        if len(works) > 1:
+            found[target] = min(found[target], _written_together(works, fastest))
     return found
 
 
@@ -74,6 +78,15 @@ def rebuilt_in(trial: PlannedTrial, expansion: Expansion) -> int:
         return 0
     drives = next(target.drives for target in expansion.targets if target.id == trial.target_id)
     return member_bytes(trial.layout, drives) or sum(map(written_by, rebuilds))
+
+
+def _written_together(works: Iterable[Workload], fastest: float) -> int:
+    """Maximum bytes of streams that share the rate of their target."""
+    writing = [work for work in works if work.writes]
+    timed = [work for work in writing if work.moved_bytes is None]
+    exact = sum(written_by(work) for work in writing if work.moved_bytes is not None)
+    seconds = max((work.time_s for work in timed), default=0)
+    return exact + sum(work.load_bytes for work in timed) + round(seconds * fastest)
 
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[FileSet]) -> int:

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from webapp.plans.document import Part
 from webapp.plans.engines import engine_name
-from webapp.plans.factors import ALTERNATIVES, AT_ONCE, HOSTS_AT_ONCE, STREAMS_ON, stream_and_factor
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, HOSTS_AT_ONCE, stream_and_factor
 from webapp.plans.grid_problem import GridProblem
-from webapp.plans.streams import EACH
 from worker.recipes import DEFAULT_ENGINE
 
 _RELATIVE = ("size_percent", "size_memory")
@@ -14,9 +13,6 @@ _RELATIVE = ("size_percent", "size_memory")
 
 def contradictions(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
     yield from _alternatives(texts)
-    for name in (AT_ONCE, HOSTS_AT_ONCE):
-        if name in texts:
-            yield from _several_targets(name, texts)
     if HOSTS_AT_ONCE in texts:
         yield from _several_hosts(part, texts)
     if part.streams:
@@ -32,12 +28,6 @@ def _alternatives(texts: Mapping[str, str]) -> Iterator[GridProblem]:
                 yield GridProblem(f"{scope}{other}", words)
 
 
-def _several_targets(name: str, texts: Mapping[str, str]) -> Iterator[GridProblem]:
-    if "layout" in texts:
-        words = "`{}` needs several targets, but a layout makes one target from a pool; remove `{}` or `layout`."
-        yield GridProblem(name, words.format(name, name))
-
-
 def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
     """Only fio waits for a common start."""
     several = (
@@ -45,6 +35,7 @@ def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem
     )
     problems = (
         (AT_ONCE in texts, several),
+        ("layout" in texts, "a layout is built on pools of one host; remove this factor or `layout`."),
         (
             "stop" in texts,
             "no host knows the I/Os of all hosts, which a stop rule needs; remove `stop`.",
@@ -61,10 +52,6 @@ def _several_streams(texts: Mapping[str, str]) -> Iterator[GridProblem]:
     if AT_ONCE in texts:
         yield GridProblem(
             AT_ONCE, "`at_once` runs one workload on several targets; use `streams_on` for streams, and remove it."
-        )
-    if "layout" in texts and EACH in texts.get(STREAMS_ON, ""):
-        yield GridProblem(
-            STREAMS_ON, "a layout makes one target from a pool, which all streams share; remove the level `each`."
         )
     for name in texts:
         if stream_and_factor(name)[1] == "stop":

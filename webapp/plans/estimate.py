@@ -22,7 +22,7 @@ The bound of the bytes written is that of `bytes_written`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.plans.bytes_written import written_before_trials, written_most
+from webapp.plans.bytes_written import may_write_again, written_before_trials, written_most
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.expected_time import Clock
 from webapp.plans.experience import Experience
@@ -45,6 +45,7 @@ class Estimate:
     unknown_stops: int  # those that count with their maximum time
     written_most: Mapping[str, int]  # bytes by target id
     written_before: Mapping[str, int]  # thereof before measurements, exactly: prefilled files and steps
+    written_again: bool  # new attempts of lost trials may write more than `written_most`
     open_ended: frozenset[str]  # ids of targets with only a bound: a time limits trials that write
     space_bytes: int  # in directories, while the run lasts
     layouts_built: int  # number of layout builds
@@ -59,7 +60,7 @@ class Estimate:
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
     """`experience` by host id."""
     targets = {target.id: target for target in expansion.targets}
-    builds = layout_builds(expansion.trials)
+    builds = layout_builds(expansion.trials, expansion.targets)
     files = file_sets(expansion.trials, builds)
     written_before = written_before_trials(expansion, files)
     one_at_a_time = any(HOSTS_AT_ONCE in trial.point for trial, _ in expansion.distinct)
@@ -68,10 +69,11 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         clock.add_trial(trial, count)
     for one in files:
         clock.add_files(one)
-    first = {build: trial for trial, build in zip(expansion.trials[::-1], builds[::-1], strict=True) if build}
-    for trial in first.values():
-        clock.add_build(trial)
+    built = {build: target for used in builds for target, build in used.items()}
+    for build, target in built.items():
+        clock.add_build(target, build.layout)
     low, typical, high = clock.longest()
+    most = written_most(expansion, before=written_before)
     stops = [(trial.workload, count) for trial, count in expansion.distinct if trial.workload.may_end_early]
     return Estimate(
         trials=len(expansion.trials),
@@ -83,13 +85,14 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         stop_trials=sum(count for _, count in stops),
         stop_seconds=(min((w.least_time_s for w, _ in stops), default=0), max((w.time_s for w, _ in stops), default=0)),
         unknown_stops=clock.unknown_stops,
-        written_most=written_most(expansion, before=written_before),
+        written_most=most,
         written_before=written_before,
+        written_again=may_write_again(expansion, most),
         open_ended=frozenset(
             stream.target_id for trial, _ in expansion.distinct for stream in trial.streams if _is_open(stream.workload)
         ),
         space_bytes=sum(one.space_bytes for one in files if not one.build),
-        layouts_built=len(first),
+        layouts_built=len(built),
         unknown_builds=clock.unknown_builds,
         settings_changed=_settings(expansion.trials, targets),
     )

@@ -35,8 +35,9 @@ order.
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -66,11 +67,11 @@ from worker.contract.workload import AnyWorkload, TargetKind
 __all__ = ["MAX_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
 MAX_TRIALS = 10_000
+_COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost > 0)
 MAX_SETTINGS = 200  # settings in one order, over all its streams
 
 
-@dataclass(frozen=True)
-class PlannedStream:
+class PlannedStream(msgspec.Struct, frozen=True):
     """One workload on one target; `name` is "" unless the workloads of the trial differ."""
 
     name: str
@@ -78,8 +79,7 @@ class PlannedStream:
     workload: AnyWorkload
 
 
-@dataclass(frozen=True)
-class PlannedTrial:
+class PlannedTrial(msgspec.Struct, frozen=True, dict=True):  # `dict` is for cached properties
     index: int  # place in the order, from 0; shown is `number`
     block: int  # from 1
     repeat: int  # from 1; the same as `block`
@@ -129,6 +129,7 @@ class Expansion:
     problems: tuple[str, ...]
     targets: tuple[TargetFacts, ...] = ()
     stop_after: int = 0  # of the plan
+    retries: int = 0  # of the plan
 
     @cached_property
     def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
@@ -139,8 +140,7 @@ class Expansion:
         return tuple((trial, counts[key]) for key, trial in found.items())
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """A point with derived values that are the same for all targets and repeats."""
 
     point: Point
@@ -150,8 +150,7 @@ class _Found:
     layout: Layout | None
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     """One point on one target, or on several at once. It is one trial in every block."""
 
     part_number: int
@@ -183,7 +182,9 @@ def expand(
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
-    return Expansion(trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after)
+    return Expansion(
+        trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after, document.retries
+    )
 
 
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:
@@ -306,7 +307,7 @@ def in_order(trials: Iterable[PlannedTrial]) -> Iterator[PlannedTrial]:
     prepared = set()  # parts and targets
     for index, trial in enumerate(trials):
         steps, where = steps_of(trial.point), (trial.part, trial.target_ids)
-        yield replace(trial, index=index, before=steps.each if where in prepared else steps.first)
+        yield msgspec.structs.replace(trial, index=index, before=steps.each if where in prepared else steps.first)
         prepared.add(where)
 
 
@@ -328,14 +329,8 @@ def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
 
 def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     part = cell.part_number
-    costly = [rank(part, name, level) for name, level in cell.found.point.items() if _is_costly(name)]
+    costly = [rank(part, name, level) for name, level in cell.found.point.items() if name in _COSTLY]
     return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
-
-
-@lru_cache(maxsize=1024)
-def _is_costly(name: str) -> bool:
-    factor = FACTORS.get(name)
-    return factor is not None and factor.cost > 0
 
 
 def _trial(cell: _Cell, block: int) -> PlannedTrial:

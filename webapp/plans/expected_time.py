@@ -11,12 +11,14 @@ from webapp.plans.file_sets import FileSet
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.points import hosts_at_once
 from webapp.plans.step_costs import pauses_s, written_by_steps
+from worker.contract.layouts import Layout
 from worker.contract.workload import Workload
 from worker.recipes.layouts import write
 
 COMMON_START_S = 4.0  # from the moment at which all hosts of a trial are ready to their common start
 
 Times = tuple[float, float, float]  # seconds: smallest, median, largest
+NO_TIME = (0.0, 0.0, 0.0)
 
 
 class Clock:
@@ -38,10 +40,10 @@ class Clock:
         known = self._known[self._hosts[trial.target_id]]
         turnover = known.turnover_s
         each = [self._stream(trial, work, known, count) for work in trial.workloads]
-        times = (max(t[0] for t in each), max(t[1] for t in each), max(t[2] for t in each))
+        low, typical, high = (max(times) for times in zip(*each, strict=True))
         unknown = (_amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes is not None)
         self.unknown_trials += count if any(unknown) else 0
-        times = _plus(times, (turnover.low, turnover.typical, turnover.high))
+        times = _plus((low, typical, high), (turnover.low, turnover.typical, turnover.high))
         if hosts_at_once(trial.point) > 1:
             times = _plus(times, (COMMON_START_S, COMMON_START_S, COMMON_START_S))
         times = _plus(times, self._steps(trial, known))
@@ -49,6 +51,8 @@ class Clock:
 
     def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
         """Steps write to one target of each host after another, at the speed of the prefill."""
+        if not trial.before.steps:
+            return NO_TIME
         paused = float(pauses_s(trial.before.steps))
         by_host: Counter[str] = Counter()
         for target, moved in written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).items():
@@ -87,13 +91,12 @@ class Clock:
             rate = known.prefill_bytes_per_s or known.sequential_writes.get(files.target_id, SLOW_PREFILL)
             self._add(files.target_id, _moved(files.size_bytes * files.files, rate))
 
-    def add_build(self, trial: PlannedTrial) -> None:
-        """The layout that must be built for the trial."""
-        known = self._known[self._hosts[trial.target_id]].builds_s.get(write(trial.layout)) if trial.layout else None
+    def add_build(self, target_id: str, layout: Layout | None) -> None:
+        known = self._known[self._hosts[target_id]].builds_s.get(write(layout)) if layout else None
         if known is None:
             self.unknown_builds += 1
         else:
-            self._add(trial.target_id, (known.low, known.typical, known.high))
+            self._add(target_id, (known.low, known.typical, known.high))
 
     def _add(self, target_id: str, times: Times) -> None:
         spent = self._spent[self._hosts[target_id]]
@@ -118,7 +121,7 @@ def _amount_rate(trial: PlannedTrial, work: Workload, known: Experience) -> Span
 def _moved(amount_bytes: int, rate: Span | None) -> Times:
     """The fastest rate gives the shortest time."""
     if rate is None:
-        return 0.0, 0.0, 0.0
+        return NO_TIME
     return amount_bytes / rate.high, amount_bytes / rate.typical, amount_bytes / rate.low
 
 

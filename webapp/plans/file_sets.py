@@ -1,11 +1,23 @@
 """The files of a plan's trials in directories, and the layouts that contain them. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from webapp.plans.expand import PlannedTrial
+from webapp.plans.fitness import TargetFacts
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind
+
+
+class Build(NamedTuple):
+    """One build of a layout."""
+
+    number: int  # in build order, from 1
+    layout: Layout | None
+
+
+Builds = Mapping[str, Build]  # by target id; empty without a layout
 
 
 @dataclass(frozen=True)
@@ -25,33 +37,37 @@ class FileSet:
         return self.size_bytes * self.files if self.filled else 0
 
 
-def layout_builds(trials: Sequence[PlannedTrial]) -> list[int]:
-    """For each trial the number of its layout in build order, from 1; 0: none.
+def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]) -> list[Builds]:
+    """The builds that each trial uses.
 
-    A host keeps a layout until a trial needs another one, purges its drives or rebuilds a member.
+    A host keeps the layouts of a trial until its next trial needs others, or until a trial purges their drives or
+    rebuilds a member.
     """
-    last: dict[str, Layout | None] = {}
-    numbers: dict[str, int] = {}
-    found, count = [], 0
+    host_of = {target.id: target.host_id for target in targets}
+    built: dict[str, Builds] = {}  # by host
+    found: list[Builds] = []
+    count = 0
     for trial in trials:
-        if trial.layout is None:
-            found.append(0)
-        else:
-            if trial.before.purge or last.get(trial.target_id) != trial.layout:
+        before, now = built.get(host_of[trial.target_id], {}), dict[str, Build]()
+        layout = trial.layout
+        for target in trial.target_ids if layout else ():
+            build = before.get(target)
+            if build is None or build.layout != layout or trial.before.purge:
                 count += 1
-                numbers[trial.target_id] = count
-            found.append(numbers[trial.target_id])
+                build = Build(count, layout)
+            now[target] = build
         altered = any(work.replaces_member for work in trial.workloads)
-        last[trial.target_id] = None if altered else trial.layout
+        built |= dict.fromkeys((host_of[target] for target in trial.target_ids), {} if altered else now)
+        found.append(now)
     return found
 
 
-def file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[FileSet]:
+def file_sets(trials: Sequence[PlannedTrial], builds: Sequence[Builds]) -> list[FileSet]:
     sets: dict[tuple[str, str, int, int], FileSet] = {}
     for trial, build in zip(trials, builds, strict=True):
         for stream in trial.streams if trial.kind is TargetKind.DIRECTORY else ():
             work = stream.workload
-            key = (stream.name, stream.target_id, work.size_bytes or 0, build)
+            key = (stream.name, stream.target_id, work.size_bytes or 0, build[stream.target_id].number if build else 0)
             old = sets.get(key, FileSet(*key, files=0, filled=False, space_bytes=0))
             sets[key] = FileSet(
                 *key,

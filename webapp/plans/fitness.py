@@ -74,6 +74,8 @@ class Fitness:
     def _step_problems(
         self, workload: Workload, before: Preparation, target: TargetFacts, layout: Layout | None
     ) -> list[str]:
+        if not before.steps:
+            return []
         kind, capacity = made_kind(target.kind, layout), room_of(target, layout)
         found = [f"{target.shown}: {text}." for text in step_problems(before.steps, workload, capacity)]
         writing = [step for step in before.steps if isinstance(step, WriteStep)] if not found else []

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
+from itertools import combinations, permutations
 
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
@@ -129,7 +129,15 @@ class Places:
                 yield from (tuple(targets[start : start + size]) for start in range(0, whole, size))
 
     def _clashes(self, group: Group) -> Iterator[str]:
-        """A disk and its partition: while one is open, the other cannot be opened exclusively."""
+        """Pools with a common drive, or a disk and its partition: while one is open, the other cannot be opened
+        exclusively."""
+        for pool, other in combinations(group, 2):
+            if shared := [drive.name for drive in pool.drives if drive in other.drives]:
+                yield (
+                    f"Part {self.grid.part.name}: {pool.shown} and {other.shown} both contain {', '.join(shared)}, so "
+                    "the two cannot be used at once. Remove one, or choose them in an order that puts them into "
+                    "different groups."
+                )
         for disk, other in permutations(group, 2):
             between = "p" if disk.opens[-1:].isdigit() else ""
             if disk.opens and re.fullmatch(rf"{re.escape(disk.opens)}{between}\d+", other.opens):

@@ -130,7 +130,9 @@ def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
 
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
     pools = {target.id: target for target in expansion.targets}
-    found = dict.fromkeys((trial.target_id, trial.layout, trial.before.purge) for trial in expansion.trials)
+    found = dict.fromkeys(
+        (target_id, trial.layout, trial.before.purge) for trial in expansion.trials for target_id in trial.target_ids
+    )
     for target_id, layout, purge in found:
         if layout is not None:
             yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives, purge)

@@ -98,16 +98,17 @@ def selected(levels: Grid, rules: Rules) -> list[Point]:
     deciding = decides_effect(base)
 
     @cache
-    def silent(*decided: Value) -> frozenset[str]:
+    def with_effect(*decided: Value) -> Point:
         given: Point = {name: level for name, level in zip(deciding, decided, strict=True) if level is not None}
-        return without_effect(base | given)
+        without = without_effect(base | given)
+        return {name: level for name, level in base.items() if name not in without}
 
     found: dict[bytes, Point] = {}
     for levels_of, change in _all(crossed, rules):
-        without = silent(*map(levels_of.get, deciding))
-        point = {name: level for name, level in levels_of.items() if name not in without} if without else levels_of
+        fixed = with_effect(*map(levels_of.get, deciding))
+        point = {name: level for name, level in levels_of.items() if name in fixed}
         if rules.allow(point) and (key := msgspec.json.encode(point)) not in found:
-            found[key] = {name: level for name, level in (base | point).items() if name not in without} | change
+            found[key] = fixed | point | change
     return list(found.values())
 
 

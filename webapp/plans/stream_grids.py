@@ -17,7 +17,7 @@ from webapp.plans.factors import (
 )
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.points import slowest_first, with_defaults
-from webapp.plans.streams import ALONE, TOGETHER, of_stream, overruled
+from webapp.plans.streams import ALONE, EACH, TOGETHER, of_stream, overruled
 from webapp.plans.values import Value
 from worker.recipes import DEFAULT_ENGINE
 
@@ -69,6 +69,9 @@ def _array_actions(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[G
         yield GridProblem("streams", "an array action runs beside a workload; add a stream with a workload.")
     if acting and "layout" not in texts:
         yield GridProblem("", "an array action needs the factor `layout`, e.g. `raid1 x2`.")
+    if acting and EACH in texts.get(STREAMS_ON, ""):
+        words = f"an array action and the streams beside it use the same array; remove the level `{EACH}`."
+        yield GridProblem(STREAMS_ON, words)
 
 
 def _names(names: Sequence[str]) -> Iterator[GridProblem]:

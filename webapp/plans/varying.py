@@ -67,8 +67,9 @@ def follow_from(cause: str, points: Sequence[Mapping[str, object]]) -> set[str]:
 
 
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
-    """The factor's levels, and its absence if that has a meaning."""
-    levels = {repr(point[name]) for point in points if name in point and not _is_derived(name, point)}
+    """The factor's levels that no other factor determines, and its absence if that has a meaning."""
+    causes = DERIVED_FROM.get(name, frozenset())
+    levels = {repr(point[name]) for point in points if name in point and causes.isdisjoint(point)}
     others = _ALTERNATIVES_OF.get(name, frozenset())
     factor = FACTORS.get(name)
     speaks = factor is not None and factor.kind in _SPEAKING
@@ -76,11 +77,6 @@ def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
         name not in point and ((speaks and applies(name, point)) or not others.isdisjoint(point)) for point in points
     )
     return levels | {_ABSENT} if absent else levels
-
-
-def _is_derived(name: str, point: Mapping[str, object]) -> bool:
-    """Whether another factor of the point determines its level."""
-    return not DERIVED_FROM.get(name, frozenset()).isdisjoint(point)
 
 
 def applies(name: str, point: Mapping[str, object]) -> bool:

@@ -1,6 +1,7 @@
 """Layouts through the whole system: a pool of loop devices, put together, measured, and left blank whatever happens."""
 
 import itertools
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -41,8 +42,9 @@ def racked(system: System, drives: list[tuple[str, Path]]) -> Iterator[StorageHo
         'settings = ["read_ahead_kb", "scheduler"]\n'
         for n, (device, file) in enumerate(drives)
     ]
-    pool = '[[pool]]\nid = "rack"\ndrives = ["d0", "d1"]\n'
-    host = system.add_host(f"racked{next(_numbers)}", "\n".join([*tables, pool]))
+    pools = {"rack": ["d0", "d1"], "front": ["d0"], "back": ["d1"]}
+    named = [f'[[pool]]\nid = "{pool}"\ndrives = {json.dumps(names)}\n' for pool, names in pools.items()]
+    host = system.add_host(f"racked{next(_numbers)}", "\n".join([*tables, *named]))
     yield host
     host.stop()
 
@@ -99,6 +101,23 @@ def test_it_measures_on_each_layout_and_leaves_blank_drives(
     }
     assert "noatime,nodiratime" in seen["single / xfs noatime nodiratime"]["stream.0.file_system.options"]
     assert seen["2 drives / btrfs raid1"]["stream.0.file_system"] == "btrfs"
+    assert_blank(drives)
+
+
+def test_it_measures_layouts_on_several_pools_at_once(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]]
+) -> None:
+    document = plan("single / ext4", at_once="1, 2")
+    run = system.start_run(document, racked.target("front"), racked.target("back"), armed=serials(drives))
+    system.until_ended(run, limit_s=120)
+
+    trials = list(run.trials.all())
+    assert [t.state for t in trials] == ["done"] * 3, [(t.state, t.reason_code, t.reason) for t in trials]
+    (pair,) = Result.objects.filter(run=run, point__at_once=2).select_related("stream_run__configuration")
+    assert pair.point["layout"] == "single / ext4"
+    seen = known(known(pair.stream_run).configuration).facts
+    assert [seen[f"stream.{number}.file_system"] for number in (0, 1)] == ["ext4", "ext4"]
+    assert seen["layout"] == "single / ext4"
     assert_blank(drives)
 
 

@@ -41,10 +41,11 @@ class SettingRequest(Message, frozen=True, kw_only=True):
 class LayoutRequest(Message, frozen=True, kw_only=True):
     """Build a layout from drives of a pool before the streams run. Trials of the run with the same request share it.
 
-    The streams' target is then the pool. Its kind is that of the built layout (a block device, or a directory with a
-    file system), and its path is ignored.
+    The target of its streams is then the pool. Its kind is that of the built layout (a block device, or a directory
+    with a file system), and its path is ignored.
     """
 
+    pool: Id  # the entry of the host's policy file, and the target of its streams
     layout: Layout
     drives: Annotated[tuple[TargetRef, ...], Meta(min_length=1, max_length=64)]  # in order
 
@@ -73,10 +74,10 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     trial: Id
     streams: Annotated[tuple[Stream, ...], Meta(min_length=1, max_length=64)]
     settings: Annotated[tuple[SettingRequest, ...], Meta(max_length=200)] = ()
-    layout: LayoutRequest | None = None
+    layouts: Annotated[tuple[LayoutRequest, ...], Meta(max_length=64)] = ()  # none, or one for each target
     drop_caches: bool = False
     purge: PurgeMethod | None = (
-        None  # of all block devices under the streams or drives of the layout, before everything else
+        None  # of all block devices under the streams or drives of the layouts, before everything else
     )
     # In order, after the prefill and before caches are dropped; each step on one target after another.
     steps: Annotated[tuple[Step, ...], Meta(max_length=MAX_STEPS)] = ()

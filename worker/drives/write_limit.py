@@ -36,19 +36,21 @@ class WriteLimit:
         allowed: Policy,
         streams: Sequence[Stream],
         open_targets: Mapping[int, OpenTarget],
-        request: LayoutRequest | None,
+        layouts: Sequence[LayoutRequest],
         settings: Iterable[SettingRequest] = (),
     ) -> None:
         """Call before settings are applied. Raises GuardRefused for a setting that would disable the counters."""
+        requests = {request.pool: request for request in layouts}
         for stream in streams:
             open_target = open_targets[stream.number]
+            request = requests.get(stream.target.id)
             if request is None:
                 self._add(allowed.entry(stream.target.id), open_target.devices)
             for drive, member in zip(request.drives if request else (), open_target.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
         for setting in settings:
             self._refuse_uncounted(setting, open_targets.get(setting.stream))
-        if self._limits and request is None:
+        if self._limits and not layouts:
             for stream in streams:
                 self._will_write(stream, open_targets[stream.number])
 

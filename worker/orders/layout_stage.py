@@ -1,4 +1,4 @@
-"""The layout stage of a trial: keep the existing layout, or take other layouts down and build.
+"""The layout stage of a trial: keep the existing layout of each pool, or take other layouts down and build.
 
     order's drives ─► guard ─► exists? ─── yes ─────────────────────────────► still armed? ─► read back ─► streams
                                   └── no ─► take others down ─► build ───────────┘
@@ -8,7 +8,7 @@ Settings are restored before a layout is taken down, because the settings of an 
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -28,7 +28,7 @@ KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
 
 class LayoutStage:
-    """The layout of one trial. `enter` starts a phase, and raises to stop, also between two commands.
+    """The layouts of one trial. `enter` starts a phase, and raises to stop, also between two commands.
 
     `before_writing` is called with the kernel names of the drives before they are written.
     """
@@ -52,51 +52,72 @@ class LayoutStage:
         self._before_writing = before_writing
 
     def clear(self) -> None:
-        """Take every layout down, even the requested one, so that its drives can be purged."""
-        self._clear(None, ())
+        """Take every layout down, even a requested one, so that its drives can be purged."""
+        self._clear((), ())
 
-    def build(self, allowed: Policy) -> Built | None:
-        """Provide the requested layout and take every other one down.
+    def build(self, allowed: Policy) -> dict[str, Built]:
+        """Provide the requested layouts, and take every other one down. Returns them by the id of their pool.
 
         Raises GuardRefused, LayoutFailed, and any exception of `enter`.
         """
-        request = self._order.layout
-        self._refuse_array_actions(request)
-        drives = self._drives(request, allowed) if request else ()
-        found = self._existing(request, drives) if request else None
+        self._refuse_array_actions()
+        drives = self._drives(allowed)
+        existing = {request.pool: self._existing(request, drives[request.pool]) for request in self._order.layouts}
         began = time.monotonic()
-        self._clear(found, drives)
-        if request is None:
-            return None
+        kept = [found.record.key for found in existing.values() if found]
+        self._clear(kept, [entry for entries in drives.values() for entry in entries])
+        built = {}
+        for request in self._order.layouts:
+            built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)
+            began = time.monotonic()
+        return built
+
+    def _drives(self, allowed: Policy) -> dict[str, tuple[PolicyEntry, ...]]:
+        """The drives of each requested layout, by the id of its pool."""
+        requests = self._order.layouts
+        pools = dict.fromkeys(stream.target for stream in self._order.streams) if requests else {}
+        if [pool.id for pool in pools] != [request.pool for request in requests] or any(
+            len(request.drives) != request.layout.drives for request in requests
+        ):
+            raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layouts.")
+        found = {
+            pool.id: guard.pool_drives(pool, request.drives, allowed)
+            for pool, request in zip(pools, requests, strict=True)
+        }
+        used = [entry.identity for entries in found.values() for entry in entries]
+        if len({*used}) < len(used):
+            raise LayoutFailed("layout_refused", f"The pools {', '.join(found)} share a drive of their layouts.")
+        return found
+
+    def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
+        return layouts.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
+
+    def _provide(
+        self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float
+    ) -> Built:
+        """`began`: when its removal of other layouts or its build began, on the monotonic clock."""
         built = found or self._build_new(request, drives)
         members = guard.recheck_drives(drives, self._armed_serials)
         self._record(request, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
 
-    def _refuse_array_actions(self, request: LayoutRequest | None) -> None:
-        layout = request.layout if request else None
-        for work in (stream.workload for stream in self._order.streams if stream.workload.needs_array):
-            if problem := array_problem(layout, replaces_member=work.replaces_member):
+    def _refuse_array_actions(self) -> None:
+        requested = {request.pool: request.layout for request in self._order.layouts}
+        for stream in self._order.streams:
+            if not stream.workload.needs_array:
+                continue
+            layout = requested.get(stream.target.id)
+            if problem := array_problem(layout, replaces_member=stream.workload.replaces_member):
                 raise LayoutFailed("layout_refused", f"The streams and the layout do not match: {problem}.")
 
-    def _drives(self, request: LayoutRequest, allowed: Policy) -> tuple[PolicyEntry, ...]:
-        pools = {stream.target.stable_id: stream.target for stream in self._order.streams}
-        if len(pools) != 1 or len(request.drives) != request.layout.drives:
-            raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layout.")
-        return guard.pool_drives(next(iter(pools.values())), request.drives, allowed)
-
-    def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
-        return layouts.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
-
-    def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
-        """Take all other layouts of every run down; fails if one remains on `drives`."""
-        kept = keep.record.key if keep else ""
-        records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
+    def _clear(self, kept: Collection[str], drives: Sequence[PolicyEntry]) -> None:
+        """Take all other layouts of every run down; fails if one remains on `drives`. `kept`: keys of layouts."""
+        records = [each for each in layouts.of_runs(self._journal) if each.key not in kept]
         for run in dict.fromkeys(record.run for record in records):
             self._emit_all(session.restore_run(run, self._journal))
         self._emit_all(layouts.restore(records, state=self._state, journal=self._journal))
         for record in self._journal.layouts():
-            if record.key != kept and layouts.overlaps(record, drives):
+            if record.key not in kept and layouts.overlaps(record, drives):
                 raise LayoutFailed(
                     "layout_held",
                     f"`{record.line}` (run {record.run}) is still on these drives: "

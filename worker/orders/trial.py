@@ -82,7 +82,7 @@ class Trial:
         self._limit = WriteLimit(self._wear)
         self._streams = order.streams  # on the layout after it was built
         self._stop = None if order.streams[0].name else SharedStop(len(order.streams))
-        self._built: Built | None = None
+        self._built: Mapping[str, Built] = {}  # layouts by pool
         self._applied: list[SettingRecord] = []
         self._not_before = 0.0  # moment of the monotonic clock: the common start of a trial on several hosts
 
@@ -122,7 +122,7 @@ class Trial:
         open_targets = self._admit(allowed, armed, held)
         self._kernel.about(kernel_names(open_targets.values()))
         # Building a layout writes to its drives, so their state is unknown from then on.
-        watched = self._streams if self._built is None else ()
+        watched = () if self._built else self._streams
         steps = self._prepared(open_targets)
         states = {} if steps.written else self._watch.begin(watched, open_targets)
         writes = steps.written or any(
@@ -130,7 +130,7 @@ class Trial:
         )
         if writes:
             streams = (*self._streams, *steps.written)
-            self._limit.begin(allowed, streams, open_targets, self._order.layout, self._order.settings)
+            self._limit.begin(allowed, streams, open_targets, self._order.layouts, self._order.settings)
         self._enter(PhaseName.SETTINGS)
         self._apply_settings(allowed, open_targets)
         if writes:  # after the settings, because those of an earlier trial may have disabled the counters
@@ -171,27 +171,27 @@ class Trial:
 
     def _build_layout(self, layout_stage: LayoutStage, allowed: policy.Policy) -> None:
         self._built = layout_stage.build(allowed)
-        if self._built is not None:
-            self._streams = tuple(on_layout(stream, self._built) for stream in self._streams)
+        if self._built:
+            self._streams = tuple(on_layout(stream, self._built[stream.target.id]) for stream in self._streams)
 
     def _prepared(self, open_targets: Mapping[int, OpenTarget]) -> Steps:
         return Steps(
-            self._order, self._streams, open_targets, self._host.drives if self._built is None else None,
+            self._order, self._streams, open_targets, None if self._built else self._host.drives,
             self._emit, self._control, enter=self._enter, open_scope=self._scope,
         )  # fmt: skip
 
     def _destroys(self) -> bool:
         writing = guard.writes(admissible(self._order, list(self._order.streams)))
-        return self._order.purge is not None or self._order.layout is not None or writing
+        return self._order.purge is not None or bool(self._order.layouts) or writing
 
     def _purge(self, layout_stage: LayoutStage, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
-        """Purge the targets, or all drives of the layout after taking it down."""
+        """Purge the targets, or all drives of the layouts after taking them down."""
         if self._order.purge is None:
             return
-        request = self._order.layout
-        if request is not None:
+        drives = [drive for request in self._order.layouts for drive in request.drives]
+        if drives:
             layout_stage.clear()
-        targets = request.drives if request else [stream.target for stream in self._order.streams]
+        targets = drives or [stream.target for stream in self._order.streams]
         for target in dict.fromkeys(targets):
             self._enter(PhaseName.PURGE, target=target.path, method=self._order.purge)
             purge_target(
@@ -210,9 +210,11 @@ class Trial:
         return open_targets
 
     def _with_array(self, stream: Stream, open_target: OpenTarget) -> OpenTarget:
-        if self._built is None or not stream.workload.needs_array:
+        if not self._built or not stream.workload.needs_array:
             return open_target
-        array = layouts.array_of(self._built.record, state=self._host.state, journal=self._host.journal)
+        array = layouts.array_of(
+            self._built[stream.target.id].record, state=self._host.state, journal=self._host.journal
+        )
         return msgspec.structs.replace(open_target, array=array)
 
     def _hold(
@@ -221,8 +223,8 @@ class Trial:
         """Hold the target of these streams, which they share."""
         stream = strictest(admissible(self._order, streams))
         beside = [each for each in streams if each.number != stream.number]
-        if self._built is not None:
-            built = self._built
+        if self._built:
+            built = self._built[stream.target.id]
             return guard.admit_layout(
                 stream, device=built.device, mount_point=built.mount_point, members=built.members, beside=beside
             )
@@ -250,8 +252,8 @@ class Trial:
                 {name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)}
             )
         )
-        if self._built is not None:
-            facts["layout"] = self._built.record.line
+        if self._built:
+            facts["layout"] = " + ".join(dict.fromkeys(built.record.line for built in self._built.values()))
         self._emit(Observed(at=time.time(), facts=facts))
 
     # ---- measuring

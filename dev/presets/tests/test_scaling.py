@@ -1,5 +1,7 @@
 """Built-in plans are scaled down: short, small, and valid."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -22,6 +24,7 @@ TARGETS = (
     *(device(id=f"d{n}", path=f"/dev/loop{n}", size_bytes=BYTES, purges={"discard": ""}) for n in range(4)),
     device(id="pool", kind=TargetKind.POOL, path="/dev", serial="", drives=DRIVES, size_bytes=BYTES),
 )
+PAIRS = (replace(TARGETS[-1], drives=DRIVES[:2]), replace(TARGETS[-1], id="pair", drives=DRIVES[2:]))
 
 
 @pytest.fixture(params=sorted(BUILTIN.glob("*.yaml")), ids=lambda path: path.stem)
@@ -34,7 +37,8 @@ def test_it_runs_within_seconds_on_small_targets(small: PlanDocument) -> None:
     at_once = any("at_once" in factors for factors in (small.common, *(each.factors for each in small.parts)))
     each = any("each" in one.factors.get("streams_on", "") for one in small.parts)
     other = directory(id="dir2", path="/srv/other", name="a/other", size_bytes=BYTES)
-    made = expand(small, TARGETS[1:5] if at_once else (TARGETS[0], other) if each else TARGETS, seed=1)
+    several = PAIRS if "layout" in small.common else TARGETS[1:5]
+    made = expand(small, several if at_once else (TARGETS[0], other) if each else TARGETS, seed=1)
     assert not made.problems
     assert all(0 < len(part_grid(small, each).points) <= SCALE.points for each in small.parts)
     for trial in made.trials:

@@ -60,6 +60,13 @@ def test_both_directions_of_a_mix_count_and_all_drives_of_a_layout(two_models: t
     assert found == {"1": pytest.approx(4), "2": pytest.approx(1500 / 250), "8": pytest.approx(1)}
 
 
+def test_all_drives_of_layouts_at_once_count(two_models: tuple[Lab, Lab]) -> None:
+    priced("M1", "250")
+    two_models[0].measure(1000.0, layout="raid0 x4 chunk 64k / xfs", at_once=2, iodepth=16)
+    (found,) = [cell for series in made().panels[0].series for cell in series.cells if cell.summary.mean < 1]
+    assert found.summary.mean == pytest.approx(1000 / (250 * 4 * 2))
+
+
 def test_results_without_a_price_are_left_out_and_counted(two_models: tuple[Lab, Lab]) -> None:
     assert "No drive model of these results has a price (M1, M2)." in " ".join(made().notes)
     priced("M1", "250")

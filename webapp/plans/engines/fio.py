@@ -1,6 +1,6 @@
 """The engine fio: its factors, and the workload of a point."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
 import msgspec
@@ -201,6 +201,13 @@ FACTORS = (
     *OPTIONS,
 )
 
+
+def block_shares(value: Value) -> tuple[BlockShare, ...]:
+    """The parts of a stored block split."""
+    shares = BlockSplit().shares(value)
+    return tuple(BlockShare(block_bytes=size, percent=percent) for size, percent in shares)
+
+
 URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
 # Factors with a different name in the contract.
 _FIELDS = {
@@ -211,11 +218,22 @@ _FIELDS = {
     "runtime": "runtime_s",
     "amount": "amount_bytes",
     "ramp": "ramp_s",
+    "runtime_min": "least_runtime_s",
 }
-PLACEMENT = Placement.__struct_fields__
-_SPLITS = ("block_split", "write_block_split", "block_range")
+_PARTS: Mapping[str, frozenset[str]] = {
+    "uring": frozenset(URING),
+    "placement": frozenset(Placement.__struct_fields__),
+    "options": frozenset(OPTION_NAMES),
+}  # parts of the contract's workload, with their factors
+# Factors whose stored value is converted.
+_CONVERTED: Mapping[str, Callable[[Value], object]] = {
+    "block_split": block_shares,
+    "write_block_split": block_shares,
+    "block_range": BlockRange().ends,
+    "stop": StopRuleText().rule,
+}
 _RELATIVE = ("size_percent", "size_memory")  # `plans.relative_sizes` gives the point its size
-_ELSEWHERE = {*URING, *PLACEMENT, *OPTION_NAMES, *_SPLITS, *_RELATIVE, "drop_caches", "stop", "runtime_min"}
+_ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches"}.union(*_PARTS.values())
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 
@@ -264,20 +282,9 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
     `seed` is the seed of fio's random offsets.
     """
     fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
-    fields["uring"] = {name: point[name] for name in URING if name in point}
-    fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
-    fields["options"] = {name: point[name] for name in OPTION_NAMES if name in point}
-    fields["block_split"] = block_shares(point.get("block_split"))
-    fields["stop"] = StopRuleText().rule(point.get("stop"))
-    if "runtime_min" in point:
-        fields["least_runtime_s"] = point["runtime_min"]
-    fields["write_block_split"] = block_shares(point.get("write_block_split"))
-    if "block_range" in point:
-        fields["block_range"] = BlockRange().ends(point["block_range"])
+    for part, names in _PARTS.items():
+        if given := names & point.keys():
+            fields[part] = {name: point[name] for name in given}
+    for name in _CONVERTED.keys() & point.keys():
+        fields[name] = _CONVERTED[name](point[name])
     return msgspec.convert(fields | {"seed": seed}, FioWorkload)
-
-
-def block_shares(value: Value) -> tuple[BlockShare, ...]:
-    """The parts of a stored block split."""
-    shares = BlockSplit().shares(value)
-    return tuple(BlockShare(block_bytes=size, percent=percent) for size, percent in shares)

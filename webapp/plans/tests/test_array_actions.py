@@ -73,6 +73,16 @@ def test_each_stream_beside_the_other_is_matched_with_itself_alone() -> None:
             beside("raid1 x2", reader=READER, array=REBUILD | {"action": "repair"}),
             "`repair` is not one of check, rebuild",
         ),
+        (
+            document(
+                Part(
+                    name="main",
+                    factors={"layout": "raid1 x2", "streams_on": "each"},
+                    streams=streams(reader=READER, array=REBUILD),
+                )
+            ),
+            "An array action and the streams beside it use the same array",
+        ),
     ],
 )
 def test_problems_of_the_plan(plan: PlanDocument, problem: str) -> None:

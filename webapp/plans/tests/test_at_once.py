@@ -101,10 +101,10 @@ def test_levels_are_whole_numbers_from_1_to_16(levels: str) -> None:
     assert expanded(levels, drives(2)).problems
 
 
-def test_it_is_not_for_layouts() -> None:
-    plan = document(part(at_once="2", layout="raid0 x2 chunk 64k"))
+def test_layouts_are_not_for_several_hosts() -> None:
+    plan = document(part(hosts_at_once="2", layout="raid0 x2 chunk 64k"))
     (problem,) = document_problems(plan)
-    assert problem.place == "parts.0.factors.at_once"
+    assert problem.place == "parts.0.factors.hosts_at_once"
     assert "layout" in problem.message
 
 

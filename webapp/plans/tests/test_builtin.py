@@ -1,5 +1,6 @@
 """The built-in plans: each runs on some kind of target, and its note says what it destroys and where it comes from."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ TARGETS = (
     (directory(size_bytes=LARGE, memory_bytes=64 * GIB),),
     (device(size_bytes=LARGE, purges={"discard": ""}),),
     (POOL,),
+    (replace(POOL, drives=DRIVES[:4]), replace(POOL, id="back", name="a/back", drives=DRIVES[4:])),
     tuple(directory(id=f"d{n}", path=f"/srv/{n}", name=f"a/{n}", size_bytes=LARGE) for n in range(4)),
     tuple(directory(id=f"h{n}", host_id=f"h{n}", name=f"h{n}/nas", size_bytes=LARGE) for n in range(4)),
 )

@@ -98,6 +98,21 @@ def test_a_mix_with_rate_limits_may_only_write() -> None:
     assert limited == of(device(), pattern="randwrite").bytes_written_max == pytest.approx(100 * free)
 
 
+@pytest.mark.parametrize(
+    ("target", "retries", "pattern", "again"),
+    [
+        (directory(), 1, "write", True),
+        (directory(), 1, "randread", True),  # its file, if it was not complete
+        (directory(), 0, "write", False),
+        (device(), 1, "write", False),  # overwrites a device, so it has no new attempts
+        (device(), 1, "randread", False),
+    ],
+)
+def test_it_says_whether_new_attempts_write_again(target: TargetFacts, retries: int, pattern: str, again: bool) -> None:
+    expansion = expand(document(part(pattern=pattern), retries=retries), [target], seed=1)
+    assert estimate(expansion).written_again is again
+
+
 def test_files_of_one_size_are_shared_and_a_device_needs_no_space() -> None:
     made = of(directory(), size="1M, 4M", files="1, 3", block_size="4k, 8k")
     assert made.space_bytes == 3 * MIB + 12 * MIB

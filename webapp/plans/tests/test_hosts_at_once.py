@@ -58,7 +58,7 @@ def test_what_cannot_be_combined_is_a_problem() -> None:
         ({"at_once": "2"}, "one target of several hosts"),
         ({"stop": "confidence 5%"}, "no host knows the I/Os of all hosts"),
         ({"engine": "idle"}, "only fio"),
-        ({"layout": "single / xfs"}, "a layout makes one target from a pool"),
+        ({"layout": "single / xfs"}, "a layout is built on pools of one host"),
     ):
         assert any(words in problem for problem in expanded(A, B, hosts_at_once="2", **factors).problems), factors
 

@@ -1,11 +1,12 @@
 """The factor `layout`: levels, what runs where, order, room, and what is shown before a start."""
 
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
 
 from webapp.plans import levels
-from webapp.plans.document import Order, Part
+from webapp.plans.document import Order, Part, PartStream
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.experience import Experience, Span
@@ -115,6 +116,43 @@ def test_it_counts_builds_by_what_they_took_before() -> None:
     assert (learned.layouts_built, learned.unknown_builds) == (2, 1)
     assert learned.seconds - estimate(made).seconds == pytest.approx(40)
     assert learned.seconds_high - learned.seconds_low == pytest.approx(20)
+
+
+def two_pools() -> tuple[TargetFacts, TargetFacts]:
+    front, back = pool(), pool()
+    drives = tuple(DriveFacts(f"a/e{n}", f"/dev/sd{'klmn'[n]}", 10 * GIB) for n in range(4))
+    return front, replace(back, id="back", name="a/back", drives=drives)
+
+
+def test_several_pools_at_once_have_the_layout_each() -> None:
+    made = expanded("raid0 x2 chunk 64k / xfs", *two_pools(), at_once="2", size="1G", repeats=1)
+    assert made.problems == ()
+    (trial,) = made.trials
+    assert trial.target_ids == ("rack", "back")
+    cost = estimate(made)
+    assert cost.layouts_built == 2
+    assert cost.written_most.keys() == {"rack", "back"}
+
+
+def test_named_streams_may_use_a_pool_each() -> None:
+    streams = tuple(PartStream(name=name, factors={"pattern": name}) for name in ("read", "write"))
+    both = Part(name="main", factors={"layout": "single / xfs", "streams_on": "each", "size": "1G"}, streams=streams)
+    made = expand(document(both, repeats=1), two_pools(), seed=1)
+    assert made.problems == ()
+    assert [[stream.target_id for stream in trial.streams] for trial in made.trials] == [["rack", "back"]]
+
+
+def test_pools_with_a_common_drive_are_not_used_at_once() -> None:
+    front, back = two_pools()
+    (problem,) = expanded("single / xfs", front, replace(back, drives=front.drives[3:]), at_once="2").problems
+    assert "a/rack and a/back both contain a/d3, so the two cannot be used at once" in problem
+
+
+def test_a_host_keeps_only_the_layouts_of_its_last_trial() -> None:
+    """The worker takes down every layout that a trial does not use."""
+    made = expanded("single / xfs", *two_pools(), at_once="1, 2", repeats=1, order=Order.LISTED, size="1G")
+    assert [trial.target_ids for trial in made.trials] == [("rack",), ("back",), ("rack", "back")]
+    assert estimate(made).layouts_built == 3
 
 
 def test_reflinks_on_a_file_system_without_them_are_a_problem_before_the_start() -> None:

@@ -139,7 +139,6 @@ def test_labels_of_factors_of_streams() -> None:
     ("plan", "problem"),
     [
         (beside({"at_once": "1, 2"}), "at_once"),
-        (beside({"layout": "single / xfs", "streams_on": "each"}), "a layout makes one target"),
         (beside({"stop": "confidence 2%"}), "a stop rule"),
         (beside({"size_percent": "50"}), "streams need a size in bytes"),
         (beside({"streams": "reader + eraser"}), "`eraser` is not a stream of this part"),

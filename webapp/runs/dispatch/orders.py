@@ -109,7 +109,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         trial=str(trial.pk),
         streams=streams,
         settings=tuple(_setting_requests(trial, streams)),
-        layout=_layout_request(trial),
+        layouts=tuple(_layout_requests(trial)),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(before.purge) if before.purge else None,
         steps=before.steps,
@@ -157,13 +157,14 @@ def _setting_requests(trial: Trial, streams: Sequence[Stream]) -> Iterator[Setti
             yield SettingRequest(name=name, value=value, stream=stream.number)
 
 
-def _layout_request(trial: Trial) -> LayoutRequest | None:
-    """The drives of its layout, each with its serial number: the first ones of the pool."""
+def _layout_requests(trial: Trial) -> Iterator[LayoutRequest]:
+    """The drives of its layout on each pool, each with its serial number: the first ones of the pool."""
     layout = layout_of(trial.point)
     if layout is None:
-        return None
-    drives = drives_of(trial.target)[: layout.drives]
-    return LayoutRequest(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
+        return
+    for pool in trial.all_targets:
+        drives = drives_of(pool)[: layout.drives]
+        yield LayoutRequest(pool=pool.slug, layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 
 
 def longest_limit_s(trial: Trial, step_bytes: int = 0) -> int:

@@ -26,7 +26,7 @@ from uuid import UUID
 
 import msgspec
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef, Subquery
+from django.db.models import Avg, OuterRef, Subquery, Sum
 
 from webapp.hosts.models import Target
 from webapp.plans.experience import Experience, Span
@@ -49,10 +49,10 @@ class _Done:
     target_ids: tuple[str, ...]  # targets used at once
     kind: str
     work: Workload
-    before_s: float  # from the order to the engine's start, without building a layout
+    before_s: float  # from the order to the engine's start, without building layouts
     lasted_s: float  # from the order to the end, likewise
     layout: str  # line of its layout, "" without one
-    build_s: float | None  # build time of the layout; None if it already existed
+    build_s: float | None  # build time of the layout, mean of its pools; None if it already existed
     steps: str | None  # before it: their time is part of `before_s`
 
     @property
@@ -93,19 +93,22 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
     )
     built = SettingChange.objects.filter(attempt=OuterRef("pk"), name="layout", restoring=False)
     further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("stream")
+    times = built.order_by().values("attempt")
     attempts = attempts.annotate(
-        layout=Subquery(built.values("asked")[:1]), took_s=Subquery(built.values("took_s")[:1]),
+        layout=Subquery(built.values("asked")[:1]),
+        all_builds_s=Subquery(times.annotate(all=Sum("took_s")).values("all")),
+        build_s=Subquery(times.annotate(one=Avg("took_s")).values("one")),
         further=ArraySubquery(further.values("target_id")),
     )  # fmt: skip
     of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload", "trial__point__before")
-    fields = ("run_id", "host_id", *of_trial, "layout", "took_s")
-    times = ("created_at", "started_at", "ended_at")
-    rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MAX_TRIALS]
-    for run, host, target, others, kind, work, steps, layout, took_s, created, started, ended in reversed(rows):
-        before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
+    fields = ("run_id", "host_id", *of_trial, "layout", "all_builds_s", "build_s")
+    moments = ("created_at", "started_at", "ended_at")
+    rows = attempts.order_by("-created_at").values_list(*fields, *moments)[:MAX_TRIALS]
+    for run, host, target, others, kind, work, steps, layout, all_s, one_s, created, started, ended in reversed(rows):
+        before, lasted = ((until - created).total_seconds() - (all_s or 0) for until in (started, ended))
         yield _Done(
             run, str(host), tuple(map(str, (target, *others))), kind, msgspec.convert(work, AnyWorkload),
-            before, lasted, layout or "", took_s, steps,
+            before, lasted, layout or "", one_s, steps,
         )  # fmt: skip
 
 

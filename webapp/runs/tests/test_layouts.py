@@ -72,8 +72,9 @@ def test_its_order_names_every_drive_and_its_serial(rack: tuple[Target, list[Tar
     assert attempt
     order = order_for(Attempt.objects.select_related("trial__target", "run", "host").get(pk=attempt.pk))
     assert isinstance(order, TrialOrder)
-    assert order.layout
-    assert [(d.id, d.serial) for d in order.layout.drives] == [(d.slug, d.serial) for d in drives[:2]]
+    (layout,) = order.layouts
+    assert layout.pool == "rack"
+    assert [(d.id, d.serial) for d in layout.drives] == [(d.slug, d.serial) for d in drives[:2]]
     assert (order.streams[0].target.id, order.streams[0].target.kind) == ("rack", TargetKind.DIRECTORY)
     assert order.arming
     assert order.arming.serials == tuple(drive.serial for drive in drives)

@@ -105,6 +105,7 @@ SPLIT = FioWorkload(
 )
 STOP_RULES = (Confidence(percent=2.0), SteadyRounds(round_s=60), Settled(hold_s=60))
 LAYOUT_REQUEST = LayoutRequest(
+    pool="rack",
     layout=Layout(
         raid=Raid.RAID1,
         drives_per_array=2,

@@ -44,7 +44,7 @@ def started(host: Host, limit: int | None, **more: Stream) -> WriteLimit:
     wear = host.wear()
     wear.begin(["nvme0n1"])
     found = WriteLimit(wear)
-    found.begin(policy(limit), [more.get("stream", stream())], PLACES, None)
+    found.begin(policy(limit), [more.get("stream", stream())], PLACES, ())
     found.check()
     return found
 
@@ -69,7 +69,7 @@ def test_what_earlier_trials_of_the_run_wrote_counts_and_what_another_run_wrote_
     other = Wear(host.state, "r2", host.said.append, host.sys)
     other.begin(["nvme0n1"])
     limit = WriteLimit(other)
-    limit.begin(policy(4 * MIB), [stream(2 * MIB)], PLACES, None)
+    limit.begin(policy(4 * MIB), [stream(2 * MIB)], PLACES, ())
     limit.check()
 
 
@@ -105,12 +105,12 @@ def test_nothing_is_written_if_the_kernel_does_not_count(host: Host) -> None:
 def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:
     for limit, value in ((4 * MIB, "1"), (None, "0")):
         WriteLimit(host.wear()).begin(
-            policy(limit), [stream()], PLACES, None, [SettingRequest(name="iostats", value=value)]
+            policy(limit), [stream()], PLACES, (), [SettingRequest(name="iostats", value=value)]
         )
     for value in ("0", "00"):
         request = SettingRequest(name="iostats", value=value)
         with pytest.raises(GuardRefused, match=rf"iostats={value} makes the kernel stop counting.*Leave iostats at 1"):
-            WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, None, [request])
+            WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, (), [request])
 
 
 def test_a_trial_may_not_switch_the_counting_off_at_another_target_on_the_limited_drive(host: Host) -> None:
@@ -120,7 +120,7 @@ def test_a_trial_may_not_switch_the_counting_off_at_another_target_on_the_limite
     sibling = replace(stream(), number=1, target=replace(STREAM.target, id="nvme0p2"))
     request = SettingRequest(name="iostats", value="0", stream=1)
     with pytest.raises(GuardRefused, match="iostats=0 makes the kernel stop counting"):
-        WriteLimit(host.wear()).begin(both, [stream(), sibling], {0: PLACES[0], 1: PLACES[0]}, None, [request])
+        WriteLimit(host.wear()).begin(both, [stream(), sibling], {0: PLACES[0], 1: PLACES[0]}, (), [request])
 
 
 @pytest.mark.parametrize(("gone", "words"), [(False, "the setting iostats is 0"), (True, "the drive is gone")])
@@ -144,7 +144,7 @@ def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
 def test_nothing_is_written_if_the_drive_is_unknown(host: Host) -> None:
     for device in ("", "gone"):
         with pytest.raises(GuardRefused, match="its drive is unknown"):
-            WriteLimit(host.wear()).begin(policy(1), [stream()], {0: OpenTarget(path="/x", device=device)}, None)
+            WriteLimit(host.wear()).begin(policy(1), [stream()], {0: OpenTarget(path="/x", device=device)}, ())
 
 
 def test_without_a_limit_no_counter_is_read(host: Host) -> None:
@@ -164,6 +164,6 @@ def test_what_all_streams_write_to_a_drive_that_they_share_counts_together(host:
     open_targets = {0: PLACES[0], 1: PLACES[0]}
     for amount, refused in ((2 * MIB, nullcontext()), (2 * MIB + 1, pytest.raises(GuardRefused, match="4198400 more"))):
         limit = WriteLimit(wear)
-        limit.begin(both, [stream(amount), second], open_targets, None)
+        limit.begin(both, [stream(amount), second], open_targets, ())
         with refused:
             limit.check()

@@ -28,7 +28,8 @@ class Rack:
         targets = [
             rig.block(d, f, destroy=True) | {"id": f"d{n}"} for n, (d, f) in enumerate(zip(devices, files, strict=True))
         ]
-        self.policy = rig.load(folder, *targets, pools={"rack": [f"d{n}" for n in range(len(devices))]})
+        names = [f"d{n}" for n in range(len(devices))]
+        self.policy = rig.load(folder, *targets, pools={"rack": names, "back": names[2:]})
         self.armed = tuple(f"loop:{file}" for file in files)
 
     def build(

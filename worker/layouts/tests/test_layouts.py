@@ -255,7 +255,7 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
 
 
 def test_its_policy_is_read_as_any_other(rack: Rack) -> None:
-    assert [target.present for target in report_targets(rack.policy)] == [True] * (DRIVES + 1)  # and their pool
+    assert [target.present for target in report_targets(rack.policy)] == [True] * (DRIVES + 2)  # and the two pools
 
 
 def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:

@@ -227,7 +227,7 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r1", trial="t",
             streams=(Stream(number=0, target=ref("shelf"), workload=workload),),
-            layout=LayoutRequest(layout=parse(line), drives=(ref("s0"), ref("s1"))),
+            layouts=(LayoutRequest(pool="shelf", layout=parse(line), drives=(ref("s0"), ref("s1"))),),
             arming=Arming(serials=armed, by="tester", until=now + 60),
         )  # fmt: skip
         files = CompleteFiles(bench.state / "files.db")

@@ -53,20 +53,23 @@ def ref(found: PolicyTarget) -> TargetRef:
     return TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
 
 
+def request_of(rack: Rack, pool: str, line: str) -> LayoutRequest:
+    layout, targets = parse(line), {each.id: each for each in report_targets(rack.policy)}
+    drives = [entry.id for entry in rack.policy.drives(pool)[: layout.drives]]
+    return LayoutRequest(pool=pool, layout=layout, drives=tuple(ref(targets[drive]) for drive in drives))
+
+
 def order(rack: Rack, line: str, *requests: SettingRequest, run: str = RUN, armed: tuple[str, ...] | None = None,
-          pattern: Pattern = Pattern.RANDWRITE) -> TrialOrder:  # fmt: skip
+          pattern: Pattern = Pattern.RANDWRITE, pools: tuple[str, ...] = ("rack",)) -> TrialOrder:  # fmt: skip
     targets = {each.id: each for each in report_targets(rack.policy)}
-    layout = parse(line) if line else None
     serials = rack.armed if armed is None else armed
-    request = None
-    if layout:
-        request = LayoutRequest(layout=layout, drives=tuple(ref(targets[f"d{n}"]) for n in range(layout.drives)))
     workload = FioWorkload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
     now = time.time()
     return TrialOrder(
         host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run=run, trial=str(uuid.uuid4()),
-        streams=(Stream(number=0, target=ref(targets["rack" if layout else "d3"]), workload=workload),),
-        layout=request,
+        streams=tuple(Stream(number=n, target=ref(targets[pool if line else "d3"]), workload=workload)
+                      for n, pool in enumerate(pools)),
+        layouts=tuple(request_of(rack, pool, line) for pool in pools if line),
         settings=requests, arming=Arming(serials=serials, by="tester", until=now + 60) if serials else None,
     )  # fmt: skip
 
@@ -111,6 +114,42 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
     assert keys[0] == keys[1] != keys[2]
     assert [item.observed for item in items if isinstance(item, SettingRestored)] == ["blank drives"]
     clear(rack)
+
+
+def test_it_builds_the_layout_of_each_pool_and_measures_them_at_once(rack: Rack) -> None:
+    line = "2 drives / btrfs raid1"
+    end, items = run(rack, order(rack, line, pools=("rack", "back")))
+    assert end.outcome is Outcome.DONE, end.message
+    assert layouts_of(items) == [(line, line)] * 2
+    facts = next(item.facts for item in items if isinstance(item, Observed))
+    assert facts["layout"] == line
+    names = [Path(device).name for device in rack.devices]
+    results = sorted((item for item in items if isinstance(item, StreamResult)), key=lambda item: item.stream)
+    devices = [item.device for item in results if item.device]
+    assert [each.device for each in devices] == [", ".join(names[:2]), ", ".join(names[2:])]
+    assert all(each.write_bytes for each in devices)
+    built = {record.drives[0].path: record for record in rack.journal.layouts()}
+    assert run(rack, order(rack, line, pools=("back",)))[0].outcome is Outcome.DONE
+    assert rack.journal.layouts() == (built[rack.devices[2]],)  # the other one is not used
+    clear(rack)
+
+
+def test_it_builds_no_layouts_with_a_common_drive(rack: Rack) -> None:
+    end, _ = run(rack, order(rack, "2 drives / btrfs raid1", pools=("back", "rack")))
+    assert end.outcome is Outcome.DONE, end.message
+    clear(rack)
+    asked = order(rack, "single / ext4", pools=("back", "rack"))
+    whole = msgspec.structs.replace(
+        asked, layouts=(asked.layouts[0], request_of(rack, "rack", "4 drives / btrfs raid1"))
+    )
+    end, _ = run(rack, whole)
+    assert (end.code, "share a drive" in end.message, rack.journal.layouts()) == ("layout_refused", True, ())
+
+
+def test_it_refuses_a_pool_without_a_layout(rack: Rack) -> None:
+    asked = order(rack, "single / ext4", pools=("rack", "back"))
+    end, _ = run(rack, msgspec.structs.replace(asked, layouts=asked.layouts[:1]))
+    assert (end.code, rack.journal.layouts()) == ("layout_refused", ())
 
 
 def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(rack: Rack) -> None:
@@ -200,12 +239,12 @@ def test_it_uses_a_standing_layout_only_while_its_drives_are_armed(rack: Rack) -
 
 def test_it_refuses_drives_that_are_not_the_pools_first_ones(rack: Rack) -> None:
     asked = order(rack, "single / ext4")
-    assert asked.layout
+    (layout,) = asked.layouts
     for drives in (
         (order(rack, "").streams[0].target,),
-        (msgspec.structs.replace(asked.layout.drives[0], serial="X"),),
+        (msgspec.structs.replace(layout.drives[0], serial="X"),),
     ):
-        wrong = msgspec.structs.replace(asked, layout=msgspec.structs.replace(asked.layout, drives=drives))
+        wrong = msgspec.structs.replace(asked, layouts=(msgspec.structs.replace(layout, drives=drives),))
         assert run(rack, wrong)[0].code == "guard_not_in_policy"
 
 

@@ -1,4 +1,4 @@
-"""Problems of block sizes, offsets, trims and the further options of a workload."""
+"""Problems of a workload's further options: offsets, limits, distributions, data and verification."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,6 @@ _ONE_ENGINE = {
     "userspace_reap": IoEngine.LIBAIO,
 }
 _NEEDS = {
-    "write_block_split": "block_split",
     "rate_process": "rate or rate_iops",
     "thinktime_spin": "thinktime",
     "thinktime_blocks": "thinktime",
@@ -33,34 +32,20 @@ _NEEDS = {
 }  # an option -> the option without which it has no effect
 
 
+def problems(work: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
+    """Only for a workload with such options: the others have none of these problems."""
+    return (*(problem for rule in RULES for problem in rule(work)), *_region(work, kind))
+
+
 def _needed(work: FioWorkload) -> Iterator[str]:
-    given = {*work.options.wanted(), *(name for name in ("block_split", "write_block_split") if getattr(work, name))}
+    given = {*work.options.wanted()}
     for name in sorted(given & _NEEDS.keys()):
         needed = _NEEDS[name]
         if given.isdisjoint(needed.split(" or ")):
             yield f"{name} needs {needed}"
 
 
-def _blocks(work: FioWorkload) -> Iterator[str]:
-    separate = work.write_block_bytes is not None or bool(work.write_block_split)
-    if work.write_block_bytes is not None and (work.block_split or work.block_range):
-        yield "write_block_size needs block_size: for several sizes, use block_split and write_block_split"
-    if separate and not work.pattern.mixed:
-        yield f"separate block sizes of writes are only for mixed patterns, not for {work.pattern}: remove them"
-    low, high = work.block_range or (1, 2)
-    if high <= low or high % low:
-        yield "the end of block_range must be a multiple of its start, and larger"
-
-
-def _sequence(work: FioWorkload) -> Iterator[str]:
-    if work.pattern.random and (work.reverse or work.skip_bytes):
-        yield f"reverse and skip are only for sequential patterns, not for {work.pattern}: remove them"
-    if work.run_length > 1 and not work.pattern.random:
-        yield f"run_length is only for random patterns, not for {work.pattern}: remove it"
-    if work.reverse and not work.one_block_size:
-        yield "reverse needs a single block size, because fio steps back by a fixed number of bytes"
-    if work.skip_bytes % min(work.block_sizes):
-        yield "skip must be a multiple of the block size"
+def _order(work: FioWorkload) -> Iterator[str]:
     if work.options.rw_sequencer and work.run_length == 1:
         yield "rw_sequencer needs a run_length above 1"
     if work.options.percentage_random is not None and not work.pattern.random:
@@ -134,20 +119,6 @@ def _verify(work: FioWorkload) -> Iterator[str]:
         yield "verify=pattern needs verify_pattern, and no other checksum has one"
 
 
-def _mapped(work: FioWorkload) -> Iterator[str]:
-    if work.ioengine is IoEngine.MMAP and work.direct:
-        yield "I/O engine mmap uses the page cache: disable direct"
-    if work.ioengine is IoEngine.SG and work.pattern.trims:
-        yield "trims need another I/O engine than sg"
-
-
-def _on_blocks(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
-    if kind is not TargetKind.BLOCK and work.pattern.trims:
-        yield f"{work.pattern} needs a block device, not a {kind}"
-    if kind is not TargetKind.BLOCK and work.ioengine is IoEngine.SG:
-        yield f"I/O engine sg needs a SCSI drive, not a {kind}"
-
-
 def _region(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     """The used part must stay inside the target."""
     given = sorted({"offset", "offset_increment"} & work.options.wanted().keys())
@@ -157,7 +128,4 @@ def _region(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         yield f"{' and '.join(given)} need a size, so that the used part ends inside the target"
 
 
-RULES = (
-    _needed, _blocks, _sequence, _distribution, _queue, _limits, _data, _verify, _mapped,
-)  # fmt: skip
-TARGET_RULES = (_on_blocks, _region)
+RULES = (_needed, _order, _distribution, _queue, _limits, _data, _verify)

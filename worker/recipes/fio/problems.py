@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from worker.contract.stopping import least_s
 from worker.contract.workload import BlockShare, CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
-from worker.recipes.fio import option_problems
+from worker.recipes.fio import access_problems, option_problems
 from worker.recipes.sizes import size_words
 from worker.recipes.stop_rules import write
 
@@ -15,9 +15,10 @@ SPLIT_BLOCKS = 40  # smallest size for several block sizes, in blocks of the lar
 
 def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
     """All reasons why the workload cannot run on a target of this kind; () if it can."""
-    own = (problem for rule in RULES for problem in rule(workload))
-    with_target = (problem for rule in TARGET_RULES for problem in rule(workload, kind))
-    return (*own, *with_target)
+    own = [problem for rule in RULES for problem in rule(workload)]
+    with_target = [problem for rule in TARGET_RULES for problem in rule(workload, kind)]
+    of_options = option_problems.problems(workload, kind) if workload.options.wanted() else ()
+    return (*own, *with_target, *of_options)
 
 
 def parts_of(work: FioWorkload) -> int:
@@ -75,18 +76,22 @@ def _uring(work: FioWorkload) -> Iterator[str]:
 
 
 def _split(work: FioWorkload) -> Iterator[str]:
-    for name, split in (("block_split", work.block_split), ("write_block_split", work.write_block_split)):
-        yield from _shares(name, split)
+    if work.block_split:
+        yield from _shares("block_split", work.block_split)
+    if work.write_block_split:
+        yield from _shares("write_block_split", work.write_block_split)
+    if work.write_block_split and not work.block_split:
+        yield "write_block_split needs block_split"
 
 
 def _shares(name: str, split: tuple[BlockShare, ...]) -> Iterator[str]:
     total = sum(share.percent for share in split)
-    if split and total != 100:
+    if total != 100:
         yield f"the shares of {name} add up to {total} %, not 100 %"
     sizes = [share.block_bytes for share in split]
     if len(set(sizes)) < len(sizes):
         yield f"{name} lists a block size twice"
-    smallest = min(sizes, default=1)
+    smallest = min(sizes)
     for uneven in (size for size in sizes if size % smallest):
         yield (
             f"fio would round blocks of {size_words(uneven)} down to a multiple of the smallest, "
@@ -175,5 +180,5 @@ def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
         yield first, last or first
 
 
-RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, *option_problems.RULES)
-TARGET_RULES = (_size, _files, *option_problems.TARGET_RULES)
+RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, *access_problems.RULES)
+TARGET_RULES = (_size, _files, *access_problems.TARGET_RULES)

@@ -137,6 +137,19 @@ def test_it_learns_how_long_layouts_take_to_build_and_keeps_that_out_of_the_rest
     }  # fmt: skip
 
 
+def test_layouts_of_several_pools_are_built_one_after_the_other(target: Target) -> None:
+    run = ended_run(target, [31, 1, 1, 1])
+    first = Attempt.objects.filter(run=run).order_by("trial__index")[0]
+    for device, took_s in (("sda", 10.0), ("sdb", 20.0)):
+        SettingChange.objects.create(
+            attempt=first, at=timezone.now(), name="layout", device=device, asked="single", observed="single",
+            took_s=took_s,
+        )  # fmt: skip
+    learned = experience_of([target])[str(target.host_id)]
+    assert figures(learned.turnover_s) == (1, 1, 1)
+    assert figures(learned.builds_s["single"]) == (15, 15, 15)
+
+
 def test_the_turnover_of_copies_is_estimated_from_earlier_copies(target: Target) -> None:
     """Its turnover is the time from the order to the engine's start; the rest is the amount's."""
     run = ended_run(target, [2, 2, 2, 2])

@@ -130,7 +130,8 @@ def test_a_rebuild_sends_its_progress_and_the_time_until_it_was_complete(kernel:
     )
     result = act(kernel, taken, ArrayAction.REBUILD)
     assert kernel.commands == ["add"]
-    assert taken.moved == [1000 * KIB, 4000 * KIB, (MEMBER_KIB - 5000) * KIB]
+    # On a busy machine, a sample may be due before anything has moved.
+    assert [moved for moved in taken.moved if moved] == [1000 * KIB, 4000 * KIB, (MEMBER_KIB - 5000) * KIB]
     (part,) = result.directions
     assert (part.direction, part.bytes, part.ios) == (Direction.RESYNC, MEMBER_KIB * KIB, 0)
     assert result.metrics == {"complete_s": taken.samples[-1].offset_ms / 1000}
