@@ -16,6 +16,7 @@ SOURCE = "/root/sweetspot"
 SERVER = "sweetspot-server"
 AUTHORITY = "/etc/sweetspot/tls/ca.crt"
 SOCKET = "/run/sweetspot/web.sock"
+REDIS_USERS = "/var/lib/redis/sweetspot-users.acl"
 WAIT_S = 60.0
 
 
@@ -48,6 +49,7 @@ class _Check:
             ("log lines are JSON", self._json_lines),
             ("a second installation changes nothing", self._again),
             ("backup and restore", self._backup),
+            ("another machine, with another name and database", self._move),
             ("another public name", self._rename),
             ("a certificate of another authority", self._own_certificate),
             ("upgrade and roll-back", self._upgrade),
@@ -173,6 +175,26 @@ class _Check:
             self._run(SERVER, "restore", folder)
             folder = self._run(SERVER, "backup").strip().rpartition(" ")[2]
         _expect("people", self._people(), "admin")
+
+    def _move(self) -> None:
+        """Everything but the built release is removed; the settings and the data come from a backup."""
+        folder = self._run(SERVER, "backup").strip().rpartition(" ")[2]
+        self._run("mv", folder, "/root/moved")
+        hosts = self._run("grep", "-c", "^user host", REDIS_USERS)
+        self._run("systemctl", "stop", "sweetspot.target", "redis-server@sweetspot", "nginx")
+        self._run("rm", "-r", "/etc/sweetspot", "/opt/sweetspot/current", "/var/backups/sweetspot", REDIS_USERS)
+        self._run("tar", "-C", "/", "-xzf", "/root/moved/settings.tar.gz")
+        self._run("sed", "-i", "s|@/sweetspot?|@/moved?|", "/etc/sweetspot/environment")
+        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install", OTHER_NAME, NAME)
+        _expect("people of the empty database", self._people(), "")
+        self._run(SERVER, "restore", "/root/moved")
+        _expect("people", self._people(), "admin")
+        self._run("systemctl", "stop", "sweetspot.target")
+        self._run("runuser", "-u", "postgres", "--", "dropdb", "moved")
+        self._run(SERVER, "restore", "/root/moved")
+        _expect("people", self._people(), "admin")
+        _expect("users of hosts in Redis", self._run("grep", "-c", "^user host", REDIS_USERS), hosts)
+        self._curl(f"https://{NAME}/healthz")
 
     def _upgrade(self) -> None:
         old = self._run("readlink", "/opt/sweetspot/current")
