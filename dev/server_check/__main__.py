@@ -17,6 +17,11 @@ SERVER = "sweetspot-server"
 AUTHORITY = "/etc/sweetspot/tls/ca.crt"
 SOCKET = "/run/sweetspot/web.sock"
 REDIS_USERS = "/var/lib/redis/sweetspot-users.acl"
+PREPARE = """\
+.ci/setup --server
+.venv/bin/python -m webapp.hosts.wheelhouse
+.venv/bin/python -m pip download --only-binary=:all: --constraint .ci/constraints.txt \\
+  --requirement requirements.txt --requirement .ci/requirements-docs.txt --dest .build/wheels"""
 WAIT_S = 60.0
 
 
@@ -52,7 +57,7 @@ class _Check:
             ("another machine, with another name and database", self._move),
             ("another public name", self._rename),
             ("a certificate of another authority", self._own_certificate),
-            ("upgrade and roll-back", self._upgrade),
+            ("upgrade without internet, and roll-back", self._upgrade),
         ):
             with step(name):
                 check()
@@ -197,9 +202,14 @@ class _Check:
         self._curl(f"https://{NAME}/healthz")
 
     def _upgrade(self) -> None:
+        """The commands of docs/how-to/operations.md for a machine without internet."""
         old = self._run("readlink", "/opt/sweetspot/current")
         self._run("sh", "-c", f"echo '# changed' >> {SOURCE}/webapp/wsgi.py")
-        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        self._run("sh", "-c", f"set -e; cd {SOURCE}\n{PREPARE}")
+        self._debian.cut_network()
+        offline = ("env", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={SOURCE}/.build/wheels")
+        self._run(*offline, f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        self._run("sh", "-c", "test -e /opt/sweetspot/current/.build/wheelhouse/*.zip")
         _expect("a new release runs", self._run("readlink", "/opt/sweetspot/current") != old, True)
         self._run(SERVER, "manage", "create_admin", "later")
         self._run(SERVER, "roll-back")
