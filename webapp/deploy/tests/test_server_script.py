@@ -177,7 +177,9 @@ psql() { cat >"$ROOT/sql"; }
 @pytest.mark.parametrize(("status", "last"), [(0, "commit;"), (1, "copy;")])
 def test_only_a_whole_backup_replaces_the_database(server: Server, status: int, last: str) -> None:
     server.write("dump")
-    done = server.run(f"pg_restore() {{ echo 'copy;'; return {status}; }}; replace_database $ROOT/dump", stubs=WHOLE)
+    done = server.run(
+        f"pg_restore() {{ echo 'copy;'; return {status}; }}; replace_database $ROOT/dump || exit 1", stubs=WHOLE
+    )
     assert done.returncode == status
     sent = (server.root / "sql").read_text().splitlines()
     assert (sent[0], sent[-1]) == ("begin; drop schema public cascade;", last)
