@@ -111,7 +111,7 @@ distributions: ## install the worker in throw-away roots (ARGS="debian-12 debian
 	@.ci/setup
 	@$(DEV).distributions $(ARGS)
 
-server-check: ## install the server in a bare Debian 12 (systemd-nspawn), use, upgrade and restore it; requires root
+server-check: ## install the server in a bare Debian 12 (systemd-nspawn), use, move, upgrade and restore it; requires root
 	@.ci/setup --tests
 	@$(DEV).server_check
 

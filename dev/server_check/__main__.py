@@ -16,6 +16,12 @@ SOURCE = "/root/sweetspot"
 SERVER = "sweetspot-server"
 AUTHORITY = "/etc/sweetspot/tls/ca.crt"
 SOCKET = "/run/sweetspot/web.sock"
+REDIS_USERS = "/var/lib/redis/sweetspot-users.acl"
+PREPARE = """\
+.ci/setup --server
+.venv/bin/python -m webapp.hosts.wheelhouse
+.venv/bin/python -m pip download --only-binary=:all: --constraint .ci/constraints.txt \\
+  --requirement requirements.txt --requirement .ci/requirements-docs.txt --dest .build/wheels"""
 WAIT_S = 60.0
 
 
@@ -48,9 +54,10 @@ class _Check:
             ("log lines are JSON", self._json_lines),
             ("a second installation changes nothing", self._again),
             ("backup and restore", self._backup),
+            ("another machine, with another name and database", self._move),
             ("another public name", self._rename),
             ("a certificate of another authority", self._own_certificate),
-            ("upgrade and roll-back", self._upgrade),
+            ("upgrade without internet, and roll-back", self._upgrade),
         ):
             with step(name):
                 check()
@@ -174,10 +181,35 @@ class _Check:
             folder = self._run(SERVER, "backup").strip().rpartition(" ")[2]
         _expect("people", self._people(), "admin")
 
+    def _move(self) -> None:
+        """Everything but the built release is removed; the settings and the data come from a backup."""
+        folder = self._run(SERVER, "backup").strip().rpartition(" ")[2]
+        self._run("mv", folder, "/root/moved")
+        hosts = self._run("grep", "-c", "^user host", REDIS_USERS)
+        self._run("systemctl", "stop", "sweetspot.target", "redis-server@sweetspot", "nginx")
+        self._run("rm", "-r", "/etc/sweetspot", "/opt/sweetspot/current", "/var/backups/sweetspot", REDIS_USERS)
+        self._run("tar", "-C", "/", "-xzf", "/root/moved/settings.tar.gz")
+        self._run("sed", "-i", "s|@/sweetspot?|@/moved?|", "/etc/sweetspot/environment")
+        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install", OTHER_NAME, NAME)
+        _expect("people of the empty database", self._people(), "")
+        self._run(SERVER, "restore", "/root/moved")
+        _expect("people", self._people(), "admin")
+        self._run("systemctl", "stop", "sweetspot.target")
+        self._run("runuser", "-u", "postgres", "--", "dropdb", "moved")
+        self._run(SERVER, "restore", "/root/moved")
+        _expect("people", self._people(), "admin")
+        _expect("users of hosts in Redis", self._run("grep", "-c", "^user host", REDIS_USERS), hosts)
+        self._curl(f"https://{NAME}/healthz")
+
     def _upgrade(self) -> None:
+        """The commands of docs/how-to/operations.md for a machine without internet."""
         old = self._run("readlink", "/opt/sweetspot/current")
         self._run("sh", "-c", f"echo '# changed' >> {SOURCE}/webapp/wsgi.py")
-        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        self._run("sh", "-c", f"set -e; cd {SOURCE}\n{PREPARE}")
+        self._debian.cut_network()
+        offline = ("env", "PIP_NO_INDEX=1", f"PIP_FIND_LINKS={SOURCE}/.build/wheels")
+        self._run(*offline, f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        self._run("sh", "-c", "test -e /opt/sweetspot/current/.build/wheelhouse/*.zip")
         _expect("a new release runs", self._run("readlink", "/opt/sweetspot/current") != old, True)
         self._run(SERVER, "manage", "create_admin", "later")
         self._run(SERVER, "roll-back")

@@ -27,9 +27,10 @@ COMMAND_LIMIT_S = 1800.0
 
 
 class BareDebian:
-    def __init__(self, root: Path, leader: int) -> None:
+    def __init__(self, root: Path, leader: int, network: str) -> None:
         self.root = root
         self._leader = leader
+        self._network = network
 
     def run(self, *argv: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command as root. Raises ToolError if it fails and `check` is on."""
@@ -43,6 +44,10 @@ class BareDebian:
             end = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
             raise ToolError(f"{' '.join(argv)[:120]} ended with exit status {done.returncode}:\n{end}")
         return done
+
+    def cut_network(self) -> None:
+        """Only loopback works from now on."""
+        _call("ip", "-n", self._network, "link", "set", "tap0", "down")
 
     def copy_repository(self, place: str) -> None:
         """Copy the files that git knows, as a release archive has them."""
@@ -85,7 +90,7 @@ def bare_debian(folder: Path, *names: str) -> Iterator[BareDebian]:
         container = stack.enter_context(_process("systemd-nspawn", f"--directory={root}", *options))
         leader = _leader(container.pid)
         stack.callback(_power_off, container, leader)
-        yield BareDebian(root, leader)
+        yield BareDebian(root, leader, network)
 
 
 def _call(*argv: str) -> None:

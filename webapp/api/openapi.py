@@ -27,9 +27,11 @@ ERRORS = {
     "403": "Your role may not do this.",
     "404": "Not found.",
     "409": "Not possible in the current state.",
+    "411": "The request has no Content-Length.",
     "413": "The body is too large.",
     "422": "A value in the request is not valid.",
     "500": "The server failed; its log has the reason.",
+    "503": "The server is busy with other uploads; try again later.",
 }
 # The subjects, in the order of the reference.
 TAGS = {

@@ -1,9 +1,11 @@
-"""People, for admins: list, add, roles, disable, remove."""
+"""People, for admins: list, add, roles, log-in, tokens, disable, remove."""
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 from pydantic import StrictBool
@@ -12,8 +14,8 @@ from webapp.api.common.authentication import administrator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core import people
 from webapp.core.errors import Refusal
-from webapp.core.models import Role, User
-from webapp.core.selectors import people_list
+from webapp.core.models import ApiToken, Role, User
+from webapp.core.selectors import people_list, tokens_of
 
 router = Router(tags=["people"])
 
@@ -26,6 +28,8 @@ class PersonOut(Schema):
     role: Role
     is_active: bool
     has_password: bool
+    has_external_login: bool
+    may_connect: bool
     token_count: int
     date_joined: datetime
     last_login: datetime | None
@@ -34,6 +38,19 @@ class PersonOut(Schema):
     @staticmethod
     def resolve_has_password(user: User) -> bool:
         return user.has_usable_password()
+
+    @staticmethod
+    def resolve_has_external_login(user: User) -> bool:
+        return user.external_id is not None
+
+
+class TokenOut(Schema):
+    """A valid API token; the token itself is shown only to its person, once."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None
 
 
 class PersonIn(Input):
@@ -134,6 +151,33 @@ def new_password_link(request: HttpRequest, pk: int) -> LinkOut:
     """Create a password link. The current password and all sessions stop working."""
     by = administrator(request)
     return LinkOut(password_link=_link(request, _somebody(pk), by))
+
+
+@router.post("/people/{pk}/connect-external-login", response=PersonOut)
+def connect_external_login(request: HttpRequest, pk: int) -> User:
+    """Connect the next external log-in with exactly this name to the account, once. Safe to repeat.
+
+    A new password link cancels the permission.
+    """
+    by = administrator(request)
+    people.allow_connection(user=_somebody(pk), by=by)
+    return _somebody(pk)
+
+
+@router.get("/people/{pk}/tokens", response=list[TokenOut])
+@paginate(Paged)
+def tokens(request: HttpRequest, pk: int) -> QuerySet[ApiToken]:
+    """Valid API tokens of a person, newest first."""
+    administrator(request)
+    return tokens_of(_somebody(pk))
+
+
+@router.delete("/people/{pk}/tokens/{token}", response={204: None})
+def revoke_token(request: HttpRequest, pk: int, token: UUID) -> Status[None]:
+    """Revoke an API token: it stops working with the next request. Safe to repeat."""
+    by = administrator(request)
+    people.revoke_api_token(token=get_object_or_404(ApiToken, pk=token, user=_somebody(pk)), by=by)
+    return Status(204, None)
 
 
 @router.delete("/people/{pk}", response=PersonOut)

@@ -107,9 +107,9 @@ def _digest(path: Path, _changed_ns: int, _size: int) -> str:
 
 
 def main() -> int:
-    """0 if it was built, 1 if pip could not download the packages."""
+    """0 if it exists now, 1 if pip could not download the packages."""
     try:
-        found = build()
+        found = built_wheelhouse() or build()
     except NotBuilt as error:
         print(f"The wheelhouse was not built. {error}", file=sys.stderr)
         return 1

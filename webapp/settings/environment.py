@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit, urlunsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+DATABASE_PARAMETERS = {"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey"}
+
 
 def text(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
@@ -50,24 +52,35 @@ def choice(name: str, *choices: str) -> str:
 
 
 def database(name: str) -> dict[str, Any]:
-    """A Django database entry from postgres://user:password@host:port/name?host=/socket/folder."""
+    """A Django database entry from postgres://user:password@host:port/name?host=/socket/folder&sslmode=verify-full."""
     url = urlsplit(text(name))
     if url.scheme not in ("postgres", "postgresql"):
         raise ImproperlyConfigured(f"{name} must begin with postgres://; Sweetspot needs PostgreSQL.")
-    query = {key: values[-1] for key, values in parse_qs(url.query).items()}
+    query = _database_query(name, url.query)
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(url.path.lstrip("/")) or "sweetspot",
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
-        "HOST": query.get("host", url.hostname or ""),
-        "PORT": query.get("port", str(url.port or "")),
+        "HOST": query.pop("host", url.hostname or ""),
+        "PORT": query.pop("port", str(url.port or "")),
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
         # Rows are in memory or on an SSD: one at a time costs little more than one after the other. PostgreSQL's own 4
         # makes it read all streams that were ever measured for a comparison of three runs.
-        "OPTIONS": {"options": "-c random_page_cost=1.1"},
+        "OPTIONS": {"options": "-c random_page_cost=1.1"} | query,
     }
+
+
+def _database_query(name: str, query: str) -> dict[str, str]:
+    found = {key: values[-1] for key, values in parse_qs(query).items()}
+    if "password" in found:
+        raise ImproperlyConfigured(f"Write the password in {name} before the @: postgres://user:password@host/name")
+    if unknown := set(found) - DATABASE_PARAMETERS:
+        raise ImproperlyConfigured(
+            f"{name} has the parameter {min(unknown)}; it takes {', '.join(sorted(DATABASE_PARAMETERS))}."
+        )
+    return found
 
 
 def broker(name: str) -> str:

@@ -241,6 +241,9 @@ API: dict[str, Who] = {
     "POST people/{pk}/deactivate": Who.ADMIN,
     "POST people/{pk}/reactivate": Who.ADMIN,
     "POST people/{pk}/password-link": Who.ADMIN,
+    "POST people/{pk}/connect-external-login": Who.ADMIN,
+    "GET people/{pk}/tokens": Who.ADMIN,
+    "DELETE people/{pk}/tokens/{token}": Who.ADMIN,
     "POST people/{pk}/anonymise": Who.ADMIN,
     # hosts
     "GET hosts": Who.VIEWER,

@@ -10,6 +10,7 @@ from django.core.management import get_commands
 import worker.cli
 import worker.client.main
 from dev.docs.plans import DOCUMENTS
+from dev.server_check.__main__ import PREPARE
 
 ROOT = DOCUMENTS.parent
 PAGES = sorted({ROOT / "README.md", *DOCUMENTS.rglob("*.md")})
@@ -47,3 +48,7 @@ def test_it_exists(pattern: str, existing: Callable[[], Collection[str]]) -> Non
     assert named
     known = existing()
     assert sorted((name, page) for name, page in named if name not in known) == []
+
+
+def test_the_manual_has_the_commands_for_a_server_without_internet_that_server_check_runs() -> None:
+    assert PREPARE in (DOCUMENTS / "how-to/operations.md").read_text()

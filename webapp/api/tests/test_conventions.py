@@ -201,3 +201,12 @@ def test_pages_of_errors_under_api_become_problems(status: int, code: str) -> No
     page = json_errors(lambda _: HttpResponse("<h1>It failed.</h1>", status=status))
     answer = page(RequestFactory().get("/api/v1/runs"))
     assert (answer.status_code, json.loads(answer.content)["code"]) == (status, code)
+
+
+def test_the_manual_and_openapi_name_the_same_errors(settings: LazySettings) -> None:
+    manual = (settings.BASE_DIR / "docs/reference/api.md").read_text()
+    told = set(re.findall(r"\d{3}", "".join(re.findall(r"^\| (\d{3}[\d, ]*) \|", manual, re.MULTILINE))))
+    for methods in json.loads(json.dumps(api.get_openapi_schema(), default=str))["paths"].values():
+        for operation in methods.values():
+            errors = {str(status) for status in operation["responses"] if int(status) >= 400}
+            assert errors == told - {"405"}  # of methods that are no operation

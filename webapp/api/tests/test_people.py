@@ -3,7 +3,8 @@
 import pytest
 
 from webapp.api.tests.clients import caller
-from webapp.core.models import Role
+from webapp.core.models import ApiToken, Role, User
+from webapp.core.services import create_api_token
 
 pytestmark = pytest.mark.django_db
 
@@ -33,3 +34,31 @@ def test_an_acknowledgement_is_true_or_false_and_nothing_like_it() -> None:
     person = admin("post", "people", {"username": "mia"})[1]
     status, refused = admin("post", f"people/{person['id']}/deactivate", {"acknowledged": 1})
     assert (status, refused["message"]) == (422, "body.acknowledged: Input should be a valid boolean")
+
+
+def test_an_admin_lets_an_external_log_in_be_connected_to_an_account() -> None:
+    admin = caller(Role.ADMIN)
+    made = admin("post", "people", {"username": "olga"})[1]
+    path = f"people/{made['id']}"
+    assert (made["has_external_login"], made["may_connect"]) == (False, False)
+    for _ in range(2):
+        status, olga = admin("post", f"{path}/connect-external-login")
+        assert (status, olga["may_connect"]) == (200, True)
+    User.objects.filter(username="olga").update(external_id="hash", may_connect=False)
+    assert admin("get", path)[1]["has_external_login"] is True
+    assert admin("post", f"{path}/connect-external-login")[1]["code"] == "already_connected"
+    admin("post", f"{path}/deactivate", {})
+    assert admin("post", f"{path}/connect-external-login")[1]["code"] == "account_disabled"
+
+
+def test_an_admin_revokes_an_api_token_of_a_person() -> None:
+    admin = caller(Role.ADMIN)
+    olga, mia = (admin("post", "people", {"username": name})[1]["id"] for name in ("olga", "mia"))
+    create_api_token(user=User.objects.get(pk=olga), name="notebook")
+    (token,) = admin("get", f"people/{olga}/tokens")[1]["items"]
+    assert (token["name"], token["last_used_at"]) == ("notebook", None)
+    assert admin("delete", f"people/{mia}/tokens/{token['id']}")[0] == 404
+    for _ in range(2):
+        assert admin("delete", f"people/{olga}/tokens/{token['id']}")[0] == 204
+    assert admin("get", f"people/{olga}/tokens")[1]["count"] == 0
+    assert ApiToken.objects.get(pk=token["id"]).revoked_at

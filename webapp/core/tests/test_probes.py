@@ -19,6 +19,7 @@ from webapp.celery import app
 from webapp.core import heartbeats, tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
+from webapp.core.tests.test_dashboard import targets
 from webapp.hosts.models import Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
@@ -31,6 +32,8 @@ from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
 from worker.contract.inventory import QUARANTINED
+
+WITHOUT_PANEL: set[str] = set()  # metrics that the dashboard deliberately leaves out
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -264,6 +267,8 @@ def test_the_manual_the_alerts_and_the_dashboard_know_every_metric_and_no_other(
         named = set(re.findall(r"\bsweetspot_[a-z_]+", (settings.BASE_DIR / "docs/how-to" / document).read_text()))
         assert named <= exist, document
         assert document != "operations.md" or named == exist
+    in_panels = {name for target in targets() for name in re.findall(r"\bsweetspot_[a-z_]+", target["expr"])}
+    assert in_panels == exist - WITHOUT_PANEL
 
 
 def test_it_counts_failed_trials_by_reason() -> None:

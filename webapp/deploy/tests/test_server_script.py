@@ -19,10 +19,11 @@ units() { :; }
 load_settings() { :; }
 tar() { :; }
 pg_restore() { :; }
-replace_database() { echo "replaced by $(cat "$1")" >>"$ROOT/calls"; }
+replace_database() { [ ! -e "$ROOT/no-replacement" ] && echo "replaced by $(cat "$1")" >>"$ROOT/calls"; }
 start() { echo "start $(basename "$(readlink "$HOME_DIR/current")")" >>"$ROOT/calls"
   [ ! -e "$ROOT/broken" ] || exit 1; }
 pg_dump() { [ ! -e "$ROOT/no-dump" ] && cat "$ROOT/data"; }
+database() { :; }
 DATABASE=x
 install_one() { RELEASE=$HOME_DIR/releases/$1; mkdir -p "$RELEASE/.build"; switch_release; }
 """
@@ -41,11 +42,11 @@ class Server:
         ):
             functions = functions.replace(f"={old}", f"={root}/{new}")
         functions = functions.replace("REDIS_USERS=/var/lib/redis", f"REDIS_USERS={root}")
-        self.functions = functions + STUBS
+        self.functions = functions
 
-    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, *, stubs: str = STUBS) -> subprocess.CompletedProcess[str]:
         script = self.root / "script"
-        script.write_text(f"{self.functions}\n{command}\n")
+        script.write_text(f"{self.functions}{stubs}\n{command}\n")
         environment = {"PATH": os.environ["PATH"], "ROOT": str(self.root)}
         return subprocess.run(
             ["bash", script], capture_output=True, text=True, env=environment, timeout=60, check=False
@@ -107,6 +108,121 @@ def test_the_arguments_of_programs_contain_no_password(server: Server) -> None:
         "SWEETSPOT_DATABASE_URL='postgres://u:p%40s@db:5432/x'; hide_password; echo \"$DATABASE\"; printenv PGPASSWORD"
     )
     assert done.stdout.splitlines() == ["postgres://u@db:5432/x", "p@s"]
+
+
+@pytest.mark.parametrize("query", ["password=p", "host=/run/postgresql&password=p"])
+def test_a_password_in_the_query_of_the_database_is_refused(server: Server, query: str) -> None:
+    done = server.run(f"SWEETSPOT_DATABASE_URL='postgres://u@db/x?{query}'; hide_password")
+    assert done.returncode == 1
+    assert "before the @" in done.stderr
+
+
+def test_a_restore_that_fails_keeps_the_present_data_and_starts_the_server(server: Server) -> None:
+    server.write("no-replacement")
+    (server.root / "database.dump").write_text("old")
+    failed = server.run("restore $ROOT")
+    assert failed.returncode == 1
+    assert "the present data was kept" in failed.stderr
+    assert server.calls() == ["start r1", "start r1"]
+
+
+@pytest.mark.parametrize(("key", "status"), [("same", 0), ("other", 1)])
+def test_a_backup_of_a_server_with_another_secret_key_is_refused(server: Server, key: str, status: int) -> None:
+    server.write("database.dump", "old")
+    server.write("settings/environment", f"SWEETSPOT_SECRET_KEY={key}\n")
+    pack = ("tar", "-C", "/", "-czf", server.root / "settings.tar.gz", str(server.root / "settings").lstrip("/"))
+    subprocess.run(pack, check=True)
+    server.write("settings/environment", "SWEETSPOT_SECRET_KEY=same\n")
+    done = server.run("unset -f tar; restore $ROOT")
+    assert done.returncode == status, done.stderr
+    assert ("replaced by old" in server.calls()) == (status == 0)
+
+
+PSQL = """
+systemctl() { :; }
+load_settings() { DATABASE="postgres://sweetspot@/lab%202?host=/run/postgresql"; }
+as_server() { "$@"; }
+as_postgres() { echo "$*" >>"$ROOT/calls"; case $1 in psql) cat "$ROOT/$4" 2>/dev/null ;; esac; }
+psql() { [ ! -e "$ROOT/no-database" ]; }
+"""
+
+
+def test_a_missing_local_database_is_created_with_the_name_of_the_settings(server: Server) -> None:
+    assert (done := server.run("database", stubs=PSQL)).returncode == 0, done.stderr
+    assert server.calls()[-1] == (
+        "createdb --owner sweetspot --encoding UTF8 --locale C.UTF-8 --template template0 lab 2"
+    )
+    server.write("name=lab 2", "1")
+    server.run("database", stubs=PSQL)
+    assert server.calls()[-1] == "psql -qtA --set name=lab 2"
+
+
+def test_a_database_that_does_not_answer_is_found_before_the_server_is_stopped(server: Server) -> None:
+    server.write("no-database")
+    server.write("database.dump")
+    stubs = PSQL + 'systemctl() { case $* in *target*) echo "$*" >>"$ROOT/calls" ;; esac; }; check_dump() { :; }'
+    failed = server.run("restore $ROOT", stubs=stubs)
+    assert failed.returncode == 1
+    assert "cannot be used" in failed.stderr
+    assert "stop sweetspot.target" not in server.calls()
+
+
+WHOLE = """
+DATABASE=x
+as_server() { "$@"; }
+psql() { cat >"$ROOT/sql"; }
+"""
+
+
+@pytest.mark.parametrize(("status", "last"), [(0, "commit;"), (1, "copy;")])
+def test_only_a_whole_backup_replaces_the_database(server: Server, status: int, last: str) -> None:
+    server.write("dump")
+    done = server.run(
+        f"pg_restore() {{ echo 'copy;'; return {status}; }}; replace_database $ROOT/dump || exit 1", stubs=WHOLE
+    )
+    assert done.returncode == status
+    sent = (server.root / "sql").read_text().splitlines()
+    assert (sent[0], sent[-1]) == ("begin; drop schema public cascade;", last)
+
+
+START = """
+SECONDS=1000
+systemctl() { :; }
+nginx() { :; }
+sleep() { :; }
+curl() { [ -e "$ROOT/answered" ] || { touch "$ROOT/answered"; return 1; }; }
+"""
+
+
+def test_the_time_to_start_counts_from_the_start_of_the_services(server: Server) -> None:
+    """An installation takes longer than the time to start."""
+    assert (done := server.run("start", stubs=START)).returncode == 0, done.stderr
+    (server.root / "answered").unlink()
+    assert server.run("START_LIMIT_S=0; start", stubs=START).returncode == 1
+
+
+REDIS = """
+systemctl() { case $* in *redis*) echo "$1" >>"$ROOT/redis" ;; esac; }
+chown() { :; }
+has_own_certificate() { true; }
+install_it() { renew_certificate; start_redis; }
+"""
+
+
+def test_redis_is_restarted_once_for_a_new_certificate_and_never_without_need(server: Server) -> None:
+    (server.root / "settings/tls").mkdir()
+    for name in ("ca.crt", "server.crt", "server.key"):
+        server.write(f"settings/tls/{name}", "first")
+    server.write("redis.conf")
+    server.write("settings/environment", "SWEETSPOT_REDIS_URL=rediss://sweetspot:p@localhost:6379/0\n")
+    stubs = f"{REDIS}REDIS_CONF=$ROOT/redis.conf\n"
+    for command in ("install_it", "install_it", "certificates"):
+        assert (done := server.run(command, stubs=stubs)).returncode == 0, done.stderr
+    server.write("settings/tls/server.crt", "second")
+    assert (done := server.run("certificates", stubs=stubs)).returncode == 0, done.stderr
+    assert (server.root / "redis").read_text().split() == [
+        "enable", "restart", "enable", "start", "enable", "start", "enable", "restart",
+    ]  # fmt: skip
 
 
 def test_root_writes_nothing_in_the_directory_of_redis(server: Server) -> None:

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +69,22 @@ def test_set_up_repairs_packages_whose_installation_was_interrupted() -> None:
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["fio", "redis-tools"]
     assert "dpkg --configure -a" in text
+
+
+@pytest.mark.parametrize(("server", "built", "steps"), [("yes", "now", 0), ("yes", "before", 3), ("", "now", 2)])
+def test_a_server_needs_no_node_for_a_front_end_that_was_built_elsewhere(
+    tmp_path: Path, server: str, built: str, steps: int
+) -> None:
+    """The steps are those of Node, npm and Vite; without `--server`, the tests need Node and the packages."""
+    text = (ROOT / ".ci" / "setup").read_text()
+    functions = text[text.index("is_built() {") : text.index("python_packages() {")]
+    (tmp_path / ".build/frontend").mkdir(parents=True)
+    (tmp_path / ".build/frontend/manifest.json").touch()
+    (tmp_path / ".build/frontend.done").write_text(built)
+    values = f"logs=. server='{server}' want_frontend=now want_node=1 want_npm=1"
+    helpers = """is_done() { [ "$(cat "$1" 2>/dev/null)" = "$2" ]; }; step() { echo "$1"; }"""
+    done = subprocess.run(
+        ["bash", "-c", f"set -euo pipefail; {values}; {helpers}\n{functions}\nfront_end"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(done.stdout.splitlines()) == steps, done.stdout

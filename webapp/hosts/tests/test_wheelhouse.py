@@ -47,6 +47,14 @@ def test_a_wheelhouse_of_another_version_counts_as_not_built(folder: Path, monke
     assert len(list(folder.iterdir())) == 1
 
 
+def test_a_wheelhouse_from_another_machine_needs_no_package_index(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheelhouse.build()
+    monkeypatch.setattr(wheelhouse, "build", lambda: pytest.fail("packages are downloaded again"))
+    assert wheelhouse.main() == 0
+
+
 def test_it_says_what_pip_says(tmp_path: Path) -> None:
     with pytest.raises(wheelhouse.NotBuilt, match=r"for Python 3.11 on aarch64: .*nothing-here"):
         wheelhouse.download([str(tmp_path / "nothing-here.whl")], tmp_path, ("3.11", "aarch64"))
