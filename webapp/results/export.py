@@ -1,6 +1,7 @@
 """Results as a table for files: every known factor is a column, and its unit is in the heading."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from webapp.core.table_files import Column, Kind, Table
 from webapp.plans.factor import Factor
@@ -24,23 +25,30 @@ def results_table(asked: ResultFilter, limit: int | None = None) -> Table:
     taken, so that no transaction stays open.
     """
     found = ResultQuery.of(asked)
-    most = CHUNK if limit is None else min(CHUNK, limit)
-    rows = _rows(found, found.page(Sort(), limit=most), None if limit is None else limit - most)
-    return Table([column for column, _ in _COLUMNS], rows)
+    rows = _rows(found, found.page(Sort(), limit=CHUNK))
+    return Table(COLUMNS, islice(rows, limit))
 
 
-def _rows(found: ResultQuery, page: Page, left: int | None) -> Iterator[Sequence[object]]:
-    """`left`: results after this page; None for all."""
+def _rows(found: ResultQuery, page: Page) -> Iterator[Sequence[object]]:
     yield from map(_row, page.rows)
-    while page.older and left != 0:
-        most = CHUNK if left is None else min(CHUNK, left)
-        page = found.page(Sort(), limit=most, after=page.older)
+    while page.older:
+        page = found.page(Sort(), limit=CHUNK, after=page.older)
         yield from map(_row, page.rows)
-        left = None if left is None else left - most
 
 
 def _row(result: ResultRow) -> Sequence[object]:
-    return [read(result) for _, read in _COLUMNS]
+    before, after = [read(result) for _, read in _BEFORE], [read(result) for _, read in _AFTER]
+    return [*before, *_levels(result.point), *after]
+
+
+def _levels(point: Point) -> Sequence[Value]:
+    """In the order of FACTORS. A point has few of them, so this is faster than a look-up for each."""
+    levels: list[Value] = [None] * len(_FACTORS)
+    for name, level in point.items():
+        if found := _FACTORS.get(name):
+            place, kind = found
+            levels[place] = int(level) if kind is Kind.INTEGER and level is not None else level
+    return levels
 
 
 def kind_of(factor: Factor) -> Kind:
@@ -68,16 +76,6 @@ def _stored(name: str, kind: Kind, unit: str = "") -> tuple[Column, Read]:
     return Column(name, kind, unit), lambda result: getattr(result, name)
 
 
-def _of_factor(factor: Factor) -> tuple[Column, Read]:
-    kind = kind_of(factor)
-
-    def read(result: ResultRow) -> Value:
-        level = result.point.get(factor.name)
-        return int(level) if kind is Kind.INTEGER and level is not None else level
-
-    return Column(_heading(factor), kind, factor.unit), read
-
-
 def _of_engine(name: str) -> tuple[Column, Read]:
     return Column(name, Kind.NUMBER, METRICS[name].unit), lambda result: result.metrics.get(name)
 
@@ -88,7 +86,8 @@ def _of_streams(point: Point) -> str | None:
     return "; ".join(f"{name}={FACTORS[name].values.write(level)}" for name, level in sorted(named.items())) or None
 
 
-_COLUMNS: Sequence[tuple[Column, Read]] = [
+_FACTORS = {factor.name: (place, kind_of(factor)) for place, factor in enumerate(FACTORS.values())}
+_BEFORE: Sequence[tuple[Column, Read]] = [
     (Column("run", Kind.INTEGER), lambda result: result.run or None),
     (Column("import"), lambda result: result.import_title or None),
     *_texts("plan"),
@@ -102,7 +101,8 @@ _COLUMNS: Sequence[tuple[Column, Read]] = [
     _stored("invalid", Kind.SWITCH),
     (Column("invalid_reason"), _text("why_invalid")),
     *_texts("steadiness"),
-    *map(_of_factor, FACTORS.values()),
+]
+_AFTER: Sequence[tuple[Column, Read]] = [
     (Column("levels_of_streams"), lambda result: _of_streams(result.point)),
     _stored("ios", Kind.INTEGER),
     _stored("bytes", Kind.INTEGER, "B"),
@@ -113,4 +113,9 @@ _COLUMNS: Sequence[tuple[Column, Read]] = [
     *(_stored(f"latency_{name}_ns", Kind.NUMBER, "ns") for name in ("min", "mean", "max", "stddev")),
     *(_stored(f"{name}_ns", Kind.INTEGER, "ns") for name in ("p50", "p95", "p99", "p999")),
     *(_of_engine(name) for name, metric in METRICS.items() if not metric.column),  # the unit is in the key
+]
+COLUMNS: Sequence[Column] = [
+    *(column for column, _ in _BEFORE),
+    *(Column(_heading(factor), kind_of(factor), factor.unit) for factor in FACTORS.values()),
+    *(column for column, _ in _AFTER),
 ]

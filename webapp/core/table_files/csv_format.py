@@ -22,7 +22,7 @@ def chunks(table: Table) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow([column.heading for column in table.columns])
     for row in table.rows:
-        yield writer.writerow([_cell(value) for value in row])
+        yield writer.writerow([None if value is None else _cell(value) for value in row])
 
 
 def _cell(value: object) -> object:
