@@ -21,6 +21,16 @@ describe("the charts of products", () => {
     expect(spreadsOf([point], { levels: levels(1, 32) })).toEqual([{ x: 32, y: 10, yMin: 10, yMax: 10, of: point }]);
   });
 
+  test("name the level of a point on an axis of names", () => {
+    const named = {
+      levels: [
+        { text: "5 · 2026-10-24", number: null },
+        { text: "1 · 2026-11-23", number: null },
+      ],
+    };
+    expect(spreadsOf([point], named)[0]?.x).toBe("1 · 2026-11-23");
+  });
+
   test("have a dashed line where a level was not measured", () => {
     expect(isGap({ level: 0 }, { level: 1 })).toBe(false);
     expect(isGap({ level: 0 }, { level: 2 })).toBe(true);

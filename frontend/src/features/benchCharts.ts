@@ -31,7 +31,7 @@ export function axisOf(chart: Pick<BenchChart, "levels">): XAxis {
 }
 
 interface Spread {
-  readonly x: number;
+  readonly x: number | string;
   readonly y: number;
   readonly yMin: number;
   readonly yMax: number;
@@ -41,7 +41,8 @@ interface Spread {
 export function spreadsOf(points: readonly BenchPoint[], chart: Pick<BenchChart, "levels">): Spread[] {
   const names = axisOf(chart) === "names";
   return points.map((point) => ({
-    x: names ? point.level : (chart.levels[point.level]?.number ?? 0),
+    // Chart.js takes a number on an axis of names for a further name, and then uses the place in the list of points.
+    x: (names ? chart.levels[point.level]?.text : chart.levels[point.level]?.number) ?? 0,
     y: point.mean,
     yMin: point.low ?? point.mean,
     yMax: point.high ?? point.mean,
