@@ -21,14 +21,13 @@ describe("the charts of products", () => {
     expect(spreadsOf([point], { levels: levels(1, 32) })).toEqual([{ x: 32, y: 10, yMin: 10, yMax: 10, of: point }]);
   });
 
-  test("name the level of a point on an axis of names", () => {
-    const named = {
-      levels: [
-        { text: "5 · 2026-10-24", number: null },
-        { text: "1 · 2026-11-23", number: null },
-      ],
-    };
-    expect(spreadsOf([point], named)[0]?.x).toBe("1 · 2026-11-23");
+  test("have one entry for each name, also for those that were not measured", () => {
+    const named = { levels: levels(null, null, null) };
+    expect(spreadsOf([point], named).map(({ x, y }) => [x, y])).toEqual([
+      [0, Number.NaN],
+      [1, 10],
+      [2, Number.NaN],
+    ]);
   });
 
   test("have a dashed line where a level was not measured", () => {
