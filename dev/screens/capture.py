@@ -1,7 +1,8 @@
 """`make screens`: pictures of every page of the running demo, 1440 and 390 pixels wide, light and dark.
 
-The pages come from the URL table. Their parameters come from the demo's data, or from temporary objects
-(`dev.screens.samples`). The format is WebP: the same pages as PNG are four times as large.
+The pages come from the URL table, and further ones from `dev.screens.variants`. Their parameters come from the demo's
+data, or from temporary objects (`dev.screens.samples`). The format is WebP: as PNG, the
+same pages are four times as large.
 """
 
 import base64

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
+from dev.screens.variants import explore_variants, product_variants
+
 if TYPE_CHECKING:
     from webapp.core.models import User
 
@@ -17,7 +19,7 @@ SIDE_BY_SIDE = ("mtron-raid0-12", "mtron-raid5-4", "x25-m-lvm-stripe")  # refere
 
 @contextmanager
 def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[str, str]]]:
-    """Values by `area/parameter`, and paths by page name where these values do not apply.
+    """Values by `area/parameter`, and paths by page name where these values do not apply, or of further pages.
 
     The values belong to the newest run that is done, or else to the newest run.
     """
@@ -85,6 +87,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
             samples |= {"trends/pk": first.pk} if first else {}
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
             instead["explore"] = f"{reverse('explore')}?{query}"
+            instead |= explore_variants(query) | product_variants(run)
         samples |= imported_pages()
         instead |= bench_page()
         yield samples, instead

@@ -21,6 +21,15 @@ describe("the charts of products", () => {
     expect(spreadsOf([point], { levels: levels(1, 32) })).toEqual([{ x: 32, y: 10, yMin: 10, yMax: 10, of: point }]);
   });
 
+  test("have one entry for each name, also for those that were not measured", () => {
+    const named = { levels: levels(null, null, null) };
+    expect(spreadsOf([point], named).map(({ x, y }) => [x, y])).toEqual([
+      [0, Number.NaN],
+      [1, 10],
+      [2, Number.NaN],
+    ]);
+  });
+
   test("have a dashed line where a level was not measured", () => {
     expect(isGap({ level: 0 }, { level: 1 })).toBe(false);
     expect(isGap({ level: 0 }, { level: 2 })).toBe(true);

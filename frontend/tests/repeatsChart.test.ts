@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boxOf, placeOf, quantile } from "../src/features/repeatsChart";
+import { boxOf, inLines, placeOf, quantile } from "../src/features/repeatsChart";
 
 test("quantiles lie between the two nearest values", () => {
   expect(quantile([1, 2, 3, 4], 0.5)).toBe(2.5);
@@ -17,4 +17,9 @@ test("series stand beside each other at a level", () => {
   expect(placeOf(3, 0, 1)).toBe(3);
   expect(placeOf(3, 0, 2)).toBeCloseTo(2.8);
   expect(placeOf(3, 1, 2)).toBeCloseTo(3.2);
+});
+
+test("a name that is wider than its place has a line for each word", () => {
+  expect(inLines("INTEL SSDPE2KX010T8", 80)).toEqual(["INTEL", "SSDPE2KX010T8"]);
+  expect(inLines("INTEL SSDPE2KX010T8", 200)).toBe("INTEL SSDPE2KX010T8");
 });

@@ -32,6 +32,15 @@ describe("portions", () => {
     expect(cut.map((portion) => portion.map((each) => each.path))).toEqual([["a", "b"], ["c"]]);
   });
 
+  test("are in the natural order of the names", () => {
+    const names = ["a2/1.json", "a10/1.json", "b/1.json", "b/2.json", "b/16.json", "b/16.json.b"];
+    const cut = portions(
+      [...names].sort().map((name) => file(name, 1)),
+      100,
+    );
+    expect(cut[0]?.map((each) => each.path)).toEqual(names);
+  });
+
   test("never cut the logs of a trial", () => {
     const names = ["d/r_bw.1.log", "d/r_bw.2.log", "d/r_lat.1.log", "d/s_bw.1.log"];
     const cut = portions(

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { dateText, dateTicks, levelPoints, timeRange, valueRange } from "../src/features/trendChart";
+import { dateText, dateTicks, exactText, levelPoints, timeRange, valueRange } from "../src/features/trendChart";
+import { iops } from "../src/lib/format";
 
 const point = (at_ms: number, value: number, low: number | null = null, high: number | null = null) => ({
   run: 1,
@@ -47,5 +48,11 @@ describe("the trend chart", () => {
     expect(range.min).toBeLessThan(90);
     expect(range.max).toBeGreaterThan(120);
     expect(valueRange({ points: [point(0, 100)], baseline: null })).toEqual({ min: 95, max: 105 });
+    expect(valueRange({ points: [point(0, 100), point(1, 100.1)], baseline: null }).min).toBeLessThan(99.1);
+  });
+
+  test("has no two ticks with the same text in a narrow range", () => {
+    const ticks = [57_800, 57_850, 57_900, 57_950, 58_000].map((value) => exactText(value, iops));
+    expect(ticks).toEqual(["57.8k", null, "57.9k", null, "58k"]);
   });
 });

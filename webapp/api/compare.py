@@ -1,13 +1,15 @@
 """Comparisons."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
-from webapp.api.common.schemas import json_of, schema_of
+from webapp.api.common.schemas import PARQUET, json_of, schema_of
 from webapp.api.result_filters import FILTERS, asked_pairs
 from webapp.compare.comparison import Comparison
+from webapp.compare.export import comparison_table
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
+from webapp.core.table_files.response import file_response
 
 router = Router(tags=["compare"])
 
@@ -36,3 +38,10 @@ _PARAMETERS: list[dict[str, object]] = [
 def comparison(request: HttpRequest) -> HttpResponse:
     """A comparison: repeats summarised, series compared with a baseline, and other differences."""
     return json_of(compare(read_query(asked_pairs(request))))
+
+
+@router.get("/compare.parquet", openapi_extra={"parameters": [*_PARAMETERS, *FILTERS], "responses": PARQUET})
+def comparison_parquet(request: HttpRequest) -> StreamingHttpResponse:
+    """The comparison as a Parquet file: a row for each series at each level, units in the metadata."""
+    table = comparison_table(compare(read_query(asked_pairs(request))))
+    return file_response(table, "sweetspot-comparison", "parquet")

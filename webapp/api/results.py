@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import Field, Query, Router, Schema
 
-from webapp.api.common.schemas import Paged
+from webapp.api.common.schemas import PARQUET, Paged
 from webapp.api.result_filters import FILTERS, asked_pairs
+from webapp.core.table_files.response import file_response
+from webapp.results.export import results_table
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -83,3 +85,14 @@ def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]
         "items": read_rows(found[page.offset : page.offset + page.limit]),
         "count": found.order_by().count(),
     }
+
+
+class Newest(Schema):
+    limit: int | None = Field(None, ge=1, le=2**31)
+
+
+@router.get("/results.parquet", openapi_extra={"parameters": FILTERS, "responses": PARQUET})
+def results_parquet(request: HttpRequest, newest: Query[Newest]) -> StreamingHttpResponse:
+    """All matching results, newest first, in a Parquet file: a column for each factor, units in the metadata."""
+    table = results_table(read_filter(asked_pairs(request)), newest.limit)
+    return file_response(table, "sweetspot-results", "parquet")

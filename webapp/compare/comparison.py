@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from webapp.core.natural import natural_key
 from webapp.core.statistics import Ratio, Summary
 
 
@@ -28,8 +29,8 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     number: float | None
 
     @property
-    def order(self) -> tuple[bool, float, str]:
-        return self.number is None, self.number or 0.0, self.text
+    def order(self) -> tuple[bool, float, tuple[str | int, ...]]:
+        return self.number is None, self.number or 0.0, natural_key(self.text)
 
 
 class Difference(Struct, frozen=True, kw_only=True):

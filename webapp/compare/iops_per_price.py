@@ -4,7 +4,8 @@ The value is in the last direction of a trial, like other metrics of whole trial
 its drives or the price of one is unknown. Amounts in several currencies are not compared.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,6 +13,7 @@ from webapp.compare.distinct_drives import drives_of_trials
 from webapp.compare.layout_parts import layout_of
 from webapp.compare.mixes import totals
 from webapp.compare.models import Price
+from webapp.compare.observed_rows import Observed
 from webapp.plans.points import target_count
 from webapp.results.metrics import Metric
 from webapp.results.reading.rows import ResultRow
@@ -19,43 +21,47 @@ from webapp.results.reading.rows import ResultRow
 IOPS_PER_PRICE = Metric("iops_per_price", "IOPS per price", "IOPS per price", "", "", "number")
 
 
-def with_iops_per_price(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """The rows with this metric, if it is known. One query, and two for trials with several targets."""
+def with_iops_per_price(rows: Sequence[ResultRow]) -> Observed:
+    """One query, and two for trials with several targets. Notes are the prices, or why there is no value."""
     prices = _prices_of(rows)
-    values: dict[int, float] = {}
-    if len(_currencies(prices)) == 1:
-        by_trial = drives_of_trials({row.trial_id for row in rows if row.trial_id and target_count(row.point) > 1})
-        for total in totals(rows):
-            amount = _amount(total, prices, by_trial)
-            if amount and total.iops is not None:
-                values[max(total.ids)] = total.iops / amount
-    return [
+    currencies = sorted({price.currency for price in prices.values()})
+    if len(currencies) != 1:
+        return Observed(rows, IOPS_PER_PRICE, (_without_value(rows, currencies),))
+    values = _values(rows, prices)
+    with_values = [
         replace(row, metrics={**row.metrics, IOPS_PER_PRICE.key: values[row.id]}) if row.id in values else row
         for row in rows
     ]
+    return Observed(with_values, _in_currency(currencies[0]), (_prices_in_words(prices, currencies[0]),))
 
 
-def price_notes(rows: Sequence[ResultRow]) -> Iterator[str]:
-    """The prices and their dates as a sentence, or why there is no value. One query."""
-    prices = _prices_of(rows)
-    currencies = _currencies(prices)
-    if len(currencies) > 1:
-        yield f"The prices are in {' and '.join(currencies)}. Enter them in one currency on the pages of the models."
-    elif not prices:
-        models = ", ".join(sorted({row.model for row in rows if row.model})) or "unknown"
-        yield f"No drive model of these results has a price ({models}). Enter prices on the pages of the models."
-    else:
-        said = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
-        yield f"Prices of one drive, in {currencies[0]}: {', '.join(said)}."
+def _in_currency(currency: str) -> Metric:
+    label = f"IOPS per {currency}"
+    return dataclasses.replace(IOPS_PER_PRICE, label=label, short=label, unit=f"IOPS/{currency}")
+
+
+def _values(rows: Sequence[ResultRow], prices: Mapping[str, Price]) -> Mapping[int, float]:
+    """By result id."""
+    by_trial = drives_of_trials({row.trial_id for row in rows if row.trial_id and target_count(row.point) > 1})
+    amounts = ((total, _amount(total, prices, by_trial)) for total in totals(rows))
+    return {max(total.ids): total.iops / amount for total, amount in amounts if amount and total.iops is not None}
+
+
+def _without_value(rows: Iterable[ResultRow], currencies: Sequence[str]) -> str:
+    if currencies:
+        return f"The prices are in {' and '.join(currencies)}. Enter them in one currency on the pages of the models."
+    models = ", ".join(sorted({row.model for row in rows if row.model})) or "unknown"
+    return f"No drive model of these results has a price ({models}). Enter prices on the pages of the models."
+
+
+def _prices_in_words(prices: Mapping[str, Price], currency: str) -> str:
+    said = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
+    return f"Prices of one drive, in {currency}: {', '.join(said)}."
 
 
 def _prices_of(rows: Iterable[ResultRow]) -> Mapping[str, Price]:
     found = Price.objects.filter(kind="model", name__in={row.model for row in rows if row.model})
     return {price.name: price for price in found}
-
-
-def _currencies(prices: Mapping[str, Price]) -> list[str]:
-    return sorted({price.currency for price in prices.values()})
 
 
 def _amount(row: ResultRow, prices: Mapping[str, Price], by_trial: Mapping[str, int]) -> float | None:

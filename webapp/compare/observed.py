@@ -14,6 +14,7 @@ from django.db.models import Avg, Count, F, Sum
 from msgspec.structs import replace
 
 from webapp.compare.iops_per_price import IOPS_PER_PRICE, with_iops_per_price
+from webapp.compare.observed_rows import Observed
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import hosts_at_once
 from webapp.plans.streams import names_of
@@ -114,7 +115,7 @@ def metric_named(key: str) -> Metric:
     return found
 
 
-def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultRow]:
+def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
     """The rows with this metric, if it is one of this module. At most five queries.
 
     Not for trials on several hosts: their results refer only to the first host.
@@ -122,15 +123,16 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Sequence[ResultR
     if metric is IOPS_PER_PRICE:
         return with_iops_per_price(rows)
     if metric.key not in _READERS:
-        return rows
+        return Observed(rows, metric)
     values = _READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])
     last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
-    return [
+    with_values = [
         replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})
         if row.trial_id in values and last[row.trial_id] == row.id
         else row
         for row in rows
     ]
+    return Observed(with_values, metric)
 
 
 def _undivided(point: Mapping[str, object]) -> bool:

@@ -11,7 +11,6 @@ from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
-from webapp.compare.iops_per_price import IOPS_PER_PRICE, price_notes
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.mixes import totals
 from webapp.compare.observed import metric_named, with_observed
@@ -44,7 +43,7 @@ class Selected:
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
     grouped: Grouped
-    prices: tuple[str, ...] = ()  # sentences about the prices that the metric needs
+    notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -55,8 +54,9 @@ def compare(query: CompareQuery) -> Comparison:
 def select(query: CompareQuery) -> Selected:
     """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
-    metric, found = metric_named(query.metric), ResultQuery.of(query.results)
-    read = with_observed(_read(found), metric)
+    found = ResultQuery.of(query.results)
+    observed = with_observed(_read(found), metric_named(query.metric))
+    read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {
             row.id for total in totals(read) if metric.of(total) is None for row in read if row.id in total.ids
@@ -66,8 +66,7 @@ def select(query: CompareQuery) -> Selected:
         rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
-    prices = tuple(price_notes(read)) if metric is IOPS_PER_PRICE else ()
-    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped, prices)
+    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped, observed.notes)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -160,7 +159,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if selected.missing:
         why = "too few I/Os" if selected.metric.column else "they have no value"
         yield f"{selected.missing} results are left out: {why} for {selected.metric.label}."
-    yield from selected.prices
+    yield from selected.notes
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:

@@ -9,6 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
+from webapp.core.natural import natural_key
 from webapp.imports.reading import Limits, Read, Refused, read
 from webapp.imports.services import add_found
 from webapp.imports.storing import Stored
@@ -30,7 +31,8 @@ def check_size(files: Uploads) -> None:
 
 def add_uploads(imported: Import, files: Uploads) -> Stored:
     """Raises Refusal if the import has ended."""
-    return add_found(imported, (each for file in files for each in _files_in(file)))
+    ordered = sorted(files, key=lambda file: natural_key(file.name or ""))
+    return add_found(imported, (each for file in ordered for each in _files_in(file)))
 
 
 def _files_in(file: "UploadedFile[Any]") -> Iterator[Read | Refused]:

@@ -164,6 +164,7 @@ PAGES: dict[str, Rule] = {
     "results": look(Who.VIEWER),
     "results_columns": act(Who.VIEWER),  # one's own
     "results_csv": look(Who.VIEWER),
+    "results_parquet": look(Who.VIEWER),
     # results of other tools
     "imports": look(Who.VIEWER),
     "import": look(Who.VIEWER),
@@ -177,6 +178,7 @@ PAGES: dict[str, Rule] = {
     # explore
     "explore": look(Who.VIEWER),
     "explore_csv": look(Who.VIEWER),
+    "explore_parquet": look(Who.VIEWER),
     "explore_json": look(Who.VIEWER),
     "explore_timeline": look(Who.VIEWER),
     "saved_comparisons": look(Who.VIEWER),

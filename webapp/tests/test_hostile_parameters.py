@@ -40,7 +40,10 @@ QUERIES = {
     "explore": "run=1&x=iodepth&series=pattern&panel=block_size",
     "plan": "target={target_id}",
 }
-LIKE = {"results_csv": "results", "explore_csv": "explore", "explore_json": "explore"}  # the same parameters
+LIKE = {  # the same parameters
+    "results_csv": "results", "results_parquet": "results",
+    "explore_csv": "explore", "explore_parquet": "explore", "explore_json": "explore",
+}  # fmt: skip
 _NAMES = re.compile(r"""(?:<(?:input|select|textarea)[^>]*\sname="|[?&](?:amp;)?)([\w.-]+)""")
 
 

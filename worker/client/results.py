@@ -9,7 +9,7 @@ from typing import Any
 
 from . import output
 from .errors import ExitCode, UsageError
-from .server import Server
+from .server import Pairs, Server
 
 SHOWN = 100
 NESTED = {"point": "factor", "metrics": "metric", "steadiness_numbers": "steadiness"}  # field -> prefix of its columns
@@ -25,29 +25,29 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="all matching results as CSV")
     form.add_argument("--json", action="store_true", help="all matching results as JSON")
-    form.add_argument("--parquet", type=Path, metavar="FILE", help="write all matching results; needs pyarrow")
+    form.add_argument("--parquet", type=Path, metavar="FILE", help="write all matching results")
     parser.add_argument("--limit", type=int, metavar="N", help=f"at most N results; the table shows {SHOWN} by default")
     parser.set_defaults(command=run_results)
 
 
 def run_results(options: argparse.Namespace, server: Server) -> ExitCode:
+    asked = _pairs(options.filters)
     if options.parquet:
-        _pyarrow()  # before the results are fetched
-    whole = options.csv or options.json or options.parquet
-    most = options.limit or (None if whole else SHOWN)
-    found = list(_once_each(server.items("results", _pairs(options.filters), most=most)))
+        limit = [("limit", options.limit)] if options.limit else []
+        _download_parquet(server, [*asked, *limit], options.parquet)
+        return ExitCode.OK
+    most = options.limit or (None if options.csv or options.json else SHOWN)
+    found = list(_once_each(server.items("results", asked, most=most)))
     if options.json:
         output.print_json(found)
     elif options.csv:
         _write_csv(found)
-    elif options.parquet:
-        _write_parquet(found, options.parquet)
     else:
         _print_table(found, most)
     return ExitCode.OK
 
 
-def _pairs(filters: Sequence[str]) -> list[tuple[str, object]]:
+def _pairs(filters: Sequence[str]) -> Pairs:
     pairs: list[tuple[str, object]] = []
     for text in filters:
         key, is_there, value = text.partition("=")
@@ -92,32 +92,18 @@ def _write_csv(found: Sequence[dict[str, Any]]) -> None:
     writer.writerows(rows)
 
 
-def _pyarrow() -> Any:
+def _download_parquet(server: Server, asked: Pairs, path: Path) -> None:
+    """An interrupted download leaves no file of this name."""
+    part = path.with_name(f"{path.name}.part")
     try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise UsageError("--parquet needs the package pyarrow. Install it with: pip install pyarrow") from error
-    return pyarrow
-
-
-def _write_parquet(found: Sequence[dict[str, Any]], path: Path) -> None:
-    pyarrow = _pyarrow()
-    rows = [flat(item) for item in found]
-    columns = {name: _values([row.get(name) for row in rows]) for name in _columns(rows)}
-    try:
-        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+        with part.open("wb") as file:
+            server.download("results.parquet", asked, file)
+        part.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error}.") from error
-    output.remark(f"{len(rows)} results in {path}")
-
-
-def _values(column: list[Any]) -> list[Any]:
-    """A column of one type; a factor with numbers and texts becomes a column of texts."""
-    kinds = {type(value) for value in column if value is not None}
-    if len(kinds) <= 1 or kinds == {int, float}:
-        return [float(value) if float in kinds and value is not None else value for value in column]
-    return [None if value is None else str(value) for value in column]
+    finally:
+        part.unlink(missing_ok=True)
+    output.remark(f"Results written to {path}")
 
 
 def _print_table(found: Sequence[dict[str, Any]], most: int | None) -> None:

@@ -7,6 +7,7 @@ repeated if the server cannot be reached; others are not.
 import http.client
 import io
 import json
+import shutil
 import ssl
 import urllib.error
 import urllib.request
@@ -23,6 +24,7 @@ Pairs = Sequence[tuple[str, object]]
 Body = bytes | IO[bytes] | None
 
 TIMEOUT_S = 60
+DOWNLOAD_TIMEOUT_S = 300  # without a byte
 UPLOAD_TIMEOUT_S = 3600  # an import is answered when all files are read
 PAUSES_S = (0.5, 1, 2, 4)  # between tries
 PAGE = 500
@@ -30,10 +32,19 @@ TEMPORARY = (429, 502, 503, 504)
 
 
 class Transport(Protocol):
-    """Sends a request. Raises OSError or http.client.HTTPException if there is no answer."""
+    """Sends a request. Raises OSError or http.client.HTTPException if there is no answer.
+
+    The content of a success is written to `into`, if given, instead of being returned.
+    """
 
     def __call__(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: Body,
+        timeout: float,
+        into: IO[bytes] | None = None,
     ) -> tuple[int, bytes]: ...
 
 
@@ -68,6 +79,9 @@ class Server:
             if offset >= found["count"]:
                 return
 
+    def download(self, path: str, query: Pairs, into: IO[bytes]) -> None:
+        self._once("GET", path, query, {}, None, DOWNLOAD_TIMEOUT_S, into)
+
     def upload(self, path: str, body: IO[bytes], content_type: str) -> Any:
         length = body.seek(0, io.SEEK_END)
         body.seek(0)
@@ -86,12 +100,19 @@ class Server:
         return self._once(method, path, query, headers, sent, TIMEOUT_S)
 
     def _once(
-        self, method: str, path: str, query: Pairs, headers: Mapping[str, str], body: Body, timeout: float
+        self,
+        method: str,
+        path: str,
+        query: Pairs,
+        headers: Mapping[str, str],
+        body: Body,
+        timeout: float,
+        into: IO[bytes] | None = None,
     ) -> Any:
         address = f"{self.url}/api/v1/{quote(path)}" + (f"?{urlencode(query)}" if query else "")
         own = {"Authorization": f"Bearer {self._token}", "User-Agent": f"sweetspot/{__version__}"}
         try:
-            status, content = self._transport(method, address, {**own, **headers}, body, timeout)
+            status, content = self._transport(method, address, {**own, **headers}, body, timeout, into)
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(self._unreachable(error)) from error
         return _answer(status, content, self.url)
@@ -152,12 +173,21 @@ class HttpTransport:
         self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect())
 
     def __call__(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: Body,
+        timeout: float,
+        into: IO[bytes] | None = None,
     ) -> tuple[int, bytes]:
         request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)  # noqa: S310 - checked
         try:
             with self._opener.open(request, timeout=timeout) as response:
-                return response.status, response.read()
+                if into is None:
+                    return response.status, response.read()
+                shutil.copyfileobj(response, into)
+                return response.status, b""
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read()

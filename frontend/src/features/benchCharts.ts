@@ -35,18 +35,20 @@ interface Spread {
   readonly y: number;
   readonly yMin: number;
   readonly yMax: number;
-  readonly of: BenchPoint;
+  readonly of: BenchPoint | null; // null where a level was not measured
 }
 
+/** On an axis of names one entry for each level, because the plugin of error bars takes the place in the data as x. */
 export function spreadsOf(points: readonly BenchPoint[], chart: Pick<BenchChart, "levels">): Spread[] {
-  const names = axisOf(chart) === "names";
-  return points.map((point) => ({
-    x: names ? point.level : (chart.levels[point.level]?.number ?? 0),
-    y: point.mean,
-    yMin: point.low ?? point.mean,
-    yMax: point.high ?? point.mean,
-    of: point,
-  }));
+  if (axisOf(chart) !== "names") return points.map((point) => spreadOf(point, chart.levels[point.level]?.number ?? 0));
+  return chart.levels.map((_, level) => {
+    const point = points.find((each) => each.level === level);
+    return point ? spreadOf(point, level) : { x: level, y: Number.NaN, yMin: Number.NaN, yMax: Number.NaN, of: null };
+  });
+}
+
+function spreadOf(point: BenchPoint, x: number): Spread {
+  return { x, y: point.mean, yMin: point.low ?? point.mean, yMax: point.high ?? point.mean, of: point };
 }
 
 /** Whether the line from one point to the next crosses levels that this product lacks. */
@@ -58,16 +60,17 @@ const DASHED = [4, 4];
 
 function dataset(series: BenchChart["series"][number], chart: BenchChart): object {
   const look = lookAt(series.colour);
-  const { points } = series;
+  const spreads = spreadsOf(series.points, chart);
   return {
+    spanGaps: true,
     segment: {
       borderDash: ({ p0DataIndex, p1DataIndex }: { p0DataIndex: number; p1DataIndex: number }) => {
-        const [from, to] = [points[p0DataIndex], points[p1DataIndex]];
-        return from && to && isGap(from, to) ? DASHED : undefined;
+        const [from, to] = [spreads[p0DataIndex]?.of, spreads[p1DataIndex]?.of];
+        return !from || !to || isGap(from, to) ? DASHED : undefined;
       },
     },
     label: series.name,
-    data: spreadsOf(series.points, chart),
+    data: spreads,
     borderColor: look.colour,
     backgroundColor: look.colour,
     borderWidth: 2,
@@ -135,8 +138,11 @@ function configuration(chart: BenchChart): ChartConfiguration {
         tooltip: {
           callbacks: {
             title: (items: TooltipItem<"line">[]) =>
-              `${chart.x_label} ${chart.levels[(items[0]?.raw as Spread | undefined)?.of.level ?? 0]?.text ?? ""}`,
-            label: (item: TooltipItem<"line">) => tooltipOf(item.dataset.label ?? "", (item.raw as Spread).of),
+              `${chart.x_label} ${chart.levels[(items[0]?.raw as Spread | undefined)?.of?.level ?? 0]?.text ?? ""}`,
+            label: (item: TooltipItem<"line">) => {
+              const { of } = item.raw as Spread;
+              return of ? tooltipOf(item.dataset.label ?? "", of) : "";
+            },
           },
         },
       },

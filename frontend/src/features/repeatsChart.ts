@@ -98,10 +98,23 @@ export function placesScale(texts: readonly string[], title: object): object {
     afterBuildTicks: (scale: { ticks: unknown }) => {
       scale.ticks = texts.map((_, value) => ({ value }));
     },
-    ticks: { callback: (value: number | string) => texts[Number(value)] ?? "", maxRotation: 0, autoSkip: true },
+    ticks: {
+      callback(this: { width: number }, value: number | string) {
+        return inLines(texts[Number(value)] ?? "", this.width / texts.length);
+      },
+      maxRotation: 0,
+      autoSkip: true,
+    },
     grid: { display: false },
     title,
   };
+}
+
+const LETTER_PX = 8.5; // of the ticks' font, for names in capitals
+
+/** A line for each word if the text is wider than its place. */
+export function inLines(text: string, widthPx: number): string | string[] {
+  return text.length * LETTER_PX > widthPx ? text.split(" ") : text;
 }
 
 export const repeatsTooltip = {

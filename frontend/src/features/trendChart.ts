@@ -81,8 +81,14 @@ export function valueRange(data: Pick<TrendChart, "points" | "baseline">): { min
   if (data.baseline !== null) values.push(data.baseline);
   const low = Math.min(...values);
   const high = Math.max(...values);
-  const room = (high - low) * 0.1 || high * 0.05;
+  const room = Math.max((high - low) * 0.1 || high * 0.05, high * 0.01);
   return { min: Math.max(0, low - room), max: high + room };
+}
+
+/** The text of a tick; null, which draws none, for values between those that three digits can tell apart. */
+export function exactText(value: number, show: (value: number) => string): string | null {
+  const isExact = Math.abs(Number(value.toPrecision(3)) - value) <= 1e-9 * Math.abs(value);
+  return isExact ? tickText(show(value)) : null;
 }
 
 /** The range of the time axis: from the first to the last run, or the day around a single one. */
@@ -189,7 +195,7 @@ function configuration(data: TrendChart): ChartConfiguration {
         y: {
           ...valueRange(data),
           title: { display: true, text: data.label },
-          ticks: { callback: (value: number | string) => tickText(show(Number(value))), maxTicksLimit: 8 },
+          ticks: { callback: (value: number | string) => exactText(Number(value), show), maxTicksLimit: 8 },
         },
       },
       plugins: { tooltip: tooltip(data) },

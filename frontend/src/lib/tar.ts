@@ -48,9 +48,9 @@ export function packed(files: readonly Packable[]): Blob {
   return new Blob(parts);
 }
 
-/** Cut a list of files into archives of about `bytes`. Logs of one fio trial stay together. */
+/** Cut a list of files into archives of about `bytes`, 2.json before 16.json. Logs of one fio trial stay together. */
 export function portions<T extends Packable>(files: readonly T[], bytes: number): T[][] {
-  const sorted = [...files].sort((one, other) => (one.path < other.path ? -1 : 1));
+  const sorted = [...files].sort((one, other) => inNaturalOrder(one.path, other.path));
   const cut: T[][] = [];
   let size = 0;
   let last = "";
@@ -65,6 +65,18 @@ export function portions<T extends Packable>(files: readonly T[], bytes: number)
     last = trial;
   }
   return cut;
+}
+
+/** Compare texts and numbers in turn. */
+function inNaturalOrder(one: string, other: string): number {
+  const [ours, theirs] = [one.split(/(\d+)/), other.split(/(\d+)/)];
+  for (const [place, piece] of ours.entries()) {
+    const against = theirs[place];
+    if (against === undefined) return 1;
+    const difference = place % 2 ? Number(piece) - Number(against) : Number(piece > against) - Number(piece < against);
+    if (difference !== 0) return difference;
+  }
+  return ours.length - theirs.length;
 }
 
 /** `a/randread-1_bw.2.log` → `a/randread-1`; other files are trials of their own. */

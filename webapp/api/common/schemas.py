@@ -10,8 +10,16 @@ from pydantic import ConfigDict, ValidationError, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from webapp.core.nearest import instead
+from webapp.core.table_files import parquet_format
 
 MAX_ITEMS = 500
+# In openapi.json, the responses of an operation that sends a Parquet file.
+PARQUET = {
+    200: {
+        "description": "A Parquet file.",
+        "content": {parquet_format.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
 
 
 class Input(Schema):

@@ -5,6 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from webapp.compare.comparison import Comparison
 from webapp.compare.models import Price
@@ -42,10 +44,22 @@ def two_models() -> tuple[Lab, Lab]:
 def test_it_divides_by_the_price_of_the_drive_and_names_the_prices(two_models: tuple[Lab, Lab]) -> None:
     priced("M1", "250")
     priced("M2", "100")
-    comparison = made()
+    with CaptureQueriesContext(connection) as queries:
+        comparison = made()
+    assert sum("compare_price" in query["sql"] for query in queries) == 1
+    assert (comparison.metric_label, comparison.unit) == ("IOPS per EUR", "IOPS/EUR")
     assert means(comparison) == {"M1": pytest.approx(4), "M2": pytest.approx(10)}
-    assert comparison.panels[0].series[1].sentence.startswith("M2 compared with M1: ×2.50 IOPS per price (")
+    assert comparison.panels[0].series[1].sentence.startswith("M2 compared with M1: ×2.50 IOPS per EUR (")
     assert "Prices of one drive, in EUR: M1 250.00 (2026-11-01), M2 100.00 (2026-11-01)." in comparison.notes
+
+
+def test_a_better_price_is_not_called_faster() -> None:
+    priced("M1", "100")
+    priced("M2", "80")
+    first, second = Lab(a_drive(slug="a", model="M1")), Lab(a_drive(slug="b", model="M2"), number=2)
+    first.measure(990.0, 1000.0, 1010.0)
+    second.measure(990.0, 1000.0, 1010.0)
+    assert made().panels[0].series[1].sentence.startswith("M2 25 % higher IOPS per EUR than M1 (")
 
 
 def test_both_directions_of_a_mix_count_and_all_drives_of_a_layout(two_models: tuple[Lab, Lab]) -> None:
@@ -72,7 +86,7 @@ def test_results_without_a_price_are_left_out_and_counted(two_models: tuple[Lab,
     priced("M1", "250")
     comparison = made()
     assert set(means(comparison)) == {"M1"}
-    assert "1 results are left out: they have no value for IOPS per price." in comparison.notes
+    assert "1 results are left out: they have no value for IOPS per EUR." in comparison.notes
 
 
 def test_it_compares_no_prices_of_several_currencies(two_models: tuple[Lab, Lab]) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
+from webapp.core.natural import natural_key
 from webapp.imports.errors import ImportRefused
 from webapp.imports.reading import unpacking
 from webapp.imports.reading.limits import Budget, Exhausted, Limits, Read, Refused
@@ -37,7 +38,8 @@ _PACKED_NAMES = (".gz", ".bz2", ".xz")
 
 
 def read(path: Path, limits: Limits | None = None) -> Found:
-    """Every file of a path: its text, or why it is left out. The order in folders is that of their names."""
+    """Every file of a path: its text, or why it is left out. The files of folders and zip archives are in
+    the natural order of their names, so that 2.json is before 16.json."""
     budget = Budget(limits or Limits())
     try:
         if path.is_symlink():
@@ -54,7 +56,7 @@ def _folder(folder: Path, inside: str, budget: Budget) -> Found:
     if inside.count("/") >= budget.limits.folders:
         yield Refused(inside, f"The folders are nested more than {budget.limits.folders} deep.")
         return
-    for name in sorted(_names(folder, budget)):
+    for name in sorted(_names(folder, budget), key=natural_key):
         path, shown = folder / name, f"{inside}/{name}" if inside else name
         if path.is_symlink():
             yield Refused(shown, "Links are not followed.")
@@ -182,7 +184,7 @@ def _member(stream: unpacking.Stream, path: str, budget: Budget, depth: int) -> 
 def _zip(file: IO[bytes], path: str, budget: Budget, depth: int) -> Found:
     check_directory(file, budget.limits.files - budget.files)
     with zipfile.ZipFile(file) as archive:
-        for entry in archive.infolist():
+        for entry in sorted(archive.infolist(), key=lambda entry: natural_key(entry.filename)):
             if entry.is_dir():
                 continue
             budget.count_file()

@@ -51,6 +51,17 @@ def _sorted(found: list[Read | Refused]) -> tuple[dict[str, str], dict[str, str]
     return texts, {one.path: one.reason for one in found if isinstance(one, Refused)}
 
 
+def test_files_are_in_the_natural_order_of_their_names(tmp_path: Path) -> None:
+    names = ["d2/b.csv", "d10/a.csv", "iodepth-1.csv", "iodepth-2.csv", "iodepth-16.csv"]
+    files = dict.fromkeys(sorted(names), TEXT)
+    assert list(_read(tmp_path, _zip(files))[0]) == [f"file/{name}" for name in names]
+    for name in names:
+        path = tmp_path / "folder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(TEXT)
+    assert [one.path for one in read(tmp_path / "folder")] == names
+
+
 def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "1.csv").write_bytes(TEXT)

@@ -1,9 +1,8 @@
-"""The charts of a comparison, and its rows for files."""
+"""The charts of a comparison."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from webapp.compare.comparison import Cell, Comparison
+from webapp.compare.comparison import Comparison
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
 from webapp.compare.timeline import TimeLines
@@ -13,17 +12,6 @@ from webapp.screens.ceilings import drawn
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
 
 SENTENCES_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One cell: a series at a level of a panel."""
-
-    panel: str
-    level: str
-    series: str
-    is_baseline: bool
-    cell: Cell
 
 
 def means_charts(
@@ -63,17 +51,3 @@ def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> Laten
 
 def time_charts(lines: TimeLines, options: ViewOptions, bounds: Sequence[Bound] = ()) -> TimeCharts:
     return TimeCharts(lines=lines, logarithmic=options.scale == "log", ceilings=drawn(bounds))
-
-
-def table_of(comparison: Comparison) -> list[TableRow]:
-    """By panel, then level, then series, so that compared values are adjacent."""
-    return [row for _, row in sorted(_rows(comparison), key=lambda item: item[0])]
-
-
-def _rows(comparison: Comparison) -> Iterator[tuple[tuple[int, int, int], TableRow]]:
-    for panel_index, panel in enumerate(comparison.panels):
-        for series_index, series in enumerate(panel.series):
-            for cell in series.cells:
-                level = comparison.levels[cell.level].text
-                row = TableRow(panel.name, level, series.name, series.is_baseline, cell)
-                yield (panel_index, cell.level, series_index), row

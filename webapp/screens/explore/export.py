@@ -1,26 +1,26 @@
-"""A comparison as CSV and JSON, in stored units. The CSV names them in the header."""
+"""A comparison as a file, in stored units."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from webapp.compare.comparison import Comparison
+from webapp.compare.export import comparison_table
 from webapp.compare.options import Pairs, split
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
+from webapp.core.table_files.response import file_response
 from webapp.screens.access import page
-from webapp.screens.explore.charts import TableRow, table_of
 from webapp.screens.explore.resolve import with_defaults
-from webapp.screens.results.csv_export import csv_response
 from webapp.screens.results.picks import pairs_of
 
 
 @page
-def explore_csv(request: HttpRequest) -> HttpResponseBase:
-    return _file(request, lambda found: csv_response("sweetspot-comparison", comparison_rows(found)))
+def explore_file(request: HttpRequest, ending: str) -> HttpResponseBase:
+    return _file(request, lambda found: file_response(comparison_table(found), "sweetspot-comparison", ending))
 
 
 @page
@@ -49,27 +49,3 @@ def _asked(pairs: Pairs) -> Comparison | None:
     a file has no place to name what was dropped."""
     complete = with_defaults([pair for pair in pairs if pair[1]])
     return compare(read_query(split(complete)[0])) if complete else None
-
-
-_FIGURES = ("mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")
-
-
-def comparison_rows(comparison: Comparison) -> Iterator[Sequence[object]]:
-    metric, unit = comparison.metric_label, comparison.unit
-    yield [
-        comparison.panel_label or "Chart", comparison.x_label, comparison.series_label or "Series", "Baseline", "n",
-        *(f"{metric} {figure} [{unit}]" for figure in _FIGURES),
-        "Ratio to the baseline", "Ratio 95 % CI low", "Ratio 95 % CI high", "Corrected p", "Within margin", "Doubts",
-    ]  # fmt: skip
-    yield from map(_row, table_of(comparison))
-
-
-def _row(row: TableRow) -> Sequence[object]:
-    cell, summary, against = row.cell, row.cell.summary, row.cell.against_baseline
-    ratio: tuple[object, ...] = (None,) * 5
-    if against:
-        ratio = (against.ratio.value, against.ratio.low, against.ratio.high, against.p, against.equal)
-    return [
-        row.panel, row.level, row.series, row.is_baseline, summary.n, summary.mean, summary.low, summary.high,
-        summary.sd, min(summary.values), max(summary.values), *ratio, "; ".join(cell.doubts),
-    ]  # fmt: skip

@@ -63,8 +63,8 @@ def pivots_of(comparison: Comparison) -> tuple[Pivot, ...]:
     """One for each panel, all in the same unit."""
     metric = metric_named(comparison.metric)
     scale = metric.scale([cell.summary.mean for cell in _cells(comparison)])
-    unit = metric.unit_text(scale)
-    label = unit if unit.endswith(metric.label) else f"{metric.label}, {unit}" if unit else metric.label
+    name, unit = comparison.metric_label, metric.unit_text(scale)
+    label = unit if unit.endswith(name) else f"{name}, {unit}" if unit else name
     return tuple(_pivot(panel, comparison, scale, label) for panel in comparison.panels)
 
 

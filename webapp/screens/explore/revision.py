@@ -1,6 +1,7 @@
 """Fit the address of Explore: choices that do not fit are dropped and named, so that no change is refused.
 
-Only choices are dropped. A filter that cannot be read is still refused: without it, the page would show other results.
+Only choices and unknown keys are dropped. A filter with levels that cannot be read is still refused: without it, the
+page would show other results.
 The form and the links of the page also send `before`: x, series and panel before the change. It decides which choice
 of two is the newer one.
 """
@@ -11,15 +12,17 @@ from urllib.parse import parse_qsl, urlencode
 
 from webapp.compare.chart_points import chart_points
 from webapp.compare.dimensions import dimension, label_of
-from webapp.compare.options import Pairs, ViewOptions, read_options
-from webapp.compare.query import MAX_SERIES_FACTORS, read_query
+from webapp.compare.options import OPTION_KEYS, Pairs, ViewOptions, read_options
+from webapp.compare.query import KEYS, MAX_SERIES_FACTORS, read_query
 from webapp.compare.selectors import Selected, for_latencies
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import FACTOR_PREFIX
+from webapp.results.reading.filter import KEYS as FILTER_KEYS
 
 BEFORE = "before"
 _ROLES = {"x": "x axis", "series": "series", "panel": "charts"}
+_KEYS = {*KEYS, *OPTION_KEYS, *FILTER_KEYS}
 _CHECKED = ("metric", "ratios", "margin")  # by `read_query`, each alone
 Slot = tuple[str, str]  # role and name of a dimension
 
@@ -42,7 +45,7 @@ def before_of(pairs: Pairs) -> str:
 
 
 def fitted(pairs: Pairs) -> Fitted:
-    """Without unknown choices, dimensions that have two roles, and filters on one level of a new dimension."""
+    """Without unknown keys and choices, dimensions that have two roles, and filters on one level of a new dimension."""
     given = [pair for pair in pairs if pair[0] != BEFORE and pair[1]]
     unknown = [pair for pair in given if not _is_known(pair)]
     given = [pair for pair in given if pair not in unknown]
@@ -72,6 +75,8 @@ def still_there(pairs: Pairs, selected: Selected, options: ViewOptions) -> Fitte
 
 def _is_known(pair: tuple[str, str]) -> bool:
     key, text = pair
+    if key not in _KEYS and not key.startswith(FACTOR_PREFIX):
+        return False
     try:
         read_options([pair])
         if key in _CHECKED:

@@ -24,6 +24,7 @@ from webapp.compare.services import (
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.screens.access import operator_action, page, person
+from webapp.screens.explore.filters import filters_in_words
 
 SHOWN = {"own": "Own", "all": "Everybody's", "deleted": "Deleted"}
 
@@ -35,7 +36,7 @@ def saved_list(request: HttpRequest) -> HttpResponse:
     found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
     if shown == "own":
         found = found.filter(owner=person(request))
-    rows = [(saved, may_change(saved, person(request))) for saved in found]
+    rows = [(saved, filters_in_words(parse_qsl(saved.query)), may_change(saved, person(request))) for saved in found]
     return render(request, "screens/saved_comparisons.html", {"rows": rows, "shown": shown, "choices": SHOWN})
 
 

@@ -26,8 +26,9 @@ def against_of(options: ViewOptions, metric: Metric) -> Metric:
 def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts, int]:
     """The charts, and the number of results without the second metric. Directions have charts of their own, because a
     latency has no value for both."""
-    metric, against = selected.metric, against_of(options, selected.metric)
-    rows = tuple(row for row in with_observed(selected.rows, against) if against.of(row) is not None)
+    observed = with_observed(selected.rows, against_of(options, selected.metric))
+    metric, against = selected.metric, observed.metric
+    rows = tuple(row for row in observed.rows if against.of(row) is not None)
     shown = for_latencies(replace(selected, rows=rows))
     grouped = shown.grouped
     values = [measured(grouped, each) for each in (metric, against)]

@@ -29,6 +29,7 @@ from webapp.compare.services import (
 from webapp.core.errors import Refusal
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
+from webapp.screens.explore.filters import filters_in_words
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
 from webapp.screens.explore.pivot import doubted_of, pivots_of
@@ -62,7 +63,8 @@ def shared_page(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:
-    given: dict[str, object] = {"saved": saved, "now": timezone.now()}
+    filters = filters_in_words(parse_qsl(saved.query))
+    given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
     try:
         given |= _context(saved, answer_to(saved))
     except Refusal as refusal:

@@ -3,13 +3,14 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.explore import embed, saved, share
-from webapp.screens.explore.export import explore_csv, explore_json
+from webapp.screens.explore.export import explore_file, explore_json
 from webapp.screens.explore.views import explore_page, explore_timeline
 
 urlpatterns: list[URLPattern] = [
     path("explore/", explore_page, name="explore"),
     path("explore/timeline.json", explore_timeline, name="explore_timeline"),
-    path("explore.csv", explore_csv, name="explore_csv"),
+    path("explore.csv", explore_file, {"ending": "csv"}, name="explore_csv"),
+    path("explore.parquet", explore_file, {"ending": "parquet"}, name="explore_parquet"),
     path("explore.json", explore_json, name="explore_json"),
     path("comparisons/", saved.saved_list, name="saved_comparisons"),
     path("comparisons/save/", saved.save_action, name="save_comparison"),

@@ -2,10 +2,11 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.results.views import keep_columns, results_csv, results_page
+from webapp.screens.results.views import keep_columns, results_file, results_page
 
 urlpatterns: list[URLPattern] = [
     path("results/", results_page, name="results"),
     path("results/columns/", keep_columns, name="results_columns"),
-    path("results.csv", results_csv, name="results_csv"),
+    path("results.csv", results_file, {"ending": "csv"}, name="results_csv"),
+    path("results.parquet", results_file, {"ending": "parquet"}, name="results_parquet"),
 ]

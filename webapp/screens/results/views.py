@@ -1,4 +1,4 @@
-"""The page Results: a table whose address contains filters, columns and order, and its CSV export."""
+"""The page Results: a table whose address contains filters, columns and order, and its export."""
 
 from collections.abc import Sequence
 from urllib.parse import urlencode
@@ -9,7 +9,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
+from webapp.core.table_files.response import file_response
 from webapp.plans.factors import FACTORS
+from webapp.results.export import results_table
 from webapp.results.preferences import remember_columns, remembered_columns
 from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter
 from webapp.results.reading.points import points_of
@@ -18,7 +20,6 @@ from webapp.results.reading.rows import ResultRow
 from webapp.screens.access import own_action, page, person
 from webapp.screens.choices import options_of
 from webapp.screens.results.columns import COLUMNS, Column, default_columns, read_columns
-from webapp.screens.results.csv_export import csv_response, result_rows
 from webapp.screens.results.picks import Pick, attribute_picks, factor_picks, lenient_filter, pairs_of
 from webapp.screens.results.table import table_rows
 
@@ -122,10 +123,10 @@ def keep_columns(request: HttpRequest) -> HttpResponse:
 
 
 @page
-def results_csv(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
+def results_file(request: HttpRequest, ending: str) -> HttpResponse | StreamingHttpResponse:
     """All results of the filter, in ns, bytes and bytes/s."""
     try:
-        rows = result_rows(read_filter(pairs_of(request.GET, *NO_FILTER)))
+        table = results_table(read_filter(pairs_of(request.GET, *NO_FILTER)))
     except Refusal as refusal:
         return HttpResponse(str(refusal), status=400, content_type="text/plain")
-    return csv_response("sweetspot-results", rows)
+    return file_response(table, "sweetspot-results", ending)

@@ -110,7 +110,7 @@ def _tiles(results: list[ResultRow]) -> list[Tile]:
 
 
 def _observed(metric: Metric, results: list[ResultRow]) -> tuple[Metric, list[tuple[float | None, str]]]:
-    return metric, [(metric.of(result), result.direction) for result in with_observed(results, metric)]
+    return metric, [(metric.of(result), result.direction) for result in with_observed(results, metric).rows]
 
 
 def _levels(trial: Trial) -> list[tuple[str, Value]]:

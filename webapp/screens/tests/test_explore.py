@@ -1,8 +1,10 @@
+import io
 import json
 import re
 from collections.abc import Callable
 from statistics import fmean
 
+import pyarrow.parquet
 import pytest
 from django.test import Client
 
@@ -65,7 +67,7 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
     assert "Block size" in page
 
 
-@pytest.mark.parametrize("query", ["colour=red", "x=iodepth&factor.size=huge"])
+@pytest.mark.parametrize("query", ["run=first", "x=iodepth&factor.size=huge", "factor.colour=red"])
 def test_it_refuses_a_filter_that_it_cannot_read(operator: Client, run: Run, query: str) -> None:
     """Without the filter, the page would show other results."""
     response = operator.get(f"/explore/?{query}")
@@ -76,7 +78,7 @@ def test_it_refuses_a_filter_that_it_cannot_read(operator: Client, run: Run, que
 @pytest.mark.parametrize(
     ("query", "dropped"),
     [
-        ("x=nonsense", "x axis nonsense"), ("x=iodepth&metric=speed", "metric speed"),
+        ("colour=red", "colour red"), ("x=nonsense", "x axis nonsense"), ("x=iodepth&metric=speed", "metric speed"),
         ("x=iodepth&series=iodepth", "series Queue depth"), ("x=iodepth&chart=pie", "chart pie"),
         ("x=iodepth&baseline=posix", "baseline posix"), ("x=iodepth&margin=0", "margin 0"),
         ("x=iodepth&view=latency&chart_point=nowhere|7", "chart point nowhere|7"),
@@ -112,6 +114,17 @@ def test_the_csv_has_the_defaults_of_the_page(operator: Client, run: Run) -> Non
 
     assert text("/explore.csv") == text("/explore.csv?run=1&x=&series=") == text(ADDRESS.replace("/?", ".csv?"))
     assert operator.get("/explore.csv?run=99").status_code == 404
+
+
+def test_the_parquet_file_has_the_columns_of_the_csv(operator: Client, run: Run) -> None:
+    head, *lines = operator.get("/explore.csv?run=1").getvalue().decode().splitlines()
+    parquet = operator.get("/explore.parquet?run=1").getvalue()
+    found = pyarrow.parquet.read_table(io.BytesIO(parquet))
+    assert (",".join(found.column_names), found.num_rows) == (head, len(lines))
+    assert found.schema.field("IOPS mean [1/s]").metadata == {b"unit": b"1/s"}
+    assert {type(value) for value in found["Baseline"].to_pylist()} == {bool}
+    assert operator.get(ADDRESS.replace("/explore/", "/api/v1/compare.parquet")).getvalue() == parquet
+    assert operator.get("/explore.parquet?x=nonsense").status_code == 400
 
 
 def test_the_json_is_that_of_the_api(operator: Client, run: Run) -> None:

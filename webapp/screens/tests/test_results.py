@@ -1,7 +1,9 @@
 import csv
+import io
 from collections.abc import Callable
 from itertools import islice
 
+import pyarrow.parquet
 import pytest
 from django.db import connection
 from django.test import Client
@@ -113,10 +115,26 @@ def test_it_gives_the_same_rows_as_csv_in_plain_numbers(operator: Client, run: R
     assert float(lines[0]["iops"]) > 0
 
 
+def test_it_gives_the_same_columns_as_parquet(operator: Client, run: Run) -> None:
+    query = "factor.block_size=4k&direction=read"
+    lines = csv.reader(io.StringIO(operator.get(f"/results.csv?{query}").getvalue().decode()))
+    response = operator.get(f"/results.parquet?{query}")
+    found = pyarrow.parquet.read_table(io.BytesIO(response.getvalue()))
+    assert response["Content-Disposition"] == 'attachment; filename="sweetspot-results.parquet"'
+    assert found.column_names == next(lines)
+    assert found["iops"].to_pylist() == [float(line[found.column_names.index("iops")]) for line in lines]
+    assert set(found["block_size_B"].to_pylist()) == {4096}
+    assert {name: str(found.schema.field(name).type) for name in ("measured_at", "direct", "run", "nr_requests")} == {
+        "measured_at": "timestamp[us, tz=UTC]", "direct": "bool", "run": "int64", "nr_requests": "int64",
+    }  # fmt: skip
+    assert found.schema.field("p99_ns").metadata == {b"unit": b"ns"}
+    assert operator.get("/results.parquet?colour=red").status_code == 400
+
+
 def test_a_csv_export_starts_with_its_first_page_and_reads_the_others_later(
     operator: Client, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webapp.screens.results.csv_export.CHUNK", 5)
+    monkeypatch.setattr("webapp.results.export.CHUNK", 5)
     lines = iter(operator.get("/results.csv").streaming_content)  # type: ignore[attr-defined]
     with CaptureQueriesContext(connection) as queries:
         first = list(islice(lines, 1 + 5))

@@ -51,6 +51,15 @@ def test_the_report_has_note_conclusions_charts_and_table(operator: Client, save
     assert "kIOPS" in page
 
 
+def test_the_report_and_the_list_name_the_filters(operator: Client, saved: SavedComparison) -> None:
+    SavedComparison.objects.update(query=f"{QUERY}&run=2&factor.block_size=4k,128k&steadiness=steady&reference=1")
+    filters = "Run 1, 2 · Block size 4k,128k · Steadiness steady · references included"
+    assert f"Filters: {filters}." in report(operator, saved)
+    assert filters in operator.get("/comparisons/").content.decode()
+    SavedComparison.objects.update(query="x=iodepth")
+    assert "Filters: none." in report(operator, saved)
+
+
 @pytest.mark.parametrize("view", ["latency", "timeline", "means&chart=heat"])
 def test_a_frozen_report_keeps_its_numbers(operator: Client, saved: SavedComparison, view: str) -> None:
     with_histograms(Run.objects.get())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import IO
 
 import pytest
 from django.test import Client
@@ -40,8 +41,9 @@ class Django:
     asked: list[str] = field(default_factory=list)
 
     def __call__(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
-    ) -> tuple[int, bytes]:
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float,
+        into: IO[bytes] | None = None,
+    ) -> tuple[int, bytes]:  # fmt: skip
         assert timeout > 0
         path = url.removeprefix(URL)
         self.asked.append(f"{method} {path}")
@@ -52,7 +54,11 @@ class Django:
         kind = headers.get("Content-Type", "application/json")
         plain = {name: text for name, text in headers.items() if not name.startswith("Content-")}
         response = Client().generic(method, path, content, kind, headers=plain)
-        return response.status_code, response.content
+        answer = b"".join(response)
+        if into and response.status_code < 300:
+            into.write(answer)
+            return response.status_code, b""
+        return response.status_code, answer
 
 
 @dataclass

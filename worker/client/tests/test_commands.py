@@ -3,9 +3,9 @@
 import csv
 import io
 import json
-import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from webapp.hosts.models import EnrolmentToken, Host
@@ -107,12 +107,16 @@ def test_results_are_a_table_csv_or_json(shell: Shell, lab: Lab) -> None:
     assert shell("results", "run")[0] == 2
 
 
-def test_parquet_without_pyarrow_says_what_to_install(
-    shell: Shell, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, told = shell("results", "run=1", "--parquet", str(tmp_path / "r.parquet"))
-    assert (code, told) == (2, "sweetspot: --parquet needs the package pyarrow. Install it with: pip install pyarrow\n")
+def test_parquet_is_written_by_the_server(shell: Shell, lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    code, said, told = shell("results", "run=1", "factor.ioengine=psync", "--limit", "2", "--parquet", str(path))
+    assert (code, said, told) == (0, "", f"Results written to {path}\n")
+    assert pyarrow.parquet.read_table(path, columns=["iops"]).to_pydict() == {"iops": [63.0, 62.0]}
+    shell.django.failures = [ConnectionResetError("reset")]
+    assert shell("results", "--parquet", str(tmp_path / "other.parquet"))[0] == 3
+    assert shell("results", "colour=red", "--parquet", str(path))[0] == 4
+    assert shell("results", "--parquet", str(tmp_path / "none" / "r.parquet"))[0] == 2
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_comparison_has_three_outcomes(shell: Shell, lab: Lab) -> None:

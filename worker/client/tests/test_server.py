@@ -1,8 +1,10 @@
 """Requests: what is repeated, what an error becomes, where the token goes."""
 
+import io
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import IO
 
 import pytest
 
@@ -21,8 +23,9 @@ class Recorded:
         self.answers, self.count = answers, 0
 
     def __call__(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float
-    ) -> tuple[int, bytes]:
+        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float,
+        into: IO[bytes] | None = None,
+    ) -> tuple[int, bytes]:  # fmt: skip
         answer = self.answers[min(self.count, len(self.answers) - 1)]
         self.count += 1
         if isinstance(answer, Exception):
@@ -64,12 +67,15 @@ def test_refusals_are_in_the_servers_words() -> None:
 
 
 class Elsewhere(BaseHTTPRequestHandler):
-    """Redirects to /stolen, and records who asks."""
+    """Redirects to /stolen, and records who asks. A download ends after the first of its chunks."""
 
     asked: list[tuple[str, str]] = []
 
     def do_GET(self) -> None:
         self.asked.append((self.path, self.headers.get("Authorization", "")))
+        if self.path.endswith("/results.parquet"):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nPAR1\r\n")
+            return
         self.send_response(302)
         self.send_header("Location", "/stolen")
         self.send_header("Content-Length", "0")
@@ -92,6 +98,11 @@ def test_a_redirect_does_not_take_the_token_along(elsewhere: str) -> None:
     with pytest.raises(ClientError, match="redirects to another address"):
         Server(Configuration(elsewhere, TOKEN, "")).get("runs")
     assert Elsewhere.asked == [("/api/v1/runs", f"Bearer {TOKEN}")]
+
+
+def test_a_download_that_ends_early_is_an_error(elsewhere: str) -> None:
+    with pytest.raises(Unreachable, match="IncompleteRead"):
+        Server(Configuration(elsewhere, TOKEN, "")).download("results.parquet", (), io.BytesIO())
 
 
 def test_a_file_that_is_no_certificate_is_refused() -> None:

@@ -1,0 +1,56 @@
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pyarrow.parquet
+import pytest
+
+from webapp.core.table_files import Column, Kind, Table, csv_format, parquet_format
+
+COLUMNS = [
+    Column("name"), Column("ios", Kind.INTEGER), Column("p99_ns", Kind.NUMBER, "ns"), Column("direct", Kind.SWITCH),
+    Column("measured_at", Kind.TIME),
+]  # fmt: skip
+WHEN = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
+ROWS = [("=1+1", 7, 12, True, WHEN), (None, None, None, None, None)]
+
+
+def a_table(rows: int = 1) -> Table:
+    return Table(COLUMNS, iter(ROWS * rows))
+
+
+def test_csv_defuses_formulas_and_leaves_unknown_values_empty() -> None:
+    assert "".join(csv_format.chunks(a_table())).splitlines() == [
+        "name,ios,p99_ns,direct,measured_at", "'=1+1,7,12,True,2026-11-23T12:30:00+00:00", ",,,,",
+    ]  # fmt: skip
+
+
+def test_parquet_has_types_and_units() -> None:
+    found = pyarrow.parquet.read_table(io.BytesIO(b"".join(parquet_format.chunks(a_table()))))
+    assert found.to_pylist()[0] == {"name": "=1+1", "ios": 7, "p99_ns": 12.0, "direct": True, "measured_at": WHEN}
+    assert set(found.to_pylist()[1].values()) == {None}
+    assert [str(field.type) for field in found.schema] == ["string", "int64", "double", "bool", "timestamp[us, tz=UTC]"]
+    assert found.schema.field("p99_ns").metadata == {b"unit": b"ns"}
+    assert found.schema.field("ios").metadata is None
+
+
+def test_parquet_reads_the_rows_of_one_group_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_format, "ROWS_PER_GROUP", 4)
+    taken = 0
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        nonlocal taken
+        for row in ROWS * 5:
+            taken += 1
+            yield row
+
+    written = parquet_format.chunks(Table(COLUMNS, rows()))
+    first = next(written)
+    assert (taken, first[:4]) == (4, b"PAR1")
+    file = pyarrow.parquet.ParquetFile(io.BytesIO(first + b"".join(written)))
+    assert (file.num_row_groups, file.metadata.num_rows) == (3, 10)
+
+
+def test_an_empty_table_is_a_valid_file() -> None:
+    found = pyarrow.parquet.read_table(io.BytesIO(b"".join(parquet_format.chunks(a_table(0)))))
+    assert (found.num_rows, found.column_names) == (0, [column.heading for column in COLUMNS])

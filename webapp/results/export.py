@@ -1,0 +1,121 @@
+"""Results as a table for files: every known factor is a column, and its unit is in the heading."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from webapp.core.table_files import Column, Kind, Table
+from webapp.plans.factor import Factor
+from webapp.plans.factors import FACTORS, stream_and_factor
+from webapp.plans.values import Switch, Value
+from webapp.results.metrics import METRICS
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import ResultFilter
+from webapp.results.reading.query import Page, ResultQuery, Sort
+from webapp.results.reading.rows import ResultRow
+
+CHUNK = 1000  # results per query
+
+Read = Callable[[ResultRow], object]
+
+
+def results_table(asked: ResultFilter, limit: int | None = None) -> Table:
+    """All results of the filter, newest first, or the newest `limit`.
+
+    The first page is read at once, so that its errors are raised here. The others are read one by one as the rows are
+    taken, so that no transaction stays open.
+    """
+    found = ResultQuery.of(asked)
+    rows = _rows(found, found.page(Sort(), limit=CHUNK))
+    return Table(COLUMNS, islice(rows, limit))
+
+
+def _rows(found: ResultQuery, page: Page) -> Iterator[Sequence[object]]:
+    yield from map(_row, page.rows)
+    while page.older:
+        page = found.page(Sort(), limit=CHUNK, after=page.older)
+        yield from map(_row, page.rows)
+
+
+def _row(result: ResultRow) -> Sequence[object]:
+    before, after = [read(result) for _, read in _BEFORE], [read(result) for _, read in _AFTER]
+    return [*before, *_levels(result.point), *after]
+
+
+def _levels(point: Point) -> Sequence[Value]:
+    """In the order of FACTORS. A point has few of them, so this is faster than a look-up for each."""
+    levels: list[Value] = [None] * len(_FACTORS)
+    for name, level in point.items():
+        if found := _FACTORS.get(name):
+            place, kind = found
+            levels[place] = int(level) if kind is Kind.INTEGER and level is not None else level
+    return levels
+
+
+def kind_of(factor: Factor) -> Kind:
+    if factor.numeric:
+        return Kind.INTEGER
+    return Kind.SWITCH if isinstance(factor.values, Switch) else Kind.TEXT
+
+
+def _heading(factor: Factor) -> str:
+    """`block_size_B`, `runtime_s`; the unit is added unless the name ends with it."""
+    unit = {"%": "percent", "µs": "us"}.get(factor.unit, factor.unit)
+    name = factor.name
+    return name if not unit or name.lower().endswith(f"_{unit.lower()}") else f"{name}_{unit}"
+
+
+def _texts(*names: str) -> list[tuple[Column, Read]]:
+    return [(Column(name), _text(name)) for name in names]
+
+
+def _text(name: str) -> Read:
+    return lambda result: getattr(result, name) or None
+
+
+def _stored(name: str, kind: Kind, unit: str = "") -> tuple[Column, Read]:
+    return Column(name, kind, unit), lambda result: getattr(result, name)
+
+
+def _of_engine(name: str) -> tuple[Column, Read]:
+    return Column(name, Kind.NUMBER, METRICS[name].unit), lambda result: result.metrics.get(name)
+
+
+def _of_streams(point: Point) -> str | None:
+    """Levels in the names of streams: `writer.iodepth=8; writer.pattern=randwrite`."""
+    named = {name: level for name, level in point.items() if stream_and_factor(name)[0]}
+    return "; ".join(f"{name}={FACTORS[name].values.write(level)}" for name, level in sorted(named.items())) or None
+
+
+_FACTORS = {factor.name: (place, kind_of(factor)) for place, factor in enumerate(FACTORS.values())}
+_BEFORE: Sequence[tuple[Column, Read]] = [
+    (Column("run", Kind.INTEGER), lambda result: result.run or None),
+    (Column("import"), lambda result: result.import_title or None),
+    *_texts("plan"),
+    _stored("trial", Kind.INTEGER),
+    _stored("repeat", Kind.INTEGER),
+    *_texts("host", "target", "label", "tool", "controller"),
+    (Column("drive_model"), _text("model")),
+    (Column("drive_serial"), _text("serial")),
+    *_texts("drive_state", "direction"),
+    _stored("measured_at", Kind.TIME),
+    _stored("invalid", Kind.SWITCH),
+    (Column("invalid_reason"), _text("why_invalid")),
+    *_texts("steadiness"),
+]
+_AFTER: Sequence[tuple[Column, Read]] = [
+    (Column("levels_of_streams"), lambda result: _of_streams(result.point)),
+    _stored("ios", Kind.INTEGER),
+    _stored("bytes", Kind.INTEGER, "B"),
+    _stored("runtime_ms", Kind.INTEGER, "ms"),
+    _stored("iops", Kind.NUMBER, "1/s"),
+    _stored("bytes_per_s", Kind.NUMBER, "B/s"),
+    *_texts("latency_kind"),
+    *(_stored(f"latency_{name}_ns", Kind.NUMBER, "ns") for name in ("min", "mean", "max", "stddev")),
+    *(_stored(f"{name}_ns", Kind.INTEGER, "ns") for name in ("p50", "p95", "p99", "p999")),
+    *(_of_engine(name) for name, metric in METRICS.items() if not metric.column),  # the unit is in the key
+]
+COLUMNS: Sequence[Column] = [
+    *(column for column, _ in _BEFORE),
+    *(Column(_heading(factor), kind_of(factor), factor.unit) for factor in FACTORS.values()),
+    *(column for column, _ in _AFTER),
+]

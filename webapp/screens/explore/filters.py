@@ -1,0 +1,29 @@
+"""The filters of a comparison in words, for pages without the form."""
+
+from collections.abc import Iterator
+
+from webapp.compare.dimensions import dimension
+from webapp.compare.options import Pairs, split
+from webapp.compare.query import KEYS
+from webapp.results.reading.filter import FACTOR_PREFIX
+
+_SWITCHES = {"invalid": "invalid results included", "reference": "references included"}
+
+
+def filters_in_words(pairs: Pairs) -> str:
+    """`Run 17, 18 · Block size 4k · references included`, or "none"."""
+    return " · ".join(_words(pairs)) or "none"
+
+
+def _words(pairs: Pairs) -> Iterator[str]:
+    given: dict[str, list[str]] = {}
+    for key, text in split(pairs)[0]:
+        if key not in KEYS and text:
+            given.setdefault(key, []).append(text)
+    for key, texts in given.items():
+        yield _SWITCHES.get(key) or f"{_label(key.removeprefix(FACTOR_PREFIX))} {', '.join(texts)}"
+
+
+def _label(name: str) -> str:
+    known = dimension(name)
+    return known.label if known else name.capitalize()
