@@ -66,10 +66,10 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000)
 
 
-def _order(item: pytest.Item) -> tuple[int, bool]:
-    """By marker, then those of the worker, which wait for fio, before those of the server."""
+def _order(item: pytest.Item) -> tuple[int, bool, bool]:
+    """By marker, then those of the worker, which wait for fio, those of all pages, and those of single apps."""
     rank = next((number for number, name in enumerate(LONG) if item.get_closest_marker(name)), len(LONG))
-    return rank, item.nodeid.startswith("webapp")
+    return rank, item.nodeid.startswith("webapp"), not item.nodeid.startswith("webapp/tests")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
