@@ -6,7 +6,8 @@ MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON := .venv/bin/python
 DEV := $(PYTHON) -m dev
-FUZZ := --hypothesis-profile=fuzz worker/contract/tests/test_damaged.py webapp/worker_api/tests/test_damaged.py
+FUZZ := --hypothesis-profile=fuzz worker/contract/tests/test_damaged.py webapp/worker_api/tests/test_damaged.py \
+	webapp/screens/tests/test_explore_changes.py
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-16s %s\n' "$$name" "$$text"; done
@@ -80,7 +81,7 @@ stop-curve: ## show time and error of stop rules on recorded series (ARGS="PATH 
 	@.ci/setup --tests
 	@$(DEV).bench.stop_curve $(ARGS)
 
-fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesis-seed=S")
+fuzz: ## send damaged messages to the decoders and the server, try all changes of Explore (ARGS="--hypothesis-seed=S")
 	@.ci/setup --tests
 	@$(DEV) test "$(FUZZ) $(ARGS)"
 

@@ -20,7 +20,13 @@ RUNTIME_S = 6
 
 
 def plan(title: str, *, runtime_s: int = RUNTIME_S, repeats: int = 1) -> PlanDocument:
-    factors = {"pattern": "randread", "ioengine": "io_uring", "size": "16M", "runtime": f"{runtime_s}s"}
+    factors = {
+        "pattern": "randread",
+        "ioengine": "io_uring",
+        "rate_iops": "1000",
+        "size": "16M",
+        "runtime": f"{runtime_s}s",
+    }
     return PlanDocument(title=title, parts=(Part(name="main", factors=factors),), repeats=repeats)
 
 

@@ -25,7 +25,10 @@ def samples_of(run: Run) -> QuerySet[Sample]:
     return Sample.objects.filter(attempt__run=run)
 
 
-SMALL = {"size": "16M", "runtime": "2s", "pattern": "randread", "block_size": "4k", "iodepth": "4"}
+SMALL = {
+    "size": "16M", "runtime": "2s", "pattern": "randread", "block_size": "4k", "iodepth": "4",
+    "rate_iops": "1000",  # without a limit, fio uses much of a core
+}  # fmt: skip
 
 
 def plan(*, repeats: int = 1, retries: int = 1, drop_caches: bool = False, **factors: str) -> PlanDocument:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from worker.contract.items import (
-    Item,
-)
+from worker.contract.fio_options import FioOptions
+from worker.contract.items import Item
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.tests.service import Bench
 
 MIB = 1024 * 1024
+IOPS = 1000  # without a limit, reads from the page cache use a whole core
 
 
 POLICY = """\
@@ -29,8 +29,9 @@ def target(bench: Bench) -> TargetRef:
 
 def trial(bench: Bench, *, runtime_s: int = 1, **more: Any) -> TrialOrder:
     workload = FioWorkload(
-        pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=8 * MIB, runtime_s=runtime_s, direct=False
-    )
+        pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=8 * MIB, runtime_s=runtime_s, direct=False,
+        options=FioOptions(rate_iops=IOPS),
+    )  # fmt: skip
     return bench.trial(target(bench), workload, **more)
 
 

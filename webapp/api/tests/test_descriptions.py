@@ -95,3 +95,7 @@ def test_no_two_schemas_have_the_same_name() -> None:
 def test_all_tags_are_described() -> None:
     used = {tag for methods in DESCRIBED["paths"].values() for one in methods.values() for tag in one["tags"]}
     assert used == {tag["name"] for tag in DESCRIBED["tags"]}
+
+
+def test_it_is_computed_once() -> None:
+    assert api.get_openapi_schema(path_params={}) is DESCRIBED

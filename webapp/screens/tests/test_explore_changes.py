@@ -16,8 +16,9 @@ from webapp.runs.models import Run
 from webapp.screens.tests.test_explore import run, with_histograms  # noqa: F401 - fixture
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
+from webapp.tests.sampling import part_of
 
-PARTS = 3  # a start tries one part of the changes, another start the next one: each change is tried from two starts
+PARTS = 3  # of the changes; six starts take them in turn, so that each change is tried from two starts
 ENGINES = "run=1&x=iodepth&series=ioengine&panel=pattern"
 STARTS = {
     "default": "run=1",
@@ -116,8 +117,8 @@ def test_no_single_change_ends_in_an_error(operator: Client, run: Run, start: st
     changes = list(form.changes())
     assert len(changes) > 60
     assert len(form.tabs) == 3
-    changes = changes[list(STARTS).index(start) % PARTS :: PARTS]
-    for address in [*(f"?{urlencode(pairs)}" for pairs in changes), *form.tabs]:
+    tried = part_of(changes, list(STARTS).index(start), PARTS)
+    for address in [*(f"?{urlencode(pairs)}" for pairs in tried), *form.tabs]:
         answer = operator.get(f"/explore/{address}", follow=True)
         assert answer.status_code == 200, address
         assert "before=" not in answer.request["QUERY_STRING"]
@@ -160,14 +161,13 @@ def test_no_change_of_the_address_ends_in_an_error(operator: Client, run: Run, s
     with_mixes(run)
     found = operator.get(f"/explore/?{STARTS[start]}", follow=True)
     given = parse_qsl(found.request["QUERY_STRING"])
-    for key, values in ADDRESS_CHANGES.items():
-        for value in values:
-            address = urlencode([*(pair for pair in given if pair[0] != key), (key, value)])
-            answer = operator.get(f"/explore/?{address}", follow=True)
-            assert answer.status_code == 200, address
+    for key, value in part_of(ADDRESS_CHANGES, list(STARTS).index(start), PARTS):
+        address = urlencode([*(pair for pair in given if pair[0] != key), (key, value)])
+        answer = operator.get(f"/explore/?{address}", follow=True)
+        assert answer.status_code == 200, address
 
 
-ADDRESS_CHANGES = {
+CHOICES = {
     "x": ("", "iodepth", "block_size", "ioengine", "pattern", "host", "run", "direction"),
     "series": ("", "iodepth", "block_size", "ioengine", "pattern", "host", "run", "direction", "configuration"),
     "panel": ("", "iodepth", "ioengine", "pattern", "direction", "scheduler"),
@@ -176,6 +176,7 @@ ADDRESS_CHANGES = {
     "view": tuple(VIEWS),
     "chart": tuple(CHARTS),
 }
+ADDRESS_CHANGES = [(key, value) for key, values in CHOICES.items() for value in values]
 
 
 def test_a_series_without_x_gets_another_x(operator: Client, run: Run) -> None:  # noqa: F811 - fixture

@@ -4,11 +4,13 @@ import hashlib
 import json
 import random
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from django.db.models import F
 from django.utils import timezone
 
 from webapp.hosts.models import Target
@@ -18,7 +20,7 @@ from webapp.plans.values import Value
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, Trial, TrialState
 from webapp.tests.factories.plans import a_point, a_version
-from webapp.tests.factories.runs import move_trial, start_trial
+from webapp.tests.factories.runs import finish_moves
 
 START = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 FACTS = {"kernel.release": "6.1.0", "device.scheduler": "none"}
@@ -127,59 +129,89 @@ def speed_of(point: dict[str, Any], noise: random.Random) -> tuple[float, float]
 
 def add_seconds(attempt: Attempt, seconds: int, noise: random.Random, first: int = 0) -> None:
     """Samples of the attempt's seconds from `first` on."""
+    Sample.objects.bulk_create(_samples(attempt, seconds, noise, first))
+
+
+def _samples(attempt: Attempt, seconds: int, noise: random.Random, first: int = 0) -> Iterator[Sample]:
     assert attempt.trial is not None
     assert attempt.started_at is not None
     point = attempt.trial.point
     iops, latency_ns = speed_of(point, noise)
-    rows = []
     for second in range(first, first + seconds):
         now = iops * noise.uniform(0.93, 1.05)
-        rows.append(Sample(
+        yield Sample(
             attempt=attempt, stream=0, offset_ms=1000 * (second + 1), length_ms=1000, direction=direction_of(point),
             at=attempt.started_at + timedelta(seconds=second + 1), ios=int(now),
             bytes=int(now) * point["block_size"], p50_ns=int(latency_ns * 0.93),
             p99_ns=int(latency_ns * noise.uniform(1.7, 2.4)),
             p999_ns=int(latency_ns * noise.uniform(3, 6)) if now > 10_000 else None, latency=b"",
             utilisation_percent=noise.uniform(96, 100), queue_depth=point["iodepth"] * noise.uniform(0.9, 1),
-        ))  # fmt: skip
-    Sample.objects.bulk_create(rows)
+        )  # fmt: skip
 
 
 def finish_trial(trial: Trial, at: datetime | None = None, seconds: int = 3, seed: int = 0) -> Result:
     """The trial ran and is done, with samples, stream, settings and result."""
     at = at or timezone.now() - timedelta(seconds=seconds + 1)
-    noise = random.Random(f"{seed} {trial.index}")
-    attempt = start_trial(trial, at)
-    add_seconds(attempt, seconds, noise)
-    stream = _stream(attempt, at, seconds)
-    ended = at + timedelta(seconds=seconds + 0.3)
-    SettingChange.objects.create(
-        attempt=attempt, at=at, name="scheduler", device="nvme0n1", before="mq-deadline", asked="none", observed="none"
+    (result,) = _finish_trials([(trial, at)], seconds, seed)
+    return result
+
+
+def _finish_trials(trials: Sequence[tuple[Trial, datetime]], seconds: int, seed: int) -> list[Result]:
+    """Trials and when each began. Rows of one kind are inserted together: the run of First look has 36 trials."""
+    attempts = [_done_attempt(trial, at, seconds) for trial, at in trials]
+    noises = [random.Random(f"{seed} {trial.index}") for trial, _ in trials]
+    done = list(zip(attempts, noises, strict=True))
+    Attempt.objects.bulk_create(attempts)
+    Attempt.objects.filter(pk__in=[attempt.pk for attempt in attempts]).update(created_at=F("started_at"))
+    Sample.objects.bulk_create(sample for attempt, noise in done for sample in _samples(attempt, seconds, noise))
+    SettingChange.objects.bulk_create(_setting_change(attempt) for attempt in attempts)
+    configuration = a_configuration(
+        {"device.nvme0n1.scheduler": "none", "kernel.release": "6.1.0-25-amd64", "fio.version": "fio-3.33"}
     )
-    Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=ended)
-    move_trial(trial, attempt, "done", ended)
-    Trial.objects.filter(pk=trial.pk).update(ended_at=ended)
-    return _result(trial, stream, ended, seconds, noise)
+    streams = StreamRun.objects.bulk_create(_stream(attempt, configuration, seconds) for attempt in attempts)
+    finish_moves(attempts)
+    return Result.objects.bulk_create(
+        _result(trial, stream, seconds, noise)
+        for (trial, _), stream, noise in zip(trials, streams, noises, strict=True)
+    )
 
 
-def _stream(attempt: Attempt, at: datetime, seconds: int) -> StreamRun:
-    facts = {"device.nvme0n1.scheduler": "none", "kernel.release": "6.1.0-25-amd64", "fio.version": "fio-3.33"}
-    return StreamRun.objects.create(
-        attempt=attempt, stream=0, configuration=a_configuration(facts), started_at=at,
-        ended_at=at + timedelta(seconds=seconds),
+def _done_attempt(trial: Trial, at: datetime, seconds: int) -> Attempt:
+    return Attempt(
+        kind="trial", run=trial.run, trial=trial, host=trial.host, state="done", started_at=at,
+        ended_at=at + timedelta(seconds=seconds + 0.3), lease_until=at + timedelta(minutes=15),
+        phase={"type": "phase", "at": 0.0, "name": "run"},
+    )  # fmt: skip
+
+
+def _setting_change(attempt: Attempt) -> SettingChange:
+    assert attempt.started_at is not None
+    return SettingChange(
+        attempt=attempt, at=attempt.started_at, name="scheduler", device="nvme0n1", before="mq-deadline", asked="none",
+        observed="none",
+    )  # fmt: skip
+
+
+def _stream(attempt: Attempt, configuration: Configuration, seconds: int) -> StreamRun:
+    assert attempt.started_at is not None
+    return StreamRun(
+        attempt=attempt, stream=0, configuration=configuration, started_at=attempt.started_at,
+        ended_at=attempt.started_at + timedelta(seconds=seconds),
         job_text="[global]\nioengine=io_uring\ndirect=1\n\n[sweetspot]\nrw=randread\nbs=4096\niodepth=32\nruntime=3\n",
         command=["fio", "--output-format=json+", "--status-interval=1", "-"], engine_version="fio-3.33", exit_code=0,
         stderr="fio: cpu affinity is not set\n", usr_cpu_percent=12.5, sys_cpu_percent=41.2, samples_sent=seconds,
     )  # fmt: skip
 
 
-def _result(trial: Trial, stream: StreamRun, at: datetime, seconds: int, noise: random.Random) -> Result:
+def _result(trial: Trial, stream: StreamRun, seconds: int, noise: random.Random) -> Result:
     iops, latency_ns = speed_of(trial.point, noise)
-    return Result.objects.create(
+    measured_at = stream.attempt.ended_at
+    assert measured_at is not None
+    return Result(
         trial=trial, stream_run=stream, direction=direction_of(trial.point), run=trial.run, host=trial.host,
-        target=trial.target, point=trial.point, point_key=trial.point_key, measured_at=at, ios=int(iops * seconds),
-        bytes=int(iops * seconds) * trial.point["block_size"], runtime_ms=seconds * 1000, iops=iops,
-        bytes_per_s=iops * trial.point["block_size"], latency_kind="lat", latency_min_ns=latency_ns * 0.6,
+        target=trial.target, point=trial.point, point_key=trial.point_key, measured_at=measured_at,
+        ios=int(iops * seconds), bytes=int(iops * seconds) * trial.point["block_size"], runtime_ms=seconds * 1000,
+        iops=iops, bytes_per_s=iops * trial.point["block_size"], latency_kind="lat", latency_min_ns=latency_ns * 0.6,
         latency_mean_ns=latency_ns, latency_max_ns=latency_ns * 40, latency_stddev_ns=latency_ns * 0.2,
         p50_ns=int(latency_ns * 0.95), p95_ns=int(latency_ns * 1.5), p99_ns=int(latency_ns * 2.1),
         p999_ns=int(latency_ns * 4.2) if iops * seconds > 10_000 else None, latency=b"",
@@ -190,7 +222,8 @@ def finish_run(run: Run) -> None:
     """Every trial that is still planned is done, one after the other; then the run is."""
     began = run.started_at or timezone.now()
     trials = run.trials.filter(state="planned").select_related("run", "host", "target").order_by("index")
-    for place, trial in enumerate(trials):
-        finish_trial(trial, began + timedelta(seconds=5 * place), seed=run.number)
+    begins = [(trial, began + timedelta(seconds=5 * place)) for place, trial in enumerate(trials)]
+    if begins:
+        _finish_trials(begins, seconds=3, seed=run.number)
     Run.objects.filter(pk=run.pk).update(state=RunState.DONE, ended_at=timezone.now())
     run.refresh_from_db()

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from django.db.models import Max
+from django.db.models import Max, OuterRef, Subquery
 from django.utils import timezone
 
 from webapp.core.models import User
@@ -118,6 +118,25 @@ def move_trial(
         run=trial.run, trial=trial, attempt=attempt, before=before, after=state, code=code, fields=told(reason)
     )
     Transition.objects.filter(pk=move.pk).update(at=at)
+
+
+def finish_moves(attempts: Sequence[Attempt]) -> None:
+    """The trials of these attempts ran and are done. Their moves have the times of the attempts."""
+    mine = Attempt.objects.filter(pk__in=[attempt.pk for attempt in attempts])
+    trials = [attempt.trial for attempt in attempts if attempt.trial]
+    Transition.objects.bulk_create(
+        Transition(run=attempt.run, trial=trial, attempt=attempt, before=before, after=after)
+        for attempt, trial in zip(attempts, trials, strict=True)
+        for before, after in ((trial.state, "running"), ("running", "done"))
+    )
+    for state, time in (("running", "started_at"), ("done", "ended_at")):
+        moved_at = Subquery(mine.filter(pk=OuterRef("attempt")).values(time))
+        Transition.objects.filter(attempt__in=mine, after=state).update(at=moved_at)
+    fields: dict[str, Any] = {"state": "done", "reason_code": "", "reason_fields": told("")}
+    ended_at = Subquery(mine.filter(trial=OuterRef("pk")).values("ended_at"))
+    Trial.objects.filter(attempts__in=mine).update(**fields, ended_at=ended_at)
+    for trial in trials:
+        vars(trial).update(fields)
 
 
 def end_attempt(attempt: Attempt) -> None:
