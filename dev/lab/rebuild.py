@@ -24,7 +24,7 @@ COMPLETE = {"runtime": "1200s"}  # of the action; the reader ends before it
 
 
 def rebuilds(system: System) -> list[str]:
-    """The problems."""
+    """Run all cases. Returns the problems."""
     return [*_in_part(system), *_complete(system), *_killed(system), *_cancelled(system)]
 
 
@@ -35,7 +35,7 @@ def _document(title: str, lines: Sequence[str], array: dict[str, str], **factors
 
 
 def _in_part(system: System) -> list[str]:
-    """Rebuilds that their run time ends. Each one leaves a layout that is built again."""
+    """Rebuilds that the run time stops. After each one, the layout must be built again."""
     document = _document("Rebuilds that are stopped", LINES, REBUILD, streams="alone, together", **LIMIT)
     with step(f"rebuilds on {len(LINES)} layouts, alone and beside a reader"):
         run = system.finish(system.start(document, POOL))

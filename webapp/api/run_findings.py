@@ -48,8 +48,9 @@ class RoundsOut(Schema):
 
 
 class ShareOut(Schema):
-    """The IOPS of a stream beside others, divided by its IOPS alone; of several `streams`, of their sums. Results
-    without IOPS are compared by `metric`, the default metric of their engine.
+    """The IOPS of a stream beside others, divided by its IOPS alone; for several `streams`, the ratio of their sums.
+
+    `metric` is `iops`, or the default metric of the engine for results without IOPS.
 
     `ratio` is the geometric mean over `n` repeats, `low` and `high` its 95 % interval. Without a ratio, `why_not` is
     the reason. `cautions` are reasons to doubt it.

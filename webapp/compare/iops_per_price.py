@@ -22,7 +22,10 @@ IOPS_PER_PRICE = Metric("iops_per_price", "IOPS per price", "IOPS per price", ""
 
 
 def with_iops_per_price(rows: Sequence[ResultRow]) -> Observed:
-    """One query, and two for trials with several targets. Notes are the prices, or why there is no value."""
+    """The rows with this metric, if it is known; notes with the prices, or why there is no value.
+
+    One query, and two for trials with several targets.
+    """
     prices = _prices_of(rows)
     currencies = sorted({price.currency for price in prices.values()})
     if len(currencies) != 1:

@@ -9,7 +9,7 @@ from webapp.results.reading.rows import ResultRow
 
 @dataclass(frozen=True)
 class Observed:
-    """`metric` names what is known only with the rows, such as the currency of prices."""
+    """`metric` may have a label and a unit that depend on the rows, such as the currency of prices."""
 
     rows: Sequence[ResultRow]
     metric: Metric

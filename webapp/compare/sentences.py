@@ -110,7 +110,7 @@ class Statement:
 
     @property
     def _is_speed(self) -> bool:
-        """Not IOPS per watt, for example, which a slower drive may have more of."""
+        """False for IOPS per watt, for example: a slower drive may have a higher value."""
         return not self.metric.lower_is_better and self.metric.shown_as in ("iops", "bytes_per_s")
 
     @property
@@ -263,7 +263,7 @@ class RangeStatement:
 
     @property
     def _is_speed(self) -> bool:
-        """Not IOPS per watt, for example, which a slower drive may have more of."""
+        """False for IOPS per watt, for example: a slower drive may have a higher value."""
         return not self.metric.lower_is_better and self.metric.shown_as in ("iops", "bytes_per_s")
 
     @property

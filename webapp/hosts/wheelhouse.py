@@ -107,7 +107,7 @@ def _digest(path: Path, _changed_ns: int, _size: int) -> str:
 
 
 def main() -> int:
-    """0 if it exists now, 1 if pip could not download the packages."""
+    """Exit status: 0 if the wheelhouse exists, 1 if pip could not download the packages."""
     try:
         found = built_wheelhouse() or build()
     except NotBuilt as error:

@@ -2,8 +2,8 @@
 
 Exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current drive
 (PCIe 5.0 x4) could write in that time, and less for small blocks. A rebuild counts with the capacity of one member,
-also if its time ends first. Each trial counts once. New attempts of lost trials write again (`may_write_again`); the
-worker's limit `max_write_bytes` counts them.
+even if its run time ends first. Each trial counts once. New attempts of lost trials write again (`may_write_again`);
+the worker's limit `max_write_bytes` counts them.
 """
 
 from collections import Counter

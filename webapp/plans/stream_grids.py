@@ -64,7 +64,7 @@ def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
 def _array_actions(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[GridProblem]:
     acting = [name for name in names if ENGINES[stream_engine(texts, name)].WORKLOAD.needs_array]
     if len(acting) > 1:
-        yield GridProblem("streams", f"the array has one action at a time: remove the stream {acting[1]}.")
+        yield GridProblem("streams", f"an array can run only one action at a time: remove the stream {acting[1]}.")
     if acting and len(acting) == len(names):
         yield GridProblem("streams", "an array action runs beside a workload; add a stream with a workload.")
     if acting and "layout" not in texts:

@@ -78,7 +78,7 @@ def _database_query(name: str, query: str) -> dict[str, str]:
         raise ImproperlyConfigured(f"Write the password in {name} before the @: postgres://user:password@host/name")
     if unknown := set(found) - DATABASE_PARAMETERS:
         raise ImproperlyConfigured(
-            f"{name} has the parameter {min(unknown)}; it takes {', '.join(sorted(DATABASE_PARAMETERS))}."
+            f"{name} has the unknown parameter {min(unknown)}; it takes {', '.join(sorted(DATABASE_PARAMETERS))}."
         )
     return found
 

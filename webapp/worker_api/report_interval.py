@@ -4,11 +4,11 @@ The load is the mean number of reports that the process works on at the same tim
 while reports are taken as fast as they come, and near the number of threads that run Django (`webapp.serving.worker`)
 when they pile up.
 
-    load > HIGH_LOAD    the interval at which the hosts that reported would use SHARE of the rate that was reached
+    load > HIGH_LOAD    the interval at which the reports of these hosts need SHARE of the rate that was reached
     load < LOW_LOAD     interval ÷ 1.25, down to MIN_INTERVAL_S
 
-While reports pile up, the rate that is reached is the most that this process can do. So the interval is right after one
-period, and does not overshoot. The interval is changed again only after every host has had time to follow the last
+While reports pile up, the rate that is reached is the maximum of this process. So one period is enough to find the
+right interval. The interval is changed again only after every host has had time to follow the last
 change. Each process decides by itself and for the hosts that are connected to it. A report of ten seconds costs little
 more than a report of one.
 """
@@ -35,14 +35,14 @@ class ReportInterval:
         self._begin(time.monotonic())
 
     def _begin(self, now: float) -> None:
-        """A period in which the load is measured."""
+        """Begin a period in which the load is measured."""
         self._since = now
         self._busy_s = 0.0  # sum over the reports that ended in it
         self._reports = 0
         self._hosts: set[object] = set()
 
     def add(self, host: object, *, busy_s: float, now: float) -> None:
-        """A report of this host was taken, which took so long."""
+        """Count a report of this host, which took `busy_s`."""
         with self._lock:
             self._busy_s += busy_s
             self._reports += 1

@@ -25,7 +25,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="all matching results as CSV")
     form.add_argument("--json", action="store_true", help="all matching results as JSON")
-    form.add_argument("--parquet", type=Path, metavar="FILE", help="write all matching results")
+    form.add_argument("--parquet", type=Path, metavar="FILE", help="write all matching results to a Parquet file")
     parser.add_argument("--limit", type=int, metavar="N", help=f"at most N results; the table shows {SHOWN} by default")
     parser.set_defaults(command=run_results)
 

@@ -34,7 +34,7 @@ TEMPORARY = (429, 502, 503, 504)
 class Transport(Protocol):
     """Sends a request. Raises OSError or http.client.HTTPException if there is no answer.
 
-    The content of a success is written to `into`, if given, instead of being returned.
+    If `into` is given, the content of a successful answer is written to it instead of being returned.
     """
 
     def __call__(

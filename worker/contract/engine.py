@@ -68,7 +68,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def replaces_member(self) -> bool:
-        """Whether it rebuilds a member of the array, so that no other trial may use the layout."""
+        """Whether it rebuilds a member of the array, so that no later trial may use the layout."""
         return False
 
     @property

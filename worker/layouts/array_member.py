@@ -2,7 +2,7 @@
 
     journal: altered ─► fail ─► remove ─► erase its superblock, held exclusively ─► add
 
-The journal says from before the first command that the layout is altered, so no later trial uses it
+The journal marks the layout as altered before the first command, so no later trial uses it
 (`layouts.existing_layout`). A layout is never repaired: the next trial that needs it builds it again.
 """
 
@@ -55,7 +55,7 @@ class _LastMember:
         path = self._path()
         content = ownership.read_content(path)
         if not content.blank:
-            raise LayoutFailed("layout_foreign", f"{path} contains {content} after it was erased. It was not changed.")
+            raise LayoutFailed("layout_foreign", f"{path} was erased, but now contains {content}. It was not changed.")
         self._run(f"add {path}", "--add", path)
 
     def _path(self) -> str:

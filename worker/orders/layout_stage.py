@@ -86,7 +86,7 @@ class LayoutStage:
         }
         used = [entry.identity for entries in found.values() for entry in entries]
         if len({*used}) < len(used):
-            raise LayoutFailed("layout_refused", f"The pools {', '.join(found)} share a drive of their layouts.")
+            raise LayoutFailed("layout_refused", f"The pools {', '.join(found)} use the same drive for their layouts.")
         return found
 
     def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
@@ -95,7 +95,7 @@ class LayoutStage:
     def _provide(
         self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float
     ) -> Built:
-        """`began`: when its removal of other layouts or its build began, on the monotonic clock."""
+        """`began`: when the removal of other layouts or this build began, on the monotonic clock."""
         built = found or self._build_new(request, drives)
         members = guard.recheck_drives(drives, self._armed_serials)
         self._record(request, built, took_s=None if found else time.monotonic() - began)

@@ -16,7 +16,7 @@ from webapp.tests.factories.runs import first_look_run
 pytestmark = pytest.mark.django_db
 
 
-def test_they_are_all_there() -> None:
+def test_every_variant_has_a_page() -> None:
     run = first_look_run(first_look(), [storage1_drive(a_host("storage1"))], repeats=1)
     finish_run(run)
     Configuration.objects.update(controller="PERC H755 Front")

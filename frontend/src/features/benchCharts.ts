@@ -38,7 +38,7 @@ interface Spread {
   readonly of: BenchPoint | null; // null where a level was not measured
 }
 
-/** On an axis of names one entry for each level, because the plugin of error bars takes the place in the data as x. */
+/** On an axis of names: one entry for each level, because the error-bar plugin uses the index of an entry as x. */
 export function spreadsOf(points: readonly BenchPoint[], chart: Pick<BenchChart, "levels">): Spread[] {
   if (axisOf(chart) !== "names") return points.map((point) => spreadOf(point, chart.levels[point.level]?.number ?? 0));
   return chart.levels.map((_, level) => {

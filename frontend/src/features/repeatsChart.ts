@@ -110,7 +110,7 @@ export function placesScale(texts: readonly string[], title: object): object {
   };
 }
 
-const LETTER_PX = 8.5; // of the ticks' font, for names in capitals
+const LETTER_PX = 8.5; // width in the font of the ticks, for names in capitals
 
 /** A line for each word if the text is wider than its place. */
 export function inLines(text: string, widthPx: number): string | string[] {

@@ -85,7 +85,7 @@ export function valueRange(data: Pick<TrendChart, "points" | "baseline">): { min
   return { min: Math.max(0, low - room), max: high + room };
 }
 
-/** The text of a tick; null, which draws none, for values between those that three digits can tell apart. */
+/** The text of a tick; null, which draws no tick, for a value that needs more than three digits. */
 export function exactText(value: number, show: (value: number) => string): string | null {
   const isExact = Math.abs(Number(value.toPrecision(3)) - value) <= 1e-9 * Math.abs(value);
   return isExact ? tickText(show(value)) : null;

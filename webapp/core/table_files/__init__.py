@@ -1,4 +1,4 @@
-"""Tables as files: each format is a module that turns a table into chunks, a few rows at a time."""
+"""Tables as files. Each format is a module that turns a table into chunks of a few rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ ROWS_PER_GROUP = 10_000  # in memory at a time
 
 
 class _Written:
-    """A file that keeps what is written until it is taken."""
+    """A file in memory. `take` returns and removes the bytes that were written."""
 
     closed = False
 

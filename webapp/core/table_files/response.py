@@ -4,7 +4,7 @@ from django.http import StreamingHttpResponse
 
 from webapp.core.table_files import Table, csv_format, parquet_format
 
-FORMATS = {"csv": csv_format, "parquet": parquet_format}  # by the end of the file name
+FORMATS = {"csv": csv_format, "parquet": parquet_format}  # by the extension of the file name
 
 
 def file_response(table: Table, name: str, ending: str) -> StreamingHttpResponse:

@@ -1,4 +1,4 @@
-"""The dashboard for Grafana, as far as its file tells: Grafana itself is no package of Debian.
+"""The dashboard for Grafana, as far as its file tells: Debian has no package of Grafana.
 
 Its fields were checked by the type `Dashboard` of the npm package @grafana/schema 10.4.
 """

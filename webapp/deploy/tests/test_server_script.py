@@ -122,7 +122,7 @@ def test_a_restore_that_fails_keeps_the_present_data_and_starts_the_server(serve
     (server.root / "database.dump").write_text("old")
     failed = server.run("restore $ROOT")
     assert failed.returncode == 1
-    assert "the present data was kept" in failed.stderr
+    assert "the present data were kept" in failed.stderr
     assert server.calls() == ["start r1", "start r1"]
 
 

@@ -31,8 +31,8 @@ FACTORS = (
         "Array action",
         Choice(tuple(ArrayAction)),
         example="rebuild",
-        help="of the md array of a layout: check reads all members, rebuild replaces the last member; at most for the "
-        "time of the trial",
+        help="check reads all members of the layout's md array, rebuild replaces the last member; the runtime limits "
+        "both",
     ),
     replace(RUNTIME, default=60),
 )

@@ -62,7 +62,7 @@ def test_each_stream_beside_the_other_is_matched_with_itself_alone() -> None:
     ("plan", "problem"),
     [
         (document(Part(name="main", factors={"layout": "raid1 x2"} | REBUILD)), "Array action runs beside a workload"),
-        (beside("raid1 x2", one=CHECK, other=CHECK), "The array has one action at a time: remove the stream other"),
+        (beside("raid1 x2", one=CHECK, other=CHECK), "An array can run only one action at a time: remove the stream"),
         (beside("raid1 x2", one=REBUILD, other=CHECK), "An array action runs beside a workload"),
         (beside(""), "An array action needs the factor `layout`"),
         (

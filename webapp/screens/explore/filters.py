@@ -1,4 +1,4 @@
-"""The filters of a comparison in words, for pages without the form."""
+"""The filters of a comparison in words, for pages without a filter form."""
 
 from collections.abc import Iterator
 

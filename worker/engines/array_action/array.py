@@ -27,7 +27,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 def progress_in(mdstat: str, name: str) -> Progress | None:
-    """The progress of the check or rebuild of an array; None if it has none. Lines about one array are indented."""
+    """The progress of the check or rebuild of an array; None without one. An array's further lines are indented."""
     of = ""
     for line in mdstat.splitlines():
         of = of if line.startswith(" ") else line.partition(" ")[0]
@@ -68,12 +68,12 @@ class Array:
         self._write(action)
 
     def stop(self, state: str) -> None:
-        """End the current action: `idle`, or `frozen`, which also prevents that the kernel starts it again."""
+        """End the current action: `idle`, or `frozen`, which also prevents the kernel from starting it again."""
         self._write(state)
         until = time.monotonic() + STOP_LIMIT_S
         while (now := self.action) != state:
             if time.monotonic() > until:
-                raise StreamFailed(CODE, f"{self.name} did not end its {now} within {STOP_LIMIT_S:.0f} s.")
+                raise StreamFailed(CODE, f"The kernel did not end {now} of {self.name} within {STOP_LIMIT_S:.0f} s.")
             time.sleep(_LOOK_EVERY_S)
 
     def _file(self, name: str) -> Path:

@@ -42,7 +42,7 @@ def run_stream(
 ) -> StreamResult:
     """As `engines.Engine` says. The device's counters are those of all members.
 
-    The member to rebuild was removed before. Also raises LayoutFailed if it cannot be added.
+    Call after the member to rebuild was removed. Also raises LayoutFailed if it cannot be added.
     """
     work, array = stream.workload, open_target.array
     assert isinstance(work, ArrayActionWorkload)
@@ -91,7 +91,7 @@ def _stopped_at_end(action: ArrayAction, md: Array) -> Iterator[Array]:
 
 
 class Following:
-    """Follows the action until it is complete or its run time is over, and sends a sample each second."""
+    """Follows the action until it is complete or its run time ends, and sends a sample each second."""
 
     def __init__(self, md: Array, sampler: Sampler, work: ArrayActionWorkload, cancelled: threading.Event) -> None:
         self.done_bytes = 0

@@ -151,7 +151,7 @@ def _try(boot: str, fio: str, engine: str, option: str) -> str:
     try:
         return _tried(boot, fio, engine, option)
     except ToolError as error:
-        return f"it was tried twice without a result. {error}"
+        return f"two tries had no result: {error}"
 
 
 @lru_cache(maxsize=64)

@@ -143,7 +143,7 @@ def test_it_builds_no_layouts_with_a_common_drive(rack: Rack) -> None:
         asked, layouts=(asked.layouts[0], request_of(rack, "rack", "4 drives / btrfs raid1"))
     )
     end, _ = run(rack, whole)
-    assert (end.code, "share a drive" in end.message, rack.journal.layouts()) == ("layout_refused", True, ())
+    assert (end.code, "use the same drive" in end.message, rack.journal.layouts()) == ("layout_refused", True, ())
 
 
 def test_it_refuses_a_pool_without_a_layout(rack: Rack) -> None:
