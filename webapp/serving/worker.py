@@ -24,7 +24,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from webapp.serving.stream import IN_MEMORY_BYTES, Stream, closing_at_the_end, temporary_file
 from webapp.serving.transfers import Transfers
 
-# `worker_api.report_interval` treats three quarters of them being busy as overload. Each keeps a database connection.
+# `worker_api.report_interval` sees an overload if more than 12 are busy on average. Each keeps a database connection.
 PROCESSING_THREADS = 16
 MAX_BODY_BYTES = 520 * 1024 * 1024  # of an upload of `webapp.imports`; other views have lower limits
 STEP_BYTES = 64 * 1024

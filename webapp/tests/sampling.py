@@ -9,5 +9,5 @@ Case = TypeVar("Case")
 
 
 def part_of(cases: Sequence[Case], number: int, parts: int) -> Sequence[Case]:
-    """Every case whose place modulo `parts` is that of `number`; with the Hypothesis profile `fuzz` every case."""
+    """Every `parts`-th case, starting with case `number`; with the Hypothesis profile `fuzz`, every case."""
     return cases if settings.get_current_profile_name() == "fuzz" else cases[number % parts :: parts]

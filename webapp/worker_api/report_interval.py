@@ -22,7 +22,7 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 MIN_INTERVAL_S, MAX_INTERVAL_S = 1.0, 10.0
-HIGH_LOAD, LOW_LOAD = 12.0, 1.0  # of sixteen threads
+HIGH_LOAD, LOW_LOAD = 12.0, 1.0  # busy threads, of sixteen
 SHARE = 0.9  # of the rate that this process reaches
 FASTER = 1 / 1.25
 MIN_PERIOD_S = 2.0  # over which the load is measured

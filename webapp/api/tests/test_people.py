@@ -36,7 +36,7 @@ def test_an_acknowledgement_is_true_or_false_and_nothing_like_it() -> None:
     assert (status, refused["message"]) == (422, "body.acknowledged: Input should be a valid boolean")
 
 
-def test_an_admin_lets_an_external_log_in_be_connected_to_an_account() -> None:
+def test_an_admin_permits_the_connection_of_an_external_log_in() -> None:
     admin = caller(Role.ADMIN)
     made = admin("post", "people", {"username": "olga"})[1]
     path = f"people/{made['id']}"

@@ -1,4 +1,4 @@
-"""The dashboard for Grafana, as far as its file tells: Debian has no package of Grafana.
+"""The file of the Grafana dashboard. It was not opened in Grafana, because Debian has no package of Grafana.
 
 Its fields were checked by the type `Dashboard` of the npm package @grafana/schema 10.4.
 """

@@ -224,7 +224,7 @@ _PARTS: Mapping[str, frozenset[str]] = {
     "uring": frozenset(URING),
     "placement": frozenset(Placement.__struct_fields__),
     "options": frozenset(OPTION_NAMES),
-}  # parts of the contract's workload, with their factors
+}  # parts of the contract's workload, and the factors of each
 # Factors whose stored value is converted.
 _CONVERTED: Mapping[str, Callable[[Value], object]] = {
     "block_split": block_shares,

@@ -99,7 +99,7 @@ def test_problems_of_the_plan(plan: PlanDocument, problem: str) -> None:
         ("raid5 x4 chunk 64k / xfs", "A rebuild of raid5 would damage the file system"),
     ],
 )
-def test_layouts_that_have_no_such_array(layout: str, reason: str) -> None:
+def test_layouts_without_an_array_for_the_action(layout: str, reason: str) -> None:
     problems = expanded(beside(layout, streams_of="together")).problems
     assert any(reason in text for text in problems), problems
 

@@ -124,7 +124,7 @@ def two_pools() -> tuple[TargetFacts, TargetFacts]:
     return front, replace(back, id="back", name="a/back", drives=drives)
 
 
-def test_several_pools_at_once_have_the_layout_each() -> None:
+def test_each_of_several_pools_at_once_has_the_layout() -> None:
     made = expanded("raid0 x2 chunk 64k / xfs", *two_pools(), at_once="2", size="1G", repeats=1)
     assert made.problems == ()
     (trial,) = made.trials
@@ -134,7 +134,7 @@ def test_several_pools_at_once_have_the_layout_each() -> None:
     assert cost.written_most.keys() == {"rack", "back"}
 
 
-def test_named_streams_may_use_a_pool_each() -> None:
+def test_each_named_stream_may_use_its_own_pool() -> None:
     streams = tuple(PartStream(name=name, factors={"pattern": name}) for name in ("read", "write"))
     both = Part(name="main", factors={"layout": "single / xfs", "streams_on": "each", "size": "1G"}, streams=streams)
     made = expand(document(both, repeats=1), two_pools(), seed=1)

@@ -28,7 +28,7 @@ class StreamFigures:
     target: str  # host/target
     device: str  # kernel name, "" if unknown
     direction: str
-    iops: float | None  # of transactions: null, as bytes; of a resync: null, as latencies
+    iops: float | None  # null for transactions, like bytes; null for a resync, like latencies
     bytes_per_s: float | None
     latency_mean_ns: float | None
     p99_ns: int | None

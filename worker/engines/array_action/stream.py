@@ -24,7 +24,7 @@ from worker.recipes.array_action import METRICS
 
 SAMPLE_S = 1.0
 LOOK_EVERY_S = 0.1
-BEGIN_LIMIT_S = 10.0  # a degraded array may be idle for so long, before or after its rebuild
+BEGIN_LIMIT_S = 10.0  # a degraded array may be idle for this time before or after its rebuild
 
 
 def run_stream(

@@ -101,7 +101,7 @@ def test_a_drive_that_is_no_member_of_the_layout_is_not_changed(host: Host, cont
 def test_a_drive_that_someone_else_used_meanwhile_is_not_added(host: Host) -> None:
     array(host).remove_member()
     host.content = Content(kind="ext4", label="other")
-    with pytest.raises(LayoutFailed, match=f"{MEMBER} contains ext4 other after it was erased"):
+    with pytest.raises(LayoutFailed, match=f"{MEMBER} was erased, but now contains ext4 other"):
         array(host).add_member()
     assert not any("--add" in line for line in host.done)
 

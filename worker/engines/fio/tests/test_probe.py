@@ -47,7 +47,7 @@ def test_it_is_tried_again_at_once(fio: Fio) -> None:
     assert probe.engine_problem(IoEngine.LIBAIO) == ""
 
 
-def test_two_failures_to_try_are_told_and_not_cached(fio: Fio) -> None:
+def test_two_failed_tries_are_reported_and_not_cached(fio: Fio) -> None:
     fio.answers = [ToolError(KILLED), ToolError(KILLED), WORKS]
     assert probe.engine_problem(IoEngine.LIBAIO) == f"two tries had no result: {KILLED}"
     assert probe.engine_problem(IoEngine.LIBAIO) == ""
