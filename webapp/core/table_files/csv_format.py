@@ -20,7 +20,7 @@ class _Echo:
 def chunks(table: Table) -> Iterator[str]:
     """A line at a time."""
     writer = csv.writer(_Echo())
-    yield writer.writerow([column.heading for column in table.columns])
+    yield writer.writerow([_cell(column.heading) for column in table.columns])  # the name of a metric can be anything
     for row in table.rows:
         yield writer.writerow([None if value is None else _cell(value) for value in row])
 

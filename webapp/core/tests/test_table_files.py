@@ -25,6 +25,10 @@ def test_csv_defuses_formulas_and_leaves_unknown_values_empty() -> None:
     ]  # fmt: skip
 
 
+def test_csv_defuses_formulas_in_headings() -> None:
+    assert list(csv_format.chunks(Table([Column("=1+1 mean [min]")], iter(())))) == ["'=1+1 mean [min]\r\n"]
+
+
 def test_parquet_has_types_and_units() -> None:
     found = pyarrow.parquet.read_table(io.BytesIO(b"".join(parquet_format.chunks(a_table()))))
     assert found.to_pylist()[0] == {"name": "=1+1", "ios": 7, "p99_ns": 12.0, "direct": True, "measured_at": WHEN}
