@@ -126,6 +126,27 @@ def test_a_restore_that_fails_keeps_the_present_data_and_starts_the_server(serve
     assert server.calls() == ["start r1", "start r1"]
 
 
+def test_a_restore_that_this_release_cannot_use_returns_to_the_present_data(server: Server) -> None:
+    server.write("data", "present")
+    server.write("database.dump", "of a newer release")
+    failed = server.run("prepare_database() { return 1; }; restore $ROOT")
+    assert failed.returncode == 1
+    assert "the present data were restored" in failed.stderr
+    assert server.calls()[-3:] == ["replaced by of a newer release", "replaced by present", "start r1"]
+
+
+def test_a_folder_for_a_backup_may_end_with_a_slash(server: Server) -> None:
+    assert (done := server.run("manage() { :; }; backup $ROOT/mine/")).returncode == 0, done.stderr
+    assert (server.root / "mine/database.dump").read_text() == "data of r1"
+
+
+def test_settings_are_read_as_systemd_reads_them(server: Server) -> None:
+    """With another secret key, `manage setup` could not decrypt the keys that sign orders."""
+    server.write("settings/environment", '# A=1\nSWEETSPOT_SECRET_KEY=c2VjcmV0a2V5Cg=\nPATH\nB="x "\nC=last')
+    done = server.run("load_settings; printenv SWEETSPOT_SECRET_KEY B C", stubs="")
+    assert done.stdout.splitlines() == ["c2VjcmV0a2V5Cg=", "x ", "last"]
+
+
 @pytest.mark.parametrize(("key", "status"), [("same", 0), ("other", 1)])
 def test_a_backup_of_a_server_with_another_secret_key_is_refused(server: Server, key: str, status: int) -> None:
     server.write("database.dump", "old")
@@ -155,6 +176,11 @@ def test_a_missing_local_database_is_created_with_the_name_of_the_settings(serve
     server.write("name=lab 2", "1")
     server.run("database", stubs=PSQL)
     assert server.calls()[-1] == "psql -qtA --set name=lab 2"
+
+
+def test_a_database_without_a_name_is_the_default_one_of_the_server(server: Server) -> None:
+    server.run("database", stubs=PSQL.replace("lab%202", ""))
+    assert server.calls()[-1].endswith("--template template0 sweetspot")
 
 
 def test_a_database_that_does_not_answer_is_found_before_the_server_is_stopped(server: Server) -> None:
