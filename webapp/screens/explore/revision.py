@@ -1,13 +1,14 @@
 """Fit the address of Explore: choices that do not fit are dropped and named, so that no change is refused.
 
-Only choices and unknown keys are dropped. A filter with levels that cannot be read is still refused: without it, the
-page would show other results.
+Only choices and unknown keys are dropped. A filter with levels that cannot be read, or with a misspelled name, is
+refused: without it, the page would show other results.
 The form and the links of the page also send `before`: x, series and panel before the change. It decides which choice
 of two is the newer one.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from urllib.parse import parse_qsl, urlencode
 
 from webapp.compare.chart_points import chart_points
@@ -76,7 +77,7 @@ def still_there(pairs: Pairs, selected: Selected, options: ViewOptions) -> Fitte
 def _is_known(pair: tuple[str, str]) -> bool:
     key, text = pair
     if key not in _KEYS and not key.startswith(FACTOR_PREFIX):
-        return False
+        return _resembles_a_filter(key)
     try:
         read_options([pair])
         if key in _CHECKED:
@@ -84,6 +85,12 @@ def _is_known(pair: tuple[str, str]) -> bool:
     except Refusal:
         return False
     return key not in _ROLES or all(dimension(name.strip()) for name in text.split(",") if name.strip())
+
+
+def _resembles_a_filter(key: str) -> bool:
+    """`hots` for host, `block_size` for factor.block_size, `factors.size`: the reader of filters refuses it."""
+    names = (*FILTER_KEYS, *FACTORS, FACTOR_PREFIX.rstrip("."))
+    return key in names or bool(get_close_matches(key.partition(".")[0], names, n=1, cutoff=0.7))
 
 
 def _choice_in_words(pair: tuple[str, str]) -> str:

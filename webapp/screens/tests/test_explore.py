@@ -67,7 +67,13 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
     assert "Block size" in page
 
 
-@pytest.mark.parametrize("query", ["run=first", "x=iodepth&factor.size=huge", "factor.colour=red"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "run=first", "x=iodepth&factor.size=huge", "factor.colour=red", "x=iodepth&hots=storage1",
+        "x=iodepth&block_size=4k", "x=iodepth&factors.block_size=4k", "x=iodepth&Target=a/b",
+    ],
+)  # fmt: skip
 def test_it_refuses_a_filter_that_it_cannot_read(operator: Client, run: Run, query: str) -> None:
     """Without the filter, the page would show other results."""
     response = operator.get(f"/explore/?{query}")
