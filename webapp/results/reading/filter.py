@@ -84,12 +84,13 @@ def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
     return ResultFilter(
         **read,  # type: ignore[arg-type]  # each reader gives what its field holds
         factors={name: _levels(name, texts) for name, texts in factors.items()},
-        invalid=_is_on(given, "invalid"),
-        references=_is_on(given, "reference"),
+        invalid=is_on(given, "invalid"),
+        references=is_on(given, "reference"),
     )
 
 
-def _is_on(given: Mapping[str, list[str]], key: str) -> bool:
+def is_on(given: Mapping[str, list[str]], key: str) -> bool:
+    """Whether a switch such as `invalid=1` is on; the last value counts."""
     return given.get(key, ["0"])[-1] in ("1", "true", "on", "yes")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webapp.compare.dimensions import dimension
 from webapp.compare.options import Pairs, split
 from webapp.compare.query import KEYS
-from webapp.results.reading.filter import FACTOR_PREFIX
+from webapp.results.reading.filter import FACTOR_PREFIX, is_on
 
 _SWITCHES = {"invalid": "invalid results included", "reference": "references included"}
 
@@ -21,7 +21,10 @@ def _words(pairs: Pairs) -> Iterator[str]:
         if key not in KEYS and text:
             given.setdefault(key, []).append(text)
     for key, texts in given.items():
-        yield _SWITCHES.get(key) or f"{_label(key.removeprefix(FACTOR_PREFIX))} {', '.join(texts)}"
+        if key not in _SWITCHES:
+            yield f"{_label(key.removeprefix(FACTOR_PREFIX))} {', '.join(texts)}"
+        elif is_on(given, key):
+            yield _SWITCHES[key]
 
 
 def _label(name: str) -> str:
