@@ -1,7 +1,9 @@
 """Results as a table for files: every known factor is a column, and its unit is in the heading."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+
+import msgspec
 
 from webapp.core.table_files import Column, Kind, Table
 from webapp.plans.factor import Factor
@@ -86,10 +88,24 @@ def _of_streams(point: Point) -> str | None:
     return "; ".join(f"{name}={FACTORS[name].values.write(level)}" for name, level in sorted(named.items())) or None
 
 
+def _other_metrics(result: ResultRow) -> str | None:
+    """Metrics without a column: values entered by hand, and those of tools whose output was imported."""
+    return _json({name: value for name, value in result.metrics.items() if name not in METRICS})
+
+
+def _labels_of_import(result: ResultRow) -> str | None:
+    return _json(result.facts) if result.imported else None
+
+
+def _json(found: Mapping[str, object]) -> str | None:
+    return msgspec.json.encode(found, order="sorted").decode() if found else None
+
+
 _FACTORS = {factor.name: (place, kind_of(factor)) for place, factor in enumerate(FACTORS.values())}
 _BEFORE: Sequence[tuple[Column, Read]] = [
     (Column("run", Kind.INTEGER), lambda result: result.run or None),
     (Column("import"), lambda result: result.import_title or None),
+    (Column("import_labels"), _labels_of_import),
     *_texts("plan"),
     _stored("trial", Kind.INTEGER),
     _stored("repeat", Kind.INTEGER),
@@ -113,6 +129,7 @@ _AFTER: Sequence[tuple[Column, Read]] = [
     *(_stored(f"latency_{name}_ns", Kind.NUMBER, "ns") for name in ("min", "mean", "max", "stddev")),
     *(_stored(f"{name}_ns", Kind.INTEGER, "ns") for name in ("p50", "p95", "p99", "p999")),
     *(_of_engine(name) for name, metric in METRICS.items() if not metric.column),  # the unit is in the key
+    (Column("other_metrics"), _other_metrics),
 ]
 COLUMNS: Sequence[Column] = [
     *(column for column, _ in _BEFORE),

@@ -1,5 +1,8 @@
 """Values entered by hand: an import with a unit of its own, and its comparison."""
 
+import csv
+import json
+
 import pytest
 from django.test import Client
 
@@ -24,6 +27,13 @@ def test_values_become_an_import_without_io(operator: Client) -> None:
     ]  # fmt: skip
     assert (old.model, old.tool, f"{old.measured_at:%Y-%m-%d}") == ("Mtron MSP7535", "entered by hand", "2009-05-22")
     assert "Nightly job [min] lower is better: 348" in page.content.decode()
+
+
+def test_exports_have_them_and_their_labels(operator: Client) -> None:
+    operator.post("/imports/values/", FORM | {"differs": "change"})
+    rows = csv.DictReader(operator.get("/results.csv").getvalue().decode().splitlines())
+    found = [(json.loads(row["import_labels"])["change"], json.loads(row["other_metrics"])) for row in rows]
+    assert sorted(found) == [("new", {KEY: 30.0}), ("old", {KEY: 348.0})]
 
 
 def compared(operator: Client, **changes: str) -> str:
