@@ -5,13 +5,14 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from . import output
-from .errors import ExitCode, UsageError
+from .errors import ClientError, ExitCode, UsageError
 from .server import Pairs, Server
 
 SHOWN = 100
+MAGIC = b"PAR1"
 NESTED = {"point": "factor", "metrics": "metric", "steadiness_numbers": "steadiness"}  # field -> prefix of its columns
 
 
@@ -37,7 +38,7 @@ def run_results(options: argparse.Namespace, server: Server) -> ExitCode:
         _download_parquet(server, [*asked, *limit], options.parquet)
         return ExitCode.OK
     most = options.limit or (None if options.csv or options.json else SHOWN)
-    found = list(_once_each(server.items("results", asked, most=most)))
+    found = list(once_each(server.items("results", asked, most=most)))
     if options.json:
         output.print_json(found)
     elif options.csv:
@@ -57,11 +58,11 @@ def _pairs(filters: Sequence[str]) -> Pairs:
     return pairs
 
 
-def _once_each(items: Iterable[Any]) -> Iterator[Any]:
+def once_each(items: Iterable[Any]) -> Iterator[Any]:
     """New results move the others to the next page, where they would appear again."""
     seen = set()
     for item in items:
-        key = (item["trial"], item["direction"])
+        key = (item["trial"], item["direction"], item["point_key"])  # streams of a trial have different points
         if item["trial"] and key in seen:
             continue
         seen.add(key)
@@ -94,16 +95,26 @@ def _write_csv(found: Sequence[dict[str, Any]]) -> None:
 
 def _download_parquet(server: Server, asked: Pairs, path: Path) -> None:
     """An interrupted download leaves no file of this name."""
+    if not path.name:
+        raise UsageError(f"{path} is not a file. Write --parquet results.parquet.")
     part = path.with_name(f"{path.name}.part")
     try:
-        with part.open("wb") as file:
+        with part.open("w+b") as file:
             server.download("results.parquet", asked, file)
+            _check_parquet(file)
         part.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error}.") from error
     finally:
         part.unlink(missing_ok=True)
     output.remark(f"Results written to {path}")
+
+
+def _check_parquet(file: IO[bytes]) -> None:
+    """Such a file ends with MAGIC. A proxy may answer with a page of its own."""
+    file.seek(max(0, file.tell() - len(MAGIC)))
+    if file.read() != MAGIC:
+        raise ClientError("The server sent no whole Parquet file. Is the address that of a Sweetspot server?")
 
 
 def _print_table(found: Sequence[dict[str, Any]], most: int | None) -> None:

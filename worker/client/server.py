@@ -7,7 +7,6 @@ repeated if the server cannot be reached; others are not.
 import http.client
 import io
 import json
-import shutil
 import ssl
 import urllib.error
 import urllib.request
@@ -18,7 +17,7 @@ from urllib.parse import quote, urlencode
 
 from . import __version__
 from .configuration import Configuration
-from .errors import ClientError, Refused, Unreachable
+from .errors import ClientError, Refused, Unreachable, UsageError
 
 Pairs = Sequence[tuple[str, object]]
 Body = bytes | IO[bytes] | None
@@ -28,6 +27,7 @@ DOWNLOAD_TIMEOUT_S = 300  # without a byte
 UPLOAD_TIMEOUT_S = 3600  # an import is answered when all files are read
 PAUSES_S = (0.5, 1, 2, 4)  # between tries
 PAGE = 500
+STEP_BYTES = 64 * 1024
 TEMPORARY = (429, 502, 503, 504)
 
 
@@ -155,6 +155,15 @@ def _hint(status: int, message: str) -> str:
     return message or f"The server refused the request (status {status})."
 
 
+def _copy(response: IO[bytes], into: IO[bytes]) -> None:
+    """Raises UsageError if the file cannot be written, which is no failure of the network."""
+    while chunk := response.read(STEP_BYTES):
+        try:
+            into.write(chunk)
+        except OSError as error:
+            raise UsageError(f"The file cannot be written: {error}.") from error
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """The token goes to the configured server and nowhere else."""
 
@@ -186,7 +195,7 @@ class HttpTransport:
             with self._opener.open(request, timeout=timeout) as response:
                 if into is None:
                     return response.status, response.read()
-                shutil.copyfileobj(response, into)
+                _copy(response, into)
                 return response.status, b""
         except urllib.error.HTTPError as error:
             with error:

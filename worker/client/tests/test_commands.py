@@ -14,6 +14,8 @@ from webapp.results.models import Import, ImportedFile
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.results import Lab
+from worker.client.results import once_each
+from worker.client.server import Server
 from worker.client.tests.conftest import PLAN, Shell
 
 
@@ -117,6 +119,18 @@ def test_parquet_is_written_by_the_server(shell: Shell, lab: Lab, tmp_path: Path
     assert shell("results", "colour=red", "--parquet", str(path))[0] == 4
     assert shell("results", "--parquet", str(tmp_path / "none" / "r.parquet"))[0] == 2
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_no_parquet_file_is_not_written(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Server, "download", lambda _self, _path, _query, into: into.write(b"<html>"))
+    code, _, told = shell("results", "--parquet", str(tmp_path / "r.parquet"))
+    assert (code, "no whole Parquet file" in told, list(tmp_path.iterdir())) == (1, True, [])
+    assert shell("results", "--parquet", "/")[0] == 2
+
+
+def test_streams_of_a_trial_are_results_of_their_own() -> None:
+    streams = [{"trial": "t", "direction": "read", "point_key": key} for key in ("reader", "scrubber", "reader")]
+    assert [item["point_key"] for item in once_each(streams)] == ["reader", "scrubber"]
 
 
 def test_a_comparison_has_three_outcomes(shell: Shell, lab: Lab) -> None:

@@ -4,13 +4,14 @@ import io
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import IO
 
 import pytest
 
 from worker.client import server as server_module
 from worker.client.configuration import Configuration
-from worker.client.errors import ClientError, ExitCode, Refused, Unreachable
+from worker.client.errors import ClientError, ExitCode, Refused, Unreachable, UsageError
 from worker.client.server import Body, Server
 
 TOKEN = "secret-token"
@@ -76,6 +77,9 @@ class Elsewhere(BaseHTTPRequestHandler):
         if self.path.endswith("/results.parquet"):
             self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nPAR1\r\n")
             return
+        if self.path.endswith("/whole"):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nPAR1")
+            return
         self.send_response(302)
         self.send_header("Location", "/stolen")
         self.send_header("Content-Length", "0")
@@ -103,6 +107,11 @@ def test_a_redirect_does_not_take_the_token_along(elsewhere: str) -> None:
 def test_a_download_that_ends_early_is_an_error(elsewhere: str) -> None:
     with pytest.raises(Unreachable, match="IncompleteRead"):
         Server(Configuration(elsewhere, TOKEN, "")).download("results.parquet", (), io.BytesIO())
+
+
+def test_a_full_disk_is_no_failure_of_the_network(elsewhere: str) -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(UsageError, match="cannot be written"):
+        Server(Configuration(elsewhere, TOKEN, "")).download("whole", (), full)
 
 
 def test_a_file_that_is_no_certificate_is_refused() -> None:
