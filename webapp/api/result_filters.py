@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from django.http import HttpRequest
 
-_PAGING = ("limit", "offset")
 FILTERS: list[dict[str, object]] = [
     {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
     for name, text in (
@@ -32,6 +31,6 @@ FILTERS: list[dict[str, object]] = [
 ]
 
 
-def asked_pairs(request: HttpRequest) -> Iterable[tuple[str, str]]:
-    """Return the query parameters as pairs, without those of pagination."""
-    return [(key, value) for key, values in request.GET.lists() for value in values if key not in _PAGING]
+def asked_pairs(request: HttpRequest, *without: str) -> Iterable[tuple[str, str]]:
+    """Return the query parameters as pairs, except those `without`, which the operation reads itself."""
+    return [(key, value) for key, values in request.GET.lists() for value in values if key not in without]

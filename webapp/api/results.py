@@ -80,7 +80,7 @@ class ResultsOut(Schema):
 @router.get("/results", response=ResultsOut, openapi_extra={"parameters": FILTERS})
 def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]:
     """Valid results, newest first."""
-    found = ResultQuery.of(read_filter(asked_pairs(request))).results
+    found = ResultQuery.of(read_filter(asked_pairs(request, "limit", "offset"))).results
     return {
         "items": read_rows(found[page.offset : page.offset + page.limit]),
         "count": found.order_by().count(),
@@ -94,5 +94,5 @@ class Newest(Schema):
 @router.get("/results.parquet", openapi_extra={"parameters": FILTERS, "responses": PARQUET})
 def results_parquet(request: HttpRequest, newest: Query[Newest]) -> StreamingHttpResponse:
     """All matching results, newest first, in a Parquet file: a column for each factor, units in the metadata."""
-    table = results_table(read_filter(asked_pairs(request)), newest.limit)
+    table = results_table(read_filter(asked_pairs(request, "limit")), newest.limit)
     return file_response(table, "sweetspot-results", "parquet")

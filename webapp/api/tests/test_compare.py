@@ -20,6 +20,7 @@ def test_a_comparison_is_as_described(viewer: Caller, lab: Lab) -> None:
     schema_of(Comparison).model_validate(made)
     assert viewer("get", "compare")[1]["code"] == "compare_x_missing"
     assert viewer("get", "compare?x=colour")[0] == 422
+    assert viewer("get", "compare?x=iodepth&limit=3")[1]["code"] == "filter_refused"
     assert viewer("get", "compare?x=iodepth&margin=2.5")[1]["margin"] == 0.025
     assert viewer("get", "compare?x=iodepth&margin=much")[1]["code"] == "compare_margin_unknown"
 

@@ -20,7 +20,8 @@ def test_results_are_filtered_by_any_factor(viewer: Caller, lab: Lab) -> None:
     assert found["items"][0]["p999_ns"] is None
     assert viewer("get", "results?factor.block_size=4096")[1]["count"] == 6
     assert viewer("get", "results?factor.block_size=8k")[1]["count"] == 0
-    assert viewer("get", "results?colour=red")[1]["code"] == "filter_refused"
+    for unknown in ("results?colour=red", "results.parquet?offset=500"):
+        assert viewer("get", unknown)[1]["code"] == "filter_refused"
 
 
 def test_a_trial_comes_with_its_tries_configuration_and_job(viewer: Caller, lab: Lab) -> None:
