@@ -73,13 +73,15 @@ def database(name: str) -> dict[str, Any]:
 
 
 def _database_query(name: str, query: str) -> dict[str, str]:
-    found = {key: values[-1] for key, values in parse_qs(query).items()}
+    found = {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
     if "password" in found:
         raise ImproperlyConfigured(f"Write the password in {name} before the @: postgres://user:password@host/name")
     if unknown := set(found) - DATABASE_PARAMETERS:
         raise ImproperlyConfigured(
             f"{name} has the unknown parameter {min(unknown)}; it takes {', '.join(sorted(DATABASE_PARAMETERS))}."
         )
+    if empty := [key for key, value in found.items() if not value]:
+        raise ImproperlyConfigured(f"The parameter {empty[0]} of {name} has no value. Write {empty[0]}=value.")
     return found
 
 

@@ -18,7 +18,15 @@ def test_an_external_database_can_require_a_certificate(monkeypatch: pytest.Monk
     assert entry["OPTIONS"]["sslrootcert"] == "/ca.crt"
 
 
-@pytest.mark.parametrize(("query", "words"), [("password=p", "before the @"), ("sslmod=require", "parameter sslmod")])
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("password=p", "before the @"),
+        ("sslmod=require", "parameter sslmod"),
+        ("sslmode:require", "parameter sslmode:require"),
+        ("sslmode", "sslmode .* has no value"),
+    ],
+)
 def test_a_parameter_of_the_database_that_would_be_ignored_is_refused(
     monkeypatch: pytest.MonkeyPatch, query: str, words: str
 ) -> None:
