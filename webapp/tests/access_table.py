@@ -334,6 +334,7 @@ API: dict[str, Who] = {
     "POST queue/{number}": Who.OPERATOR,
     # results
     "GET results": Who.VIEWER,
+    "GET results.parquet": Who.VIEWER,
     "GET trials/{trial_id}": Who.VIEWER,
     "POST trials/{trial_id}/invalid": Who.OPERATOR,
     "DELETE trials/{trial_id}/invalid": Who.OPERATOR,
@@ -350,6 +351,7 @@ API: dict[str, Who] = {
     "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,
+    "GET compare.parquet": Who.VIEWER,
     "GET bench": Who.VIEWER,
     "GET comparisons": Who.VIEWER,
     "POST comparisons": Who.OPERATOR,
