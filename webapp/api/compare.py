@@ -41,7 +41,7 @@ def comparison(request: HttpRequest) -> HttpResponse:
 
 
 @router.get("/compare.parquet", openapi_extra={"parameters": [*_PARAMETERS, *FILTERS], "responses": PARQUET})
-def comparison_parquet(request: HttpRequest) -> StreamingHttpResponse:
+def comparison_parquet(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """The comparison as a Parquet file: a row for each series at each level, units in the metadata."""
     table = comparison_table(compare(read_query(asked_pairs(request))))
     return file_response(table, "sweetspot-comparison", "parquet")

@@ -31,7 +31,7 @@ ERRORS = {
     "413": "The body is too large.",
     "422": "A value in the request is not valid.",
     "500": "The server failed; its log has the reason.",
-    "503": "The server is busy with other uploads; try again later.",
+    "503": "The server is busy with other uploads or exports; try again later.",
 }
 # The subjects, in the order of the reference.
 TAGS = {

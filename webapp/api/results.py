@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Field, Query, Router, Schema
 
 from webapp.api.common.schemas import PARQUET, Paged
@@ -92,7 +92,7 @@ class Newest(Schema):
 
 
 @router.get("/results.parquet", openapi_extra={"parameters": FILTERS, "responses": PARQUET})
-def results_parquet(request: HttpRequest, newest: Query[Newest]) -> StreamingHttpResponse:
+def results_parquet(request: HttpRequest, newest: Query[Newest]) -> HttpResponse | StreamingHttpResponse:
     """All matching results, newest first, in a Parquet file: a column for each factor, units in the metadata."""
     table = results_table(read_filter(asked_pairs(request, "limit")), newest.limit)
     return file_response(table, "sweetspot-results", "parquet")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pyarrow.parquet
 import pytest
 
-from webapp.core.table_files import Column, Kind, Table, csv_format, parquet_format
+from webapp.core.table_files import Column, Kind, Table, csv_format, parquet_format, response
 
 COLUMNS = [
     Column("name"), Column("ios", Kind.INTEGER), Column("p99_ns", Kind.NUMBER, "ns"), Column("direct", Kind.SWITCH),
@@ -58,3 +58,13 @@ def test_parquet_reads_the_rows_of_one_group_at_a_time(monkeypatch: pytest.Monke
 def test_an_empty_table_is_a_valid_file() -> None:
     found = pyarrow.parquet.read_table(io.BytesIO(b"".join(parquet_format.chunks(a_table(0)))))
     assert (found.num_rows, found.column_names) == (0, [column.heading for column in COLUMNS])
+
+
+def test_files_beyond_the_limit_are_refused_until_another_one_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, the exports of one person could occupy all threads of a process."""
+    monkeypatch.setattr(response, "MAX_AT_ONCE", 1)
+    first, second = (response.file_response(a_table(), "x", "csv") for _ in range(2))
+    next(iter(first))
+    assert (second.status_code, response.file_response(a_table(), "x", "csv").status_code) == (200, 503)
+    list(first)
+    assert response.file_response(a_table(), "x", "csv").status_code == 200
