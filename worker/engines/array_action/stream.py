@@ -104,7 +104,7 @@ class Following:
         self._idle_since = sampler.began
 
     def run(self) -> None:
-        """Raises StreamFailed if it is cancelled, or if the array stays degraded."""
+        """Raises StreamFailed if it is cancelled, if the array stays degraded, or if the action never ran."""
         while not self.complete and time.monotonic() < self._ends_at:
             due = min(self._sampler.ended + SAMPLE_S, self._ends_at)
             while not self.complete and time.monotonic() < due:
@@ -112,14 +112,19 @@ class Following:
                     raise StreamFailed("cancelled", "The stream was cancelled.")
                 self.complete = self._is_complete()
             self._emit()
+        if not self.complete and self._idle_since == self._sampler.began:
+            raise self._not_rebuilt()
 
     def _is_complete(self) -> bool:
         if self._md.action != "idle":
             self._idle_since = time.monotonic()
             return False
         if self._md.degraded and time.monotonic() > self._idle_since + BEGIN_LIMIT_S:
-            raise StreamFailed(CODE, f"{self._md.name} is degraded, and the kernel does not rebuild it.")
+            raise self._not_rebuilt()
         return not self._md.degraded
+
+    def _not_rebuilt(self) -> StreamFailed:
+        return StreamFailed(CODE, f"{self._md.name} is degraded, and the kernel does not rebuild it.")
 
     def _emit(self) -> None:
         before = self.done_bytes

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from worker.contract.array_action import ArrayAction, ArrayActionWorkload
@@ -164,6 +165,18 @@ def test_an_array_that_stays_degraded_fails_the_stream(
     taken.then = lambda _number: kernel.set("idle", degraded=1)
     with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
         act(kernel, taken, ArrayAction.REBUILD)
+
+
+@pytest.mark.parametrize("action", ["idle", "recover"])
+def test_a_rebuild_that_never_ran_fails_the_stream(kernel: Kernel, taken: Taken, action: str) -> None:
+    """A result of 0 bytes/s would say that the other streams stopped it."""
+    made = LayoutArray(name="md127", remove_member=lambda: None, add_member=lambda: kernel.set(action, degraded=1))
+    target = msgspec.structs.replace(kernel.target, array=made)
+    if action == "recover":  # it waits for another array
+        assert act(kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=target).directions[0].bytes == 0
+        return
+    with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
+        act(kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=target)
 
 
 def test_a_target_without_a_layout_is_refused(kernel: Kernel, taken: Taken) -> None:
