@@ -70,6 +70,10 @@ def test_each_stream_beside_the_other_is_matched_with_itself_alone() -> None:
             "`action` of the stream array is missing",
         ),
         (
+            beside("raid1 x2", reader=READER, array=READER | {"engine": "fio, array_action"}),
+            "A stream has one engine",
+        ),
+        (
             beside("raid1 x2", reader=READER, array=REBUILD | {"action": "repair"}),
             "`repair` is not one of check, rebuild",
         ),
