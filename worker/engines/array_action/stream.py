@@ -77,7 +77,7 @@ def _begin(action: ArrayAction, array: LayoutArray, md: Array) -> None:
     if action is ArrayAction.REBUILD:
         array.add_member()
     else:
-        md.begin(action)
+        md.begin_check()
 
 
 @contextmanager
@@ -99,12 +99,13 @@ class Following:
         self._md = md
         self._sampler = sampler
         self._cancelled = cancelled
+        self._checks = work.action is ArrayAction.CHECK
         self._ends_at = sampler.began + work.runtime_s
         self._total_bytes = md.member_bytes
         self._idle_since = sampler.began
 
     def run(self) -> None:
-        """Raises StreamFailed if it is cancelled, if the array stays degraded, or if the action never ran."""
+        """Raises StreamFailed if it is cancelled or stopped, if the array stays degraded, or if it never ran."""
         while not self.complete and time.monotonic() < self._ends_at:
             due = min(self._sampler.ended + SAMPLE_S, self._ends_at)
             while not self.complete and time.monotonic() < due:
@@ -121,6 +122,8 @@ class Following:
             return False
         if self._md.degraded and time.monotonic() > self._idle_since + BEGIN_LIMIT_S:
             raise self._not_rebuilt()
+        if self._checks and self._md.check_was_stopped:
+            raise StreamFailed(CODE, f"Another program stopped the check of {self._md.name}.")
         return not self._md.degraded
 
     def _not_rebuilt(self) -> StreamFailed:

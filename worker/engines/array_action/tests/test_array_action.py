@@ -57,11 +57,16 @@ class Kernel:
         self.commands: list[str] = []
         self.set("idle", degraded=0)
         (self.md / "component_size").write_text(f"{MEMBER_KIB}\n")
+        self.stopped_at(0)
 
     def set(self, action: str, *, degraded: int, done_kib: int | None = None) -> None:
         (self.md / "sync_action").write_text(f"{action}\n")
         (self.md / "degraded").write_text(f"{degraded}\n")
         self.mdstat.write_text(MDSTAT.format("" if done_kib is None else RECOVERY.format(done_kib)))
+
+    def stopped_at(self, sectors: int) -> None:
+        """The kernel keeps the position of a check that was stopped. The next one continues there."""
+        (self.md / "sync_min").write_text(f"{sectors}\n")
 
     @property
     def action(self) -> str:
@@ -149,6 +154,23 @@ def test_a_rebuild_that_is_not_complete_is_frozen_and_has_no_time(kernel: Kernel
 def test_a_check_changes_no_member_and_is_stopped(kernel: Kernel, taken: Taken) -> None:
     result = act(kernel, taken, ArrayAction.CHECK, runtime_s=1)
     assert (kernel.commands, kernel.action, result.metrics) == ([], "idle", {})
+
+
+def test_a_check_begins_at_the_start_of_the_array(kernel: Kernel, taken: Taken) -> None:
+    """Otherwise its result would also have the bytes of the check of an earlier trial."""
+    kernel.stopped_at(130816)
+    act(kernel, taken, ArrayAction.CHECK, runtime_s=1)
+    assert (kernel.md / "sync_min").read_text() == "0"
+
+
+def test_a_check_that_another_program_stopped_is_not_complete(kernel: Kernel, taken: Taken) -> None:
+    def stop(_number: int) -> None:
+        kernel.stopped_at(130816)
+        kernel.set("idle", degraded=0)
+
+    taken.then = stop
+    with pytest.raises(StreamFailed, match="Another program stopped the check of md127"):
+        act(kernel, taken, ArrayAction.CHECK)
 
 
 def test_a_cancelled_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
