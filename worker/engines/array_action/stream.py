@@ -100,9 +100,9 @@ class Following:
         self._sampler = sampler
         self._cancelled = cancelled
         self._checks = work.action is ArrayAction.CHECK
-        self._ends_at = sampler.began + work.runtime_s
+        self._began = self._idle_since = time.monotonic()
+        self._ends_at = self._began + work.runtime_s
         self._total_bytes = md.member_bytes
-        self._idle_since = sampler.began
 
     def run(self) -> None:
         """Raises StreamFailed if it is cancelled or stopped, if the array stays degraded, or if it never ran."""
@@ -113,7 +113,7 @@ class Following:
                     raise StreamFailed("cancelled", "The stream was cancelled.")
                 self.complete = self._is_complete()
             self._emit()
-        if not self.complete and self._idle_since == self._sampler.began:
+        if not self.complete and self._idle_since == self._began:
             raise self._not_rebuilt()
 
     def _is_complete(self) -> bool:

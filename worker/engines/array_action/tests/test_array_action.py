@@ -4,6 +4,7 @@ The texts of /proc/mdstat are from Debian 12 with kernel 6.1 and mdadm 4.2.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -199,6 +200,20 @@ def test_a_rebuild_that_never_ran_fails_the_stream(kernel: Kernel, taken: Taken,
         return
     with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
         act(kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=target)
+
+
+def test_the_time_of_a_rebuild_begins_when_the_member_was_added(kernel: Kernel, taken: Taken) -> None:
+    """On a busy array, `mdadm` may need longer than a short time: the result would then have no second."""
+
+    def add_slowly() -> None:
+        time.sleep(1.01)
+        kernel.add_member()
+
+    made = LayoutArray(name="md127", remove_member=lambda: None, add_member=add_slowly)
+    result = act(
+        kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=msgspec.structs.replace(kernel.target, array=made)
+    )
+    assert result.directions[0].bytes == 1000 * KIB
 
 
 def test_a_target_without_a_layout_is_refused(kernel: Kernel, taken: Taken) -> None:
