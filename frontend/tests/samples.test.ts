@@ -80,6 +80,14 @@ test("rates of both directions add up, of the percentiles the worst counts", () 
   expect(made).toEqual([{ iops: 1500, transactionsPerS: null, bytesPerS: 8_192_000, p99Ns: 900 }]);
 });
 
+test("the progress of a resync is not added to the bandwidth of the stream beside it", () => {
+  const resync = { direction: "resync", iops: null, bytes_per_s: 1_000_000, p99_ns: null } as const;
+  expect(perSecond([sample(0, resync), sample(0)]).map((each) => each.bytesPerS)).toEqual([4_096_000]);
+  expect(perSecond([sample(0, resync), sample(0, { trial: 1 })]).map((each) => each.bytesPerS)).toEqual([
+    1_000_000, 4_096_000,
+  ]);
+});
+
 test("a second of a database has transactions, of a database beside fio both", () => {
   const database = sample(0, { direction: "transaction", iops: 450, bytes_per_s: null });
   expect(rateOf(perSecond([database])[0])).toEqual({ text: "450", name: "Transactions/s" });

@@ -74,7 +74,7 @@ class Fitness:
     def _step_problems(
         self, workload: Workload, before: Preparation, target: TargetFacts, layout: Layout | None
     ) -> list[str]:
-        if not before.steps:
+        if not before.steps or workload.needs_array:  # the steps prepare what the other streams use
             return []
         kind, capacity = made_kind(target.kind, layout), room_of(target, layout)
         found = [f"{target.shown}: {text}." for text in step_problems(before.steps, workload, capacity)]

@@ -132,7 +132,8 @@ class Places:
         """Pools with a common drive, or a disk and its partition: while one is open, the other cannot be opened
         exclusively."""
         for pool, other in combinations(group, 2):
-            if shared := [drive.name for drive in pool.drives if drive in other.drives]:
+            paths = {drive.path for drive in other.drives}  # a policy may give one drive two names
+            if shared := [drive.name for drive in pool.drives if drive.path in paths]:
                 yield (
                     f"Part {self.grid.part.name}: {pool.shown} and {other.shown} both contain {', '.join(shared)}, so "
                     "the two cannot be used at once. Remove one, or choose them in an order that puts them into "

@@ -57,8 +57,15 @@ def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
         return found + [GridProblem(name, words) for name in (STREAMS, STREAMS_ON) if name in texts]
     own = [each for name in names for each in _own(texts, name)]
     return [
-        *found, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *own, *_array_actions(names, texts)
+        *found, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *own, *_several_engines(texts),
+        *_array_actions(names, texts),
     ]  # fmt: skip
+
+
+def _several_engines(texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    for name, text in texts.items():
+        if stream_and_factor(name)[1] == ENGINE and "," in text:
+            yield GridProblem(name, "a stream has one engine; create one stream per engine.")
 
 
 def _array_actions(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[GridProblem]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from worker.contract.items import SettingRestored
 from worker.contract.layouts import Layout
+from worker.inventory import sysfs
 from worker.journal import BY_HAND, Journal, LayoutRecord
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
@@ -21,7 +22,10 @@ BLANK = "blank drives"
 
 
 def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
-    """The run's complete and unaltered layout with this line on these drives, else None."""
+    """The run's complete and unaltered layout with this line on these drives, else None.
+
+    A layout with an array that is degraded, checked or rebuilt is not used again: its speed would be another one.
+    """
     wanted = [(entry.identity, entry.serial) for entry in entries]
     unaltered = (record for record in journal.layouts(run) if not record.altered)
     for record in unaltered:
@@ -35,10 +39,19 @@ def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
         now = drives_now(layout, record)
     except LayoutFailed:
         return None
-    top = Path(layouts.top_path(layout, now.drives, Names(record.key, now.made)))
+    names = Names(record.key, now.made)
+    top = Path(layouts.top_path(layout, now.drives, names))
     if not top.exists() or (record.mount_point and not os.path.ismount(record.mount_point)):
         return None
+    if not all(map(_at_rest, layouts.array_paths(layout, now.drives, names))):
+        return None
     return Built(record, os.path.realpath(top), record.mount_point, now.members)
+
+
+def _at_rest(path: str) -> bool:
+    """Whether an array has all members and no check or rebuild. Also true for a device that is not an md array."""
+    name = Path(path).resolve().name
+    return sysfs.attribute(name, "md/degraded") in ("", "0") and sysfs.attribute(name, "md/sync_action") in ("", "idle")
 
 
 def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:

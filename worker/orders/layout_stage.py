@@ -76,8 +76,11 @@ class LayoutStage:
         """The drives of each requested layout, by the id of its pool."""
         requests = self._order.layouts
         pools = dict.fromkeys(stream.target for stream in self._order.streams) if requests else {}
-        if [pool.id for pool in pools] != [request.pool for request in requests] or any(
-            len(request.drives) != request.layout.drives for request in requests
+        wanted = [request.pool for request in requests]
+        if (
+            [pool.id for pool in pools] != wanted
+            or len({*wanted}) < len(wanted)
+            or any(len(request.drives) != request.layout.drives for request in requests)
         ):
             raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layouts.")
         found = {
@@ -103,9 +106,12 @@ class LayoutStage:
 
     def _refuse_array_actions(self) -> None:
         requested = {request.pool: request.layout for request in self._order.layouts}
-        for stream in self._order.streams:
-            if not stream.workload.needs_array:
-                continue
+        acting = [stream for stream in self._order.streams if stream.workload.needs_array]
+        if len({stream.target.id for stream in acting}) < len(acting):
+            raise LayoutFailed(
+                "layout_refused", "An array has one action at a time: two streams act on the same array."
+            )
+        for stream in acting:
             layout = requested.get(stream.target.id)
             if problem := array_problem(layout, replaces_member=stream.workload.replaces_member):
                 raise LayoutFailed("layout_refused", f"The streams and the layout do not match: {problem}.")

@@ -251,20 +251,26 @@ function plus(one: number | null, other: number | null): number | null {
   return one === null ? other : one + (other ?? 0);
 }
 
+function trialOf(sample: LiveSample): string {
+  return `${sample.host}/${sample.trial}/${sample.attempt}`;
+}
+
 /** The value of a second is that of the sample that covers its middle. Rates of directions and streams are added; of
- * percentiles, the largest is shown. */
+ * percentiles, the largest is shown. The progress of a resync is not added to the I/O beside it. */
 export function perSecond(samples: readonly LiveSample[]): Second[] {
   const seconds = new Map<string, Second>();
+  const withIo = new Set(samples.filter((one) => one.direction !== "resync").map(trialOf));
   for (const sample of samples) {
     const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
+    const counts = sample.direction !== "resync" || !withIo.has(trialOf(sample));
     const ofDatabase = sample.direction === "transaction";
     for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
-      const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
+      const key = `${trialOf(sample)}/${second}`;
       const before = seconds.get(key) ?? { iops: null, transactionsPerS: null, bytesPerS: null, p99Ns: null };
       seconds.set(key, {
         iops: plus(before.iops, ofDatabase ? null : sample.iops),
         transactionsPerS: plus(before.transactionsPerS, ofDatabase ? sample.iops : null),
-        bytesPerS: plus(before.bytesPerS, sample.bytes_per_s),
+        bytesPerS: plus(before.bytesPerS, counts ? sample.bytes_per_s : null),
         p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
       });
     }

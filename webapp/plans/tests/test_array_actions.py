@@ -70,6 +70,10 @@ def test_each_stream_beside_the_other_is_matched_with_itself_alone() -> None:
             "`action` of the stream array is missing",
         ),
         (
+            beside("raid1 x2", reader=READER, array=READER | {"engine": "fio, array_action"}),
+            "A stream has one engine",
+        ),
+        (
             beside("raid1 x2", reader=READER, array=REBUILD | {"action": "repair"}),
             "`repair` is not one of check, rebuild",
         ),
@@ -138,7 +142,9 @@ def test_the_layout_is_built_again_after_each_rebuild() -> None:
     assert cost(checks).layouts_built == 1
 
 
-def test_steps_prepare_only_what_the_workload_uses() -> None:
-    factors = {"layout": "raid1 x2", "streams": "together", "before": "write 1x sequential 64k", "size": "1G"}
+@pytest.mark.parametrize(("layout", "prefilled"), [("raid1 x2", 0), ("raid1 x2 / xfs", GIB)])
+def test_steps_prepare_only_what_the_workload_uses(layout: str, prefilled: int) -> None:
+    factors = {"layout": layout, "streams": "together", "before": "write 1x sequential 64k", "size": "1G"}
     plan = document(Part(name="main", factors=factors, streams=streams(reader=READER, array=CHECK)), repeats=1)
-    assert cost(plan).written_before == {"rack": GIB}
+    assert expanded(plan).problems == ()
+    assert cost(plan).written_before == {"rack": GIB + prefilled}

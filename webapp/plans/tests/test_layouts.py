@@ -146,6 +146,8 @@ def test_pools_with_a_common_drive_are_not_used_at_once() -> None:
     front, back = two_pools()
     (problem,) = expanded("single / xfs", front, replace(back, drives=front.drives[3:]), at_once="2").problems
     assert "a/rack and a/back both contain a/d3, so the two cannot be used at once" in problem
+    renamed = tuple(replace(drive, name=f"a/again{n}") for n, drive in enumerate(front.drives[3:]))
+    assert expanded("single / xfs", front, replace(back, drives=renamed), at_once="2").problems == (problem,)
 
 
 def test_a_host_keeps_only_the_layouts_of_its_last_trial() -> None:

@@ -64,12 +64,19 @@ class Array:
         except OSError as error:
             raise StreamFailed(CODE, f"{MDSTAT} cannot be read: {error.strerror}.") from error
 
-    def begin(self, action: str) -> None:
-        self._write(action)
+    @property
+    def check_was_stopped(self) -> bool:
+        """Whether the last check was stopped: the kernel then keeps its position in `sync_min`, else 0."""
+        return self._read("sync_min") != "0"
+
+    def begin_check(self) -> None:
+        """Check the whole array. The kernel would continue where an earlier check was stopped."""
+        self._write("sync_min", "0")
+        self._write("sync_action", "check")
 
     def stop(self, state: str) -> None:
         """End the current action: `idle`, or `frozen`, which also prevents the kernel from starting it again."""
-        self._write(state)
+        self._write("sync_action", state)
         until = time.monotonic() + STOP_LIMIT_S
         while (now := self.action) != state:
             if time.monotonic() > until:
@@ -85,9 +92,9 @@ class Array:
         except OSError as error:
             raise StreamFailed(CODE, f"{name} of {self.name} cannot be read: {error.strerror}.") from error
 
-    def _write(self, action: str) -> None:
+    def _write(self, name: str, value: str) -> None:
         try:
-            self._file("sync_action").write_text(action)
+            self._file(name).write_text(value)
         except OSError as error:
-            words = f"sync_action of {self.name} was not set to {action}: {error.strerror}."
+            words = f"{name} of {self.name} was not set to {value}: {error.strerror}."
             raise StreamFailed(CODE, words) from error

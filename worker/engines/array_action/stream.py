@@ -77,7 +77,7 @@ def _begin(action: ArrayAction, array: LayoutArray, md: Array) -> None:
     if action is ArrayAction.REBUILD:
         array.add_member()
     else:
-        md.begin(action)
+        md.begin_check()
 
 
 @contextmanager
@@ -99,12 +99,13 @@ class Following:
         self._md = md
         self._sampler = sampler
         self._cancelled = cancelled
-        self._ends_at = sampler.began + work.runtime_s
+        self._checks = work.action is ArrayAction.CHECK
+        self._began = self._idle_since = time.monotonic()
+        self._ends_at = self._began + work.runtime_s
         self._total_bytes = md.member_bytes
-        self._idle_since = sampler.began
 
     def run(self) -> None:
-        """Raises StreamFailed if it is cancelled, or if the array stays degraded."""
+        """Raises StreamFailed if it is cancelled or stopped, if the array stays degraded, or if it never ran."""
         while not self.complete and time.monotonic() < self._ends_at:
             due = min(self._sampler.ended + SAMPLE_S, self._ends_at)
             while not self.complete and time.monotonic() < due:
@@ -112,14 +113,21 @@ class Following:
                     raise StreamFailed("cancelled", "The stream was cancelled.")
                 self.complete = self._is_complete()
             self._emit()
+        if not self.complete and self._idle_since == self._began:
+            raise self._not_rebuilt()
 
     def _is_complete(self) -> bool:
         if self._md.action != "idle":
             self._idle_since = time.monotonic()
             return False
         if self._md.degraded and time.monotonic() > self._idle_since + BEGIN_LIMIT_S:
-            raise StreamFailed(CODE, f"{self._md.name} is degraded, and the kernel does not rebuild it.")
+            raise self._not_rebuilt()
+        if self._checks and self._md.check_was_stopped:
+            raise StreamFailed(CODE, f"Another program stopped the check of {self._md.name}.")
         return not self._md.degraded
+
+    def _not_rebuilt(self) -> StreamFailed:
+        return StreamFailed(CODE, f"{self._md.name} is degraded, and the kernel does not rebuild it.")
 
     def _emit(self) -> None:
         before = self.done_bytes

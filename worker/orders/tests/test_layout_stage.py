@@ -152,6 +152,16 @@ def test_it_refuses_a_pool_without_a_layout(rack: Rack) -> None:
     assert (end.code, rack.journal.layouts()) == ("layout_refused", ())
 
 
+def test_it_refuses_the_same_pool_twice(rack: Rack) -> None:
+    """Otherwise the second layout would be built on drives that the first one leaves unused."""
+    asked = order(rack, "single / ext4")
+    (stream,), (layout,) = asked.streams, asked.layouts
+    again = msgspec.structs.replace(stream, number=1, target=msgspec.structs.replace(stream.target, path="/other"))
+    twice = (msgspec.structs.replace(layout, layout=parse("single")), layout)
+    end, _ = run(rack, msgspec.structs.replace(asked, streams=(stream, again), layouts=twice))
+    assert (end.code, rack.journal.layouts()) == ("layout_refused", ())
+
+
 def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(rack: Rack) -> None:
     line = "2 drives / btrfs raid1"
     assert run(rack, order(rack, line))[0].outcome is Outcome.DONE
@@ -182,6 +192,18 @@ def with_action(asked: TrialOrder, action: ArrayAction, runtime_s: int) -> Trial
 def test_an_array_action_without_an_md_array_is_refused_before_anything_is_built(rack: Rack, line: str) -> None:
     end, items = run(rack, with_action(order(rack, line), ArrayAction.REBUILD, 1))
     assert (end.code, "an array action needs" in end.message) == ("layout_refused", True), end.message
+    assert layouts_of(items) == []
+    rack.assert_blank()
+
+
+def test_two_actions_on_one_array_are_refused_before_anything_is_built(rack: Rack) -> None:
+    """The kernel's progress would be taken for that of both."""
+    asked = with_action(order(rack, "raid1 x2"), ArrayAction.REBUILD, 1)
+    check = msgspec.structs.replace(
+        asked.streams[1], number=2, name="check", workload=ArrayActionWorkload(action=ArrayAction.CHECK)
+    )
+    end, items = run(rack, msgspec.structs.replace(asked, streams=(*asked.streams, check)))
+    assert (end.code, "one action at a time" in end.message) == ("layout_refused", True), end.message
     assert layouts_of(items) == []
     rack.assert_blank()
 

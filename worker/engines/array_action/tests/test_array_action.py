@@ -4,9 +4,11 @@ The texts of /proc/mdstat are from Debian 12 with kernel 6.1 and mdadm 4.2.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from worker.contract.array_action import ArrayAction, ArrayActionWorkload
@@ -56,11 +58,16 @@ class Kernel:
         self.commands: list[str] = []
         self.set("idle", degraded=0)
         (self.md / "component_size").write_text(f"{MEMBER_KIB}\n")
+        self.stopped_at(0)
 
     def set(self, action: str, *, degraded: int, done_kib: int | None = None) -> None:
         (self.md / "sync_action").write_text(f"{action}\n")
         (self.md / "degraded").write_text(f"{degraded}\n")
         self.mdstat.write_text(MDSTAT.format("" if done_kib is None else RECOVERY.format(done_kib)))
+
+    def stopped_at(self, sectors: int) -> None:
+        """The kernel keeps the position of a check that was stopped. The next one continues there."""
+        (self.md / "sync_min").write_text(f"{sectors}\n")
 
     @property
     def action(self) -> str:
@@ -150,6 +157,23 @@ def test_a_check_changes_no_member_and_is_stopped(kernel: Kernel, taken: Taken) 
     assert (kernel.commands, kernel.action, result.metrics) == ([], "idle", {})
 
 
+def test_a_check_begins_at_the_start_of_the_array(kernel: Kernel, taken: Taken) -> None:
+    """Otherwise its result would also have the bytes of the check of an earlier trial."""
+    kernel.stopped_at(130816)
+    act(kernel, taken, ArrayAction.CHECK, runtime_s=1)
+    assert (kernel.md / "sync_min").read_text() == "0"
+
+
+def test_a_check_that_another_program_stopped_is_not_complete(kernel: Kernel, taken: Taken) -> None:
+    def stop(_number: int) -> None:
+        kernel.stopped_at(130816)
+        kernel.set("idle", degraded=0)
+
+    taken.then = stop
+    with pytest.raises(StreamFailed, match="Another program stopped the check of md127"):
+        act(kernel, taken, ArrayAction.CHECK)
+
+
 def test_a_cancelled_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
     taken.then = lambda _number: taken.cancelled.set()
     with pytest.raises(StreamFailed, match="cancelled"):
@@ -164,6 +188,32 @@ def test_an_array_that_stays_degraded_fails_the_stream(
     taken.then = lambda _number: kernel.set("idle", degraded=1)
     with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
         act(kernel, taken, ArrayAction.REBUILD)
+
+
+@pytest.mark.parametrize("action", ["idle", "recover"])
+def test_a_rebuild_that_never_ran_fails_the_stream(kernel: Kernel, taken: Taken, action: str) -> None:
+    """A result of 0 bytes/s would say that the other streams stopped it."""
+    made = LayoutArray(name="md127", remove_member=lambda: None, add_member=lambda: kernel.set(action, degraded=1))
+    target = msgspec.structs.replace(kernel.target, array=made)
+    if action == "recover":  # it waits for another array
+        assert act(kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=target).directions[0].bytes == 0
+        return
+    with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
+        act(kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=target)
+
+
+def test_the_time_of_a_rebuild_begins_when_the_member_was_added(kernel: Kernel, taken: Taken) -> None:
+    """On a busy array, `mdadm` may need longer than a short time: the result would then have no second."""
+
+    def add_slowly() -> None:
+        time.sleep(1.01)
+        kernel.add_member()
+
+    made = LayoutArray(name="md127", remove_member=lambda: None, add_member=add_slowly)
+    result = act(
+        kernel, taken, ArrayAction.REBUILD, runtime_s=1, target=msgspec.structs.replace(kernel.target, array=made)
+    )
+    assert result.directions[0].bytes == 1000 * KIB
 
 
 def test_a_target_without_a_layout_is_refused(kernel: Kernel, taken: Taken) -> None:
