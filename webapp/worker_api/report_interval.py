@@ -16,6 +16,7 @@ more than a report of one.
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,15 +39,13 @@ class ReportInterval:
         """Begin a period in which the load is measured."""
         self._since = now
         self._busy_s = 0.0  # sum over the reports that ended in it
-        self._reports = 0
-        self._hosts: set[object] = set()
+        self._reports: Counter[object] = Counter()  # by host
 
     def add(self, host: object, *, busy_s: float, now: float) -> None:
         """Count a report of this host, which took `busy_s`."""
         with self._lock:
             self._busy_s += busy_s
-            self._reports += 1
-            self._hosts.add(host)
+            self._reports[host] += 1
             elapsed_s = now - self._since
             if elapsed_s < max(MIN_PERIOD_S, self.interval_s):
                 return
@@ -58,7 +57,9 @@ class ReportInterval:
 
     def _next_s(self, load: float, elapsed_s: float) -> float:
         if load > HIGH_LOAD:
-            wanted_s = len(self._hosts) * elapsed_s / self._reports / SHARE
+            # A host that does not follow the interval counts like the others.
+            reports = sum(min(sent, elapsed_s / self.interval_s + 1) for sent in self._reports.values())
+            wanted_s = len(self._reports) * elapsed_s / reports / SHARE
             return min(MAX_INTERVAL_S, max(self.interval_s, wanted_s))
         if elapsed_s > 2 * MAX_INTERVAL_S:  # nobody reported for a while
             return MIN_INTERVAL_S

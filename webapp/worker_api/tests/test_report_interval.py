@@ -39,6 +39,14 @@ def test_it_is_right_after_the_first_period_with_a_high_load(played: Played) -> 
     assert played.play(HIGH_LOAD + 1, 60, rate=60) == pytest.approx(wanted_s, rel=0.25)
 
 
+def test_a_host_that_floods_the_server_does_not_keep_the_interval_short(played: Played) -> None:
+    for number in range(1200):
+        played.now += 1 / 400
+        host = number // 10 % HOSTS if number % 10 == 0 else "flood"  # 40 reports a second of the others
+        played.interval.add(host, busy_s=(HIGH_LOAD + 1) / 400, now=played.now)
+    assert played.interval.interval_s > 1.5
+
+
 def test_it_grows_while_the_rate_falls_and_has_a_limit(played: Played) -> None:
     before = played.play(HIGH_LOAD + 1, 10, rate=60)
     assert played.play(HIGH_LOAD + 1, 20, rate=30) > 1.5 * before
