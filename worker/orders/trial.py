@@ -278,7 +278,9 @@ class Trial:
         for stream in self._streams:
             array = open_targets[stream.number].array
             if array is not None and stream.workload.replaces_member:
+                self._tell_kernel_log()
                 array.remove_member()
+                self._tell_kernel_log(without=f"{array.name}: Disk failure on ")
 
     def _run_streams(self, open_targets: Mapping[int, OpenTarget]) -> None:
         """Run all streams at once: the first in this thread, which also reads the telemetry. One failure stops all."""
@@ -335,8 +337,8 @@ class Trial:
             return nullcontext()
         return temporary_folder(folder_name(stream), open_target.cwd_fd, self._host.journal)
 
-    def _tell_kernel_log(self) -> None:
-        if lines := self._kernel.lines():
+    def _tell_kernel_log(self, *, without: str = "") -> None:
+        if lines := self._kernel.lines(without=without):
             self._emit(KernelLog(lines=lines))
 
     def _stream_words(self, stream: Stream, words: str) -> str:

@@ -64,9 +64,11 @@ class KernelWatch:
         """Set the devices of the trial. Before this call, every line counts as the trial's."""
         self._names = names
 
-    def lines(self) -> tuple[KernelLine, ...]:
-        """Lines about storage since the last call, at most MAX_LINES per trial."""
-        return tuple(line for record in self._records() if (line := self.take(record)) is not None)
+    def lines(self, *, without: str = "") -> tuple[KernelLine, ...]:
+        """Lines about storage since the last call, at most MAX_LINES per trial. Lines that contain the text `without`
+        report what the worker itself did, and are left out."""
+        found = [line for record in self._records() if (line := self.take(record)) is not None]
+        return tuple(line for line in found if not without or without not in line.text)
 
     def take(self, record: str) -> KernelLine | None:
         """The line of a record `priority,sequence,microseconds,flags;text`, if it reports a storage problem."""

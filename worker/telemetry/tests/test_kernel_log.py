@@ -247,3 +247,12 @@ def within(look: Callable[[], list[KernelLine]]) -> list[KernelLine]:
     while not (found := look()) and time.monotonic() < until:
         time.sleep(0.01)
     return found
+
+
+def test_lines_about_what_the_worker_did_itself_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = KernelWatch()
+    failed = "md/raid1:md127: Disk failure on sdb, disabling device."
+    records = [record(17, failed), record(18, "sd 0:0:0:0: [sdc] I/O error"), record(19, "ata1: hard resetting link")]
+    monkeypatch.setattr(watch, "_records", lambda: records)
+    texts = [line.text for line in watch.lines(without="md127: Disk failure on ")]
+    assert texts == ["sd 0:0:0:0: [sdc] I/O error", "ata1: hard resetting link"]
