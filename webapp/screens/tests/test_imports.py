@@ -1,5 +1,6 @@
 """The pages of imports, and the same through the API."""
 
+import csv
 import io
 import json
 import re
@@ -153,8 +154,11 @@ def test_results_and_exports_show_where_imported_results_are_from(viewer: Client
     page = viewer.get("/results/?import=1&columns=import,tool,model,iops,ios").content.decode()
     assert 'href="/imports/1/?test=2#test-2">import 1 #2</a>' in page
     assert page.count("Old tests</td>") == 3
-    csv = b"".join(viewer.get("/results.csv?import=1").streaming_content).decode()  # type: ignore[attr-defined]
-    assert csv.splitlines()[1].startswith(",Old tests,,3,1,lab1,")
+    text = b"".join(viewer.get("/results.csv?import=1").streaming_content).decode()  # type: ignore[attr-defined]
+    first = next(csv.reader(text.splitlines()[1:]))
+    assert first[:2] == ["", "Old tests"]
+    assert json.loads(first[2]) == {"device.model": "PM9A3", "folder": "results"}
+    assert first[3:7] == ["", "3", "1", "lab1"]
 
 
 def test_the_link_to_a_test_opens_the_page_that_has_it(viewer: Client) -> None:
