@@ -11,6 +11,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import sleep
 from typing import IO, Any, Protocol
 from urllib.parse import quote, urlencode
@@ -31,21 +32,20 @@ STEP_BYTES = 64 * 1024
 TEMPORARY = (429, 502, 503, 504)
 
 
+@dataclass(frozen=True)
+class Request:
+    method: str
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body = None
+    timeout: float = TIMEOUT_S
+    into: IO[bytes] | None = None  # the content of a successful answer is written to it instead of being returned
+
+
 class Transport(Protocol):
-    """Sends a request. Raises OSError or http.client.HTTPException if there is no answer.
+    """Sends a request. Raises OSError or http.client.HTTPException if there is no answer."""
 
-    If `into` is given, the content of a successful answer is written to it instead of being returned.
-    """
-
-    def __call__(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: Body,
-        timeout: float,
-        into: IO[bytes] | None = None,
-    ) -> tuple[int, bytes]: ...
+    def __call__(self, request: Request) -> tuple[int, bytes]: ...
 
 
 class Server:
@@ -80,39 +80,33 @@ class Server:
                 return
 
     def download(self, path: str, query: Pairs, into: IO[bytes]) -> None:
-        self._once("GET", path, query, {}, None, DOWNLOAD_TIMEOUT_S, into)
+        self._once(Request("GET", self._address(path, query), timeout=DOWNLOAD_TIMEOUT_S, into=into))
 
     def upload(self, path: str, body: IO[bytes], content_type: str) -> Any:
         length = body.seek(0, io.SEEK_END)
         body.seek(0)
         headers = {"Content-Type": content_type, "Content-Length": str(length)}
-        return self._once("POST", path, (), headers, body, UPLOAD_TIMEOUT_S)
+        return self._once(Request("POST", self._address(path), headers, body, UPLOAD_TIMEOUT_S))
 
     def _repeated(self, method: str, path: str, query: Pairs, body: object, pauses: Sequence[float]) -> Any:
         headers, sent = (
             ({}, None) if body is None else ({"Content-Type": "application/json"}, json.dumps(body).encode())
         )
+        request = Request(method, self._address(path, query), headers, sent)
         for pause in pauses:
             try:
-                return self._once(method, path, query, headers, sent, TIMEOUT_S)
+                return self._once(request)
             except Unreachable:
                 sleep(pause)
-        return self._once(method, path, query, headers, sent, TIMEOUT_S)
+        return self._once(request)
 
-    def _once(
-        self,
-        method: str,
-        path: str,
-        query: Pairs,
-        headers: Mapping[str, str],
-        body: Body,
-        timeout: float,
-        into: IO[bytes] | None = None,
-    ) -> Any:
-        address = f"{self.url}/api/v1/{quote(path)}" + (f"?{urlencode(query)}" if query else "")
+    def _address(self, path: str, query: Pairs = ()) -> str:
+        return f"{self.url}/api/v1/{quote(path)}" + (f"?{urlencode(query)}" if query else "")
+
+    def _once(self, request: Request) -> Any:
         own = {"Authorization": f"Bearer {self._token}", "User-Agent": f"sweetspot/{__version__}"}
         try:
-            status, content = self._transport(method, address, {**own, **headers}, body, timeout, into)
+            status, content = self._transport(replace(request, headers={**own, **request.headers}))
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(self._unreachable(error)) from error
         return _answer(status, content, self.url)
@@ -181,21 +175,15 @@ class HttpTransport:
             raise ClientError(f"{ca_file} is not a file of PEM certificates.") from error
         self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect())
 
-    def __call__(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: Body,
-        timeout: float,
-        into: IO[bytes] | None = None,
-    ) -> tuple[int, bytes]:
-        request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)  # noqa: S310 - checked
+    def __call__(self, request: Request) -> tuple[int, bytes]:
+        sent = urllib.request.Request(  # noqa: S310 - checked
+            request.url, data=request.body, headers=dict(request.headers), method=request.method
+        )
         try:
-            with self._opener.open(request, timeout=timeout) as response:
-                if into is None:
+            with self._opener.open(sent, timeout=request.timeout) as response:
+                if request.into is None:
                     return response.status, response.read()
-                _copy(response, into)
+                _copy(response, request.into)
                 return response.status, b""
         except urllib.error.HTTPError as error:
             with error:

@@ -1,8 +1,7 @@
 """The command against the real application: requests go to Django instead of over the network."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import IO
 
 import pytest
 from django.test import Client
@@ -16,7 +15,7 @@ from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
 from worker.client.configuration import Configuration
 from worker.client.main import main
-from worker.client.server import Body, Server
+from worker.client.server import Request, Server
 
 URL = "http://testserver"
 CAPABILITIES = {
@@ -40,23 +39,20 @@ class Django:
     before: Callable[[str], None] = lambda _url: None
     asked: list[str] = field(default_factory=list)
 
-    def __call__(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float,
-        into: IO[bytes] | None = None,
-    ) -> tuple[int, bytes]:  # fmt: skip
-        assert timeout > 0
-        path = url.removeprefix(URL)
-        self.asked.append(f"{method} {path}")
+    def __call__(self, request: Request) -> tuple[int, bytes]:
+        assert request.timeout > 0
+        path, body = request.url.removeprefix(URL), request.body
+        self.asked.append(f"{request.method} {path}")
         if self.failures:
             raise self.failures.pop(0)
         self.before(path)
         content = b"" if body is None else body if isinstance(body, bytes) else body.read()
-        kind = headers.get("Content-Type", "application/json")
-        plain = {name: text for name, text in headers.items() if not name.startswith("Content-")}
-        response = Client().generic(method, path, content, kind, headers=plain)
+        kind = request.headers.get("Content-Type", "application/json")
+        plain = {name: text for name, text in request.headers.items() if not name.startswith("Content-")}
+        response = Client().generic(request.method, path, content, kind, headers=plain)
         answer = b"".join(response)
-        if into and response.status_code < 300:
-            into.write(answer)
+        if request.into and response.status_code < 300:
+            request.into.write(answer)
             return response.status_code, b""
         return response.status_code, answer
 

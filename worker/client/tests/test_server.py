@@ -2,17 +2,16 @@
 
 import io
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from worker.client import server as server_module
 from worker.client.configuration import Configuration
 from worker.client.errors import ClientError, ExitCode, Refused, Unreachable, UsageError
-from worker.client.server import Body, Server
+from worker.client.server import Request, Server
 
 TOKEN = "secret-token"
 
@@ -23,10 +22,7 @@ class Recorded:
     def __init__(self, *answers: tuple[int, bytes] | Exception) -> None:
         self.answers, self.count = answers, 0
 
-    def __call__(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body, timeout: float,
-        into: IO[bytes] | None = None,
-    ) -> tuple[int, bytes]:  # fmt: skip
+    def __call__(self, request: Request) -> tuple[int, bytes]:
         answer = self.answers[min(self.count, len(self.answers) - 1)]
         self.count += 1
         if isinstance(answer, Exception):
