@@ -109,11 +109,6 @@ class Statement:
         return self.metric.lower_is_better and self.metric.unit in TIME_UNITS
 
     @property
-    def _is_speed(self) -> bool:
-        """False for IOPS per watt, for example: a slower drive may have a higher value."""
-        return not self.metric.lower_is_better and self.metric.shown_as in ("iops", "bytes_per_s")
-
-    @property
     def neutral(self) -> str:
         """The numbers without a claim."""
         if self.ratio is None:
@@ -139,7 +134,7 @@ class Statement:
 
     def _both_sides(self, higher: Side, lower: Side) -> str:
         """`B compared with A: faster at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
-        words = ["faster", "slower"] if self._is_speed else [f"{self._what} higher", "lower"]
+        words = ["faster", "slower"] if self.metric.is_speed else [f"{self._what} higher", "lower"]
         sides = [
             f"{word} at {side.where} ({self._range(side.ratios)})"
             for word, side in zip(words, (higher, lower), strict=True)
@@ -165,7 +160,7 @@ class Statement:
         if self.form == RATIO or (value - 1) * 100 > MAX_PERCENT:
             return f"{self.name} {as_ratio(value)} the {self._what} of {self.baseline}"
         amount = f"{_amount((value - 1) * 100)} %"
-        if self._is_speed:
+        if self.metric.is_speed:
             return f"{self.name} {amount} {'faster' if value > 1 else 'slower'} than {self.baseline}"
         return f"{self.name} {amount} {'higher' if value > 1 else 'lower'} {self._what} than {self.baseline}"
 
@@ -260,11 +255,6 @@ class RangeStatement:
         drift = ", or drift: they always ran in the same order" if self.same_order else ""
         extremes = f"from {self.low} ({self.low_at}) to {self.high} ({self.high_at})"
         return f"{self.metric.label} {extremes} over {self.points} points{drift}."
-
-    @property
-    def _is_speed(self) -> bool:
-        """False for IOPS per watt, for example: a slower drive may have a higher value."""
-        return not self.metric.lower_is_better and self.metric.shown_as in ("iops", "bytes_per_s")
 
     @property
     def neutral(self) -> str:

@@ -53,6 +53,11 @@ class Metric:
         """Whether the value of a trial is the sum over its streams and directions."""
         return self.column in ("iops", "bytes_per_s")
 
+    @property
+    def is_speed(self) -> bool:
+        """False for IOPS per watt, for example: a slower drive may have a higher value."""
+        return not self.lower_is_better and self.shown_as in ("iops", "bytes_per_s")
+
     def of(self, result: Measured) -> float | None:
         """The value of a result; None if it has none."""
         value: float | None = getattr(result, self.column) if self.column else result.metrics.get(self.key)
