@@ -10,7 +10,10 @@ METRICS = (Metric(name="complete_s", label="Time until complete", unit=Unit.SECO
 DEFAULT_METRIC = "bytes_per_s"
 INSTALLATION = ""
 _STEPS = {
-    ArrayAction.CHECK: "echo check > /sys/block/ARRAY/md/sync_action\n",
+    ArrayAction.CHECK: (
+        "echo 0 > /sys/block/ARRAY/md/sync_min\n"  # not from where an earlier check was stopped
+        "echo check > /sys/block/ARRAY/md/sync_action\n"
+    ),
     ArrayAction.REBUILD: (
         "mdadm --manage ARRAY --fail LAST_MEMBER\n"
         "mdadm --manage ARRAY --remove LAST_MEMBER\n"
