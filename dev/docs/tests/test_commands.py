@@ -1,4 +1,4 @@
-"""The commands in the documentation and the README exist."""
+"""The commands in the documentation and the README exist, and the numbers in the README are right."""
 
 import argparse
 import re
@@ -11,6 +11,8 @@ import worker.cli
 import worker.client.main
 from dev.docs.plans import DOCUMENTS
 from dev.server_check.__main__ import PREPARE
+from webapp.plans.services import BUILTIN
+from worker import settings
 
 ROOT = DOCUMENTS.parent
 PAGES = sorted({ROOT / "README.md", *DOCUMENTS.rglob("*.md")})
@@ -52,3 +54,9 @@ def test_it_exists(pattern: str, existing: Callable[[], Collection[str]]) -> Non
 
 def test_the_manual_has_the_commands_for_a_server_without_internet_that_server_check_runs() -> None:
     assert PREPARE in (DOCUMENTS / "how-to/operations.md").read_text()
+
+
+def test_the_numbers_of_the_readme_are_right() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert f"There are {len(list(BUILTIN.glob('*.yaml')))} [built-in plans]" in text
+    assert f"[{len(settings.REGISTRY)} settings]" in text
