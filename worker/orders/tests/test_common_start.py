@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 
 import pytest
 
@@ -23,7 +24,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(*, start_in_s: float, not_ready: int = 0, fails: int = 0) -> Callable[[], StartReply]:
     """Knows the start after so many requests."""
     start_at = time.monotonic() + AHEAD_S + start_in_s
-    replies = iter([None] * not_ready)
+    replies = chain(repeat(None, not_ready), repeat(start_at))
 
     def ask() -> StartReply:
         nonlocal fails
@@ -31,8 +32,7 @@ def server(*, start_in_s: float, not_ready: int = 0, fails: int = 0) -> Callable
             fails -= 1
             raise Unreachable("no route")
         now = time.monotonic() + AHEAD_S
-        known = next(replies, start_at)
-        return StartReply(received_at=now, sent_at=time.monotonic() + AHEAD_S, start_at=known)
+        return StartReply(received_at=now, sent_at=time.monotonic() + AHEAD_S, start_at=next(replies))
 
     return ask
 
