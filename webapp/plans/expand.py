@@ -264,7 +264,12 @@ class _PartCells:
         if reasons := self._invalid(one, on_each[0][1], kind):
             self.invalid.update(reasons)
             return
-        unfit = [text for target, works in on_each for text in _unfit(self._fitness, one, target, works)]
+        before = steps_of(one.point).first
+        unfit = [
+            text
+            for target, works in on_each
+            for text in self._fitness.problems(works, one.settings, target, one.layout, before)
+        ]
         if len(one.settings) * len(group) > MAX_SETTINGS:
             unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
         self.problems += unfit
@@ -282,11 +287,6 @@ def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Work
     if len(workloads) == len(group):
         return [(target, (work,)) for target, work in zip(group, workloads, strict=True)]
     return [(target, workloads) for target in group]
-
-
-def _unfit(fitness: Fitness, found: _Found, target: TargetFacts, workloads: Workloads) -> list[str]:
-    before = steps_of(found.point).first
-    return fitness.problems(workloads, found.settings, target, found.layout, before)
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:

@@ -47,7 +47,7 @@ class TargetFacts:
 class Fitness:
     """Caches the results for equal workloads: most points differ only in values that do not matter here."""
 
-    _known: dict[tuple[Workload, TargetKind], tuple[str, ...]] = field(default_factory=dict)
+    _known: dict[tuple[Workload, TargetKind], list[str]] = field(default_factory=dict)
 
     def problems(
         self,
@@ -63,10 +63,10 @@ class Fitness:
         return [
             *_path_problems(target),
             *_drive_problems(layout, target),
-            *(text for work in workloads for text in _reflink_problems(work, layout)),
+            *[text for work in workloads for text in _reflink_problems(work, layout)],
             *_space_problems(workloads, target, kind, room_of(target, layout)),
-            *dict.fromkeys(text for work in workloads for text in _destroy_problems(work, before, target)),
-            *(text for work in workloads for text in self._step_problems(work, before, target, layout)),
+            *dict.fromkeys([text for work in workloads for text in _destroy_problems(work, before, target)]),
+            *[text for work in workloads for text in self._step_problems(work, before, target, layout)],
             *purge_problems(before.purge, target, layout),
             *_settings_problems(settings, target),
         ]
@@ -85,12 +85,12 @@ class Fitness:
             for text in self.combination_problems(step_workload(step, workload, kind, capacity), kind)
         ]
 
-    def combination_problems(self, workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+    def combination_problems(self, workload: Workload, kind: TargetKind) -> list[str]:
         """Reasons why this combination of levels cannot run on any target of the kind."""
-        key = (workload, kind)
-        if key not in self._known:
-            self._known[key] = tuple(f"{problem}." for problem in workload_problems(workload, kind))
-        return self._known[key]
+        found = self._known.get((workload, kind))
+        if found is None:
+            found = self._known[workload, kind] = [f"{problem}." for problem in workload_problems(workload, kind)]
+        return found
 
 
 def _path_problems(target: TargetFacts) -> list[str]:
@@ -185,9 +185,11 @@ def _purge_problems(
 
 
 def _destroy_problems(workload: Workload, before: Preparation, target: TargetFacts) -> list[str]:
+    if target.destroy or target.kind in (TargetKind.DIRECTORY, TargetKind.POOL):
+        return []
     steps = [step_words(step) for step in before.steps if isinstance(step, WriteStep)]
     writing = workload.words if workload.writes else f"The step `{steps[0]}`" if steps else ""
-    if target.kind in (TargetKind.DIRECTORY, TargetKind.POOL) or target.destroy or not writing:
+    if not writing:
         return []
     return [
         f"{writing} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
@@ -196,9 +198,10 @@ def _destroy_problems(workload: Workload, before: Preparation, target: TargetFac
 
 
 def _settings_problems(settings: dict[str, str], target: TargetFacts) -> list[str]:
+    refused = [name for name in settings if not _may(name, target)]
     return [
-        *(_of_the_target(name, target) for name in settings if name not in HOST_WIDE and not _may(name, target)),
-        *(_of_the_host(name, target) for name in settings if name in HOST_WIDE and not _may(name, target)),
+        *[_of_the_target(name, target) for name in refused if name not in HOST_WIDE],
+        *[_of_the_host(name, target) for name in refused if name in HOST_WIDE],
     ]
 
 

@@ -13,7 +13,7 @@ trial. Steps with `once` come first.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from webapp.plans.values import Duration, Size, Value, ValueRefused
 from worker.contract.purge import PurgeMethod
@@ -48,7 +48,7 @@ class StepsBefore:
     once: Preparation = NO_PREPARATION
     each: Preparation = NO_PREPARATION
 
-    @property
+    @cached_property
     def first(self) -> Preparation:
         """The steps before the first trial."""
         return Preparation(self.once.purge or self.each.purge, (*self.once.steps, *self.each.steps))

@@ -7,6 +7,7 @@ does not apply (`fixedbufs` of psync, the block size of a reflink), because then
 already.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -32,7 +33,7 @@ _SPEAKING = (
     FactorKind.CHANGE,
 )
 DERIVED_FROM: Mapping[str, frozenset[str]] = {"size": frozenset({"size_percent", "size_memory"})}  # resolved per target
-_ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
+_ABSENT = object()  # differs from every level
 _ALTERNATIVES_OF = {
     name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)
     for name in {*chain.from_iterable(ALTERNATIVES)}
@@ -43,7 +44,8 @@ _PLACES = {name: index for index, name in enumerate(FACTORS)}
 def varying(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Names of the varying factors, in the order of the table of factors; unknown ones last, in alphabetical order."""
     known = list(points)
-    names = [name for name in differing(known) if len(_levels(name, known)) > 1]
+    certain = _shared(known) - DERIVED_FROM.keys()  # no absence to judge
+    names = (name for name in differing(known) if name in certain or len(_levels(name, known)) > 1)
     return tuple(in_order(names))
 
 
@@ -54,8 +56,15 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
     """Names that only some points have, or that have more than one level: all candidates."""
-    columns = {name: [point.get(name, _ABSENT) for point in points] for name in set[str]().union(*points)}
-    return {name for name, column in columns.items() if column.count(column[0]) < len(column)}
+    levels = set[tuple[str, object]]().union(*(point.items() for point in points))
+    counts = Counter(name for name, _ in levels)
+    return {name for name, count in counts.items() if count > 1} | (counts.keys() - _shared(points))
+
+
+def _shared(points: Sequence[Mapping[str, object]]) -> set[str]:
+    """Names that all points have."""
+    names = {tuple(point) for point in points}  # few: most points have the same
+    return set.intersection(*map(set, names)) if names else set()
 
 
 def follow_from(cause: str, points: Sequence[Mapping[str, object]]) -> set[str]:
@@ -66,16 +75,15 @@ def follow_from(cause: str, points: Sequence[Mapping[str, object]]) -> set[str]:
     return differing(points) - {cause}.union(*map(differing, by_cause.values()))
 
 
-def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
+def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[object]:
     """The factor's levels that no other factor determines, and its absence if that has a meaning."""
     causes = DERIVED_FROM.get(name, frozenset())
-    levels = {repr(point[name]) for point in points if name in point and causes.isdisjoint(point)}
+    levels = {point[name] for point in points if name in point and causes.isdisjoint(point)}
     others = _ALTERNATIVES_OF.get(name, frozenset())
     factor = FACTORS.get(name)
     speaks = factor is not None and factor.kind in _SPEAKING
-    absent = any(
-        name not in point and ((speaks and applies(name, point)) or not others.isdisjoint(point)) for point in points
-    )
+    without = (point for point in points if name not in point)
+    absent = any((speaks and applies(name, point)) or not others.isdisjoint(point) for point in without)
     return levels | {_ABSENT} if absent else levels
 
 

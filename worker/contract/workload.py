@@ -2,6 +2,7 @@
 
 import math
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Self
 
 import msgspec
@@ -35,29 +36,29 @@ class Pattern(StrEnum):
     TRIMWRITE = "trimwrite"  # each block is trimmed, then written
     RANDTRIMWRITE = "randtrimwrite"
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         return not self.trims and self not in (Pattern.WRITE, Pattern.RANDWRITE)
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         """Whether it destroys data: trims do so too."""
         return self not in (Pattern.READ, Pattern.RANDREAD)
 
-    @property
+    @cached_property
     def trims(self) -> bool:
         return self in (Pattern.TRIM, Pattern.RANDTRIM, Pattern.TRIMWRITE, Pattern.RANDTRIMWRITE)
 
-    @property
+    @cached_property
     def stores(self) -> bool:
         """Whether it writes data."""
         return self.writes and self not in (Pattern.TRIM, Pattern.RANDTRIM)
 
-    @property
+    @cached_property
     def mixed(self) -> bool:
         return self in (Pattern.READWRITE, Pattern.RANDRW)
 
-    @property
+    @cached_property
     def random(self) -> bool:
         return self.value.startswith("rand")
 
@@ -71,7 +72,7 @@ class IoEngine(StrEnum):
     MMAP = "mmap"
     SG = "sg"  # SCSI commands, past the block layer
 
-    @property
+    @cached_property
     def asynchronous(self) -> bool:
         return self in (IoEngine.IO_URING, IoEngine.LIBAIO)
 
