@@ -127,10 +127,12 @@ def room_of(target: TargetFacts, layout: Layout | None) -> int:
 
 
 def verification_problems(workloads: Workloads, kind: TargetKind) -> list[str]:
-    """A stream cannot verify data that another stream overwrites. In a directory, each stream has its own files."""
+    """A stream cannot verify data that another stream overwrites. In a directory, each stream has its own files. A
+    rebuild changes no data of its array."""
     if kind is TargetKind.DIRECTORY or len(workloads) < 2:
         return []
-    if not any(work.verifies for work in workloads) or sum(work.writes for work in workloads) < 2:
+    writers = sum(work.writes and not work.replaces_member for work in workloads)
+    if writers < 2 or not any(work.verifies for work in workloads):
         return []
     return ["A stream verifies its data while another stream writes to the same target. Verify on a target of its own."]
 

@@ -51,6 +51,14 @@ def test_a_rebuild_runs_alone_and_beside_a_reader() -> None:
     assert [work.words for work in together.workloads] == ["randread", "array rebuild"]
 
 
+def test_a_stream_verifies_its_data_beside_a_rebuild() -> None:
+    writer = {"pattern": "write", "verify": "crc32c", "amount": "64M", "size": "64M"}
+    made = expanded(beside("raid1 x2", writer=writer, array=REBUILD))
+    assert (made.problems, made.skipped) == ((), ())
+    three = expanded(beside("raid1 x2", writer=writer, other={"pattern": "randwrite"}, array=REBUILD))
+    assert any("verifies its data while another stream writes" in text for text in three.skipped)
+
+
 def test_each_stream_beside_the_other_is_matched_with_itself_alone() -> None:
     trials = {str(trial.point["streams"]): trial.point for trial in expanded(beside("raid1 x2")).trials}
     for stream in ("reader", "array"):
