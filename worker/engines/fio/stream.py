@@ -14,7 +14,7 @@ from worker.engines.device import is_gone
 from worker.engines.errors import StreamFailed, errno_words
 from worker.engines.fio.gate import gate_of
 from worker.engines.fio.live import DumpSampler
-from worker.engines.fio.messages import EOPNOTSUPP, code_of
+from worker.engines.fio.messages import EILSEQ, EOPNOTSUPP, code_of
 from worker.engines.fio.output import Dump
 from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
@@ -132,6 +132,8 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
         return StreamFailed("fio_error", f"{gone} disappeared during the job. fio: {words}")
     if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
         return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
+    if error == EILSEQ and workload_of(stream).verifies:
+        return StreamFailed("fio_error", f"fio read other data than it had written: {words}")
     if error:
         return StreamFailed("fio_error", f"fio failed with {errno_words(error)}: {words}")
     if ended.exit_code == KILLED:

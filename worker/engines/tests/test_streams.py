@@ -356,6 +356,31 @@ def test_a_verified_write_has_samples_of_both_directions(bench: Bench) -> None:
     assert sum(part.bytes for part in sampled) == 2 * MIB
 
 
+def test_it_says_that_the_verified_data_differ(bench: Bench) -> None:
+    work = stream(
+        pattern=Pattern.WRITE, size_bytes=MIB, runtime_s=None, amount_bytes=MIB,
+        options=FioOptions(verify=Verify.CRC32C),
+    )  # fmt: skip
+    bench.prefill(work)
+    (file,) = bench.data.iterdir()
+    ended = threading.Event()
+
+    def overwrite() -> None:
+        while not ended.is_set():
+            with file.open("r+b") as opened:
+                opened.write(bytes(MIB))
+
+    other = threading.Thread(target=overwrite)
+    other.start()
+    try:
+        with pytest.raises(StreamFailed, match="fio read other data than it had written") as failure:
+            bench.run(work)
+    finally:
+        ended.set()
+        other.join()
+    assert failure.value.code == "fio_error"
+
+
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
 def test_it_refuses_an_offset_beyond_the_device(bench: Bench, loop: str) -> None:
