@@ -15,7 +15,7 @@ CODE = "array_action_failed"
 STOP_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.1
 _PROGRESS = re.compile(r"\b(?:recovery|check) *= *[0-9.]+% \(([0-9]+)/([0-9]+)\)")
-_KIB = 1024
+_KIB, SECTOR_BYTES = 1024, 512
 
 SYS_BLOCK = Path("/sys/class/block")
 MDSTAT = Path("/proc/mdstat")
@@ -56,6 +56,16 @@ class Array:
     def member_bytes(self) -> int:
         """The part of each member that the array uses."""
         return _KIB * int(self._read("component_size"))
+
+    @property
+    def checked_bytes(self) -> int:
+        """What a check counts: a part of each member, but all data of a RAID 10.
+
+        Linux, drivers/md/raid10.c: `resync_max_sectors` is the size of the array.
+        """
+        if self._read("level") != "raid10":
+            return self.member_bytes
+        return SECTOR_BYTES * int(self._read("../size"))
 
     @property
     def progress(self) -> Progress | None:

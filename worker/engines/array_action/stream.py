@@ -1,5 +1,6 @@
 """Run one check or rebuild of an array as a stream, and stop it if it is not complete in time."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from worker.open_target import LayoutArray, OpenTarget
 from worker.process import Scope
 from worker.recipes import render
 from worker.recipes.array_action import METRICS
+
+log = logging.getLogger(__name__)
 
 SAMPLE_S = 1.0
 LOOK_EVERY_S = 0.1
@@ -82,12 +85,22 @@ def _begin(action: ArrayAction, array: LayoutArray, md: Array) -> None:
 
 @contextmanager
 def _stopped_at_end(action: ArrayAction, md: Array) -> Iterator[Array]:
-    """Stop the action if it still runs. The kernel starts a rebuild again unless the array is frozen."""
+    """Stop the action if it still runs. If that fails too, the first error is raised."""
     try:
         yield md
-    finally:
-        if md.action != "idle" or md.degraded:
-            md.stop("frozen" if action is ArrayAction.REBUILD else "idle")
+    except Exception:
+        try:
+            _stop(action, md)
+        except StreamFailed as failed:
+            log.warning("The action was not stopped. %s", failed)
+        raise
+    _stop(action, md)
+
+
+def _stop(action: ArrayAction, md: Array) -> None:
+    """The kernel starts a rebuild again unless the array is frozen."""
+    if md.action != "idle" or md.degraded:
+        md.stop("frozen" if action is ArrayAction.REBUILD else "idle")
 
 
 class Following:
@@ -102,7 +115,7 @@ class Following:
         self._checks = work.action is ArrayAction.CHECK
         self._began = self._idle_since = time.monotonic()
         self._ends_at = self._began + work.runtime_s
-        self._total_bytes = md.member_bytes
+        self._total_bytes = md.checked_bytes if self._checks else md.member_bytes
 
     def run(self) -> None:
         """Raises StreamFailed if it is cancelled or stopped, if the array stays degraded, or if it never ran."""

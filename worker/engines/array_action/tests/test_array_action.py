@@ -58,12 +58,17 @@ class Kernel:
         self.commands: list[str] = []
         self.set("idle", degraded=0)
         (self.md / "component_size").write_text(f"{MEMBER_KIB}\n")
+        self.level("raid1", MEMBER_KIB)
         self.stopped_at(0)
 
     def set(self, action: str, *, degraded: int, done_kib: int | None = None) -> None:
         (self.md / "sync_action").write_text(f"{action}\n")
         (self.md / "degraded").write_text(f"{degraded}\n")
         self.mdstat.write_text(MDSTAT.format("" if done_kib is None else RECOVERY.format(done_kib)))
+
+    def level(self, level: str, array_kib: int) -> None:
+        (self.md / "level").write_text(f"{level}\n")
+        (self.md.parent / "size").write_text(f"{2 * array_kib}\n")
 
     def stopped_at(self, sectors: int) -> None:
         """The kernel keeps the position of a check that was stopped. The next one continues there."""
@@ -164,6 +169,19 @@ def test_a_check_begins_at_the_start_of_the_array(kernel: Kernel, taken: Taken) 
     assert (kernel.md / "sync_min").read_text() == "0"
 
 
+@pytest.mark.parametrize(("level", "array_kib", "checked_kib"), [
+    ("raid1", MEMBER_KIB, MEMBER_KIB),
+    ("raid5", 3 * MEMBER_KIB, MEMBER_KIB),
+    ("raid10", 2 * MEMBER_KIB, 2 * MEMBER_KIB),
+])  # fmt: skip
+def test_a_check_that_is_complete_before_its_progress_was_read_has_all_bytes(
+    kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch, level: str, array_kib: int, checked_kib: int
+) -> None:
+    kernel.level(level, array_kib)
+    monkeypatch.setattr(array.Array, "begin_check", lambda _array: None)  # at once complete
+    assert act(kernel, taken, ArrayAction.CHECK).directions[0].bytes == checked_kib * KIB
+
+
 def test_a_check_that_another_program_stopped_is_not_complete(kernel: Kernel, taken: Taken) -> None:
     def stop(_number: int) -> None:
         kernel.stopped_at(130816)
@@ -179,6 +197,20 @@ def test_a_cancelled_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
     with pytest.raises(StreamFailed, match="cancelled"):
         act(kernel, taken, ArrayAction.REBUILD)
     assert kernel.action == "frozen"
+
+
+def test_an_action_that_cannot_be_stopped_does_not_hide_the_error_of_the_stream(
+    kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array, "STOP_LIMIT_S", 0.05)
+    monkeypatch.setattr(array.Array, "_write", lambda _array, _name, _value: None)
+    taken.then = lambda _number: taken.cancelled.set()
+    with pytest.raises(StreamFailed, match="The stream was cancelled"):
+        act(kernel, taken, ArrayAction.REBUILD)
+    taken.cancelled.clear()
+    taken.then = lambda _number: None
+    with pytest.raises(StreamFailed, match="The kernel did not end recover of md127"):
+        act(kernel, taken, ArrayAction.REBUILD, runtime_s=1)
 
 
 def test_an_array_that_stays_degraded_fails_the_stream(
