@@ -179,7 +179,7 @@ class _Space:
             return (
                 f"{self.entry.path}: the workload needs {self.missing} more bytes, {free} are free or taken by test "
                 f"files of other sizes, and 5 % of the file system ({total // SPARE_SHARE}) are kept free. "
-                f"Remove files in {self.shown}, or use a smaller size."
+                "Free space on this file system, or use a smaller size."
             )
         taken = self.taken + self.missing - removed
         if self.entry.max_bytes is not None and taken > self.entry.max_bytes:
