@@ -1,4 +1,7 @@
-"""The targets of the host: a directory and a file on XFS, scratch drives, and a pool of them. All are loop devices.
+"""The targets of the host: directories and a file on XFS, scratch drives, and pools of them. All are loop devices.
+
+Each directory has a disk of its own: the worker keeps test files until their disk is full, and removes only those of
+the directory that needs space.
 
 Nothing else of this machine is changed: settings of the directory and the file are those of their loop device.
 """
@@ -17,6 +20,7 @@ DIRECTORY, FILE, POOL = "directory", "file", "pool"
 PAIRS = ("pair0", "pair1")  # pools of two drives each
 DIRECTORIES = (DIRECTORY, "directory2")
 SECOND = "second"  # the directory of a second host, and its worker
+DISKS = (*DIRECTORIES, SECOND)
 DRIVES = ("drive0", "drive1", "drive2", "drive3")
 DRIVE_BYTES = 384 * MIB  # XFS needs 300 MiB
 DISK_BYTES = 768 * MIB
@@ -43,40 +47,55 @@ def _drive(state: State, name: str) -> PolicyTarget:
 
 
 def _on_disk(state: State) -> tuple[PolicyTarget, ...]:
-    """Directories and a file of random data, on a disk of their own."""
-    disk, mounted = loop_device.attach(state.root / "disk.img", DISK_BYTES), mount_point(state)
-    processes.run(["mkfs.xfs", "-q", "-f", disk])
-    mounted.mkdir()
-    processes.run(["mount", disk, str(mounted)])
-    file = mounted / FILE
-    for name in DIRECTORIES:
-        (mounted / name).mkdir(mode=0o700)
+    """Directories, each on a disk of its own, and a file of random data beside the first one."""
+    for name in DISKS:
+        _mount(state, name)
+    file = mount_point(state, DIRECTORY) / FILE
     with file.open("wb") as opened:
         for _ in range(FILE_BYTES // MIB):
             opened.write(os.urandom(MIB))
     file.chmod(0o600)
+    paths = {name: str(folder(state, name)) for name in DIRECTORIES}
     return (
-        *(PolicyTarget(id=name, kind="directory", path=str(mounted / name), settings=SETTINGS) for name in DIRECTORIES),
+        *(PolicyTarget(id=name, kind="directory", path=path, settings=SETTINGS) for name, path in paths.items()),
         PolicyTarget(id=FILE, kind="file", path=str(file), destroy=True, settings=SETTINGS),
     )
 
 
-def mount_point(state: State) -> Path:
-    return state.root / "disk"
+def _mount(state: State, name: str) -> None:
+    """A disk with the folder of a directory target."""
+    disk, mounted = loop_device.attach(_image(state, name), DISK_BYTES), mount_point(state, name)
+    processes.run(["mkfs.xfs", "-q", "-f", disk])
+    mounted.mkdir()
+    processes.run(["mount", disk, str(mounted)])
+    folder(state, name).mkdir(mode=0o700)
+
+
+def _image(state: State, name: str) -> Path:
+    return state.root / f"disk-of-{name}.img"
+
+
+def mount_point(state: State, name: str) -> Path:
+    return state.root / f"disk-of-{name}"
+
+
+def folder(state: State, name: str) -> Path:
+    return mount_point(state, name) / name
 
 
 def remove(state: State) -> None:
     """Stop everything and remove all data."""
     processes.stop(state, SECOND, limit_s=services.WORKER_STOP_LIMIT_S)
     lifecycle.stop(state, quietly=True)
-    if mount_point(state).is_mount():
-        processes.run(["umount", str(mount_point(state))])
+    for mounted in (mount_point(state, name) for name in DISKS):
+        if mounted.is_mount():
+            processes.run(["umount", str(mounted)])
     lifecycle.remove(state)
 
 
 def devices(state: State) -> tuple[str, ...]:
-    found = (loop_device.attached(state.root / f"{name}.img") for name in (*DRIVES, "disk"))
-    return tuple(device for device in found if device)
+    images = (*(state.root / f"{name}.img" for name in DRIVES), *(_image(state, name) for name in DISKS))
+    return tuple(device for device in map(loop_device.attached, images) if device)
 
 
 def settings(state: State) -> dict[str, dict[str, str]]:
@@ -92,8 +111,8 @@ def left_over(state: State) -> list[str]:
     signatures = processes.run(["wipefs", "--noheadings", *drives]).splitlines()
     files = [
         path
-        for name in (*DIRECTORIES, SECOND)
-        for path in (mount_point(state) / name).rglob("*")
+        for name in DISKS
+        for path in folder(state, name).rglob("*")
         if path.is_file() and not path.name.startswith("sweetspot.")
     ]
     mounts = [

@@ -1,7 +1,7 @@
 """A second worker on this machine, for plans whose trials use several hosts at once. Import after django.setup()."""
 
 from dev.console import step
-from dev.presets.drives import SECOND, mount_point
+from dev.presets.drives import SECOND, folder
 from dev.stack import processes, services
 from dev.stack.network import await_condition
 from dev.stack.policy import PolicyTarget, policy_text
@@ -28,9 +28,8 @@ def start(state: State) -> None:
 
 
 def _write_policy(state: State) -> None:
-    folder = mount_point(state) / SECOND
-    folder.mkdir(mode=0o700)
-    state.write("second.toml", policy_text([PolicyTarget(id=SECOND, kind="directory", path=str(folder))]))
+    target = PolicyTarget(id=SECOND, kind="directory", path=str(folder(state, SECOND)))
+    state.write("second.toml", policy_text([target]))
 
 
 def _argv(state: State, *argv: str) -> tuple[str, ...]:
