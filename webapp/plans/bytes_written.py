@@ -65,7 +65,7 @@ def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str,
         fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
         own = [stream.workload for stream in trial.streams if stream.target_id == target]
         works = [work for work in own if not work.replaces_member]
-        found[target] = sum(written_by(work, fastest) for work in works)
+        found[target] = sum([written_by(work, fastest) for work in works])
         if len(works) > 1:
             found[target] = min(found[target], _written_together(works, fastest))
     return found

@@ -58,7 +58,7 @@ from webapp.plans.points import (
     workloads_of,
 )
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
-from webapp.plans.steps import NO_PREPARATION, Preparation
+from webapp.plans.steps import NO_PREPARATION, Preparation, StepsBefore
 from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
@@ -113,11 +113,11 @@ class PlannedTrial(msgspec.Struct, frozen=True, dict=True):  # `dict` is for cac
     def streams(self) -> tuple[PlannedStream, ...]:
         """Its streams. Named streams share the only target, or have one target each."""
         ids, names = self.target_ids, names_of(self.point)
-        if not names:
-            works = (on_stream(self.workload, self.point, number) for number in range(len(ids)))
-            return tuple(PlannedStream("", *each) for each in zip(ids, works, strict=True))
-        targets = ids if len(ids) > 1 else ids * len(names)
-        return tuple(map(PlannedStream, names, targets, self.workloads))
+        if names:
+            targets = ids if len(ids) > 1 else ids * len(names)
+            return tuple(map(PlannedStream, names, targets, self.workloads))
+        works = [on_stream(self.workload, self.point, number) for number in range(len(ids))]
+        return tuple([PlannedStream("", *each) for each in zip(ids, works, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,7 @@ class _Found(NamedTuple):
     workloads: Workloads  # with the seeds of the first repeat
     settings: dict[str, str]
     layout: Layout | None
+    steps: StepsBefore
 
 
 class _Cell(NamedTuple):
@@ -156,11 +157,8 @@ class _Cell(NamedTuple):
     part_number: int
     part: Part
     targets: Group
+    target_ids: tuple[str, ...]
     found: _Found
-
-    @property
-    def target_ids(self) -> tuple[str, ...]:
-        return tuple(target.id for target in self.targets)
 
 
 def expand(
@@ -237,9 +235,10 @@ class _PartCells:
         relative = is_relative(grid.points)
         found = [] if relative else list(self._found(grid.points))
         for group in place.groups:
+            target_ids = tuple(target.id for target in group)
             for one in self._sized(grid.points, group) if relative else found:
-                if target_count(one.point) == len(group):
-                    self._take(group, one)
+                if target_count(one.point) == len(group) and self._fits(group, one):
+                    self.cells.append(_Cell(self.number, self.part, group, target_ids, one))
 
     def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:
         try:
@@ -256,25 +255,24 @@ class _PartCells:
             except msgspec.ValidationError as error:
                 self.invalid[f"{error}."] += 1
                 continue
-            yield _Found(point, point_key(point), workloads, settings, layout_of(point))
+            yield _Found(point, point_key(point), workloads, settings, layout_of(point), steps_of(point))
 
-    def _take(self, group: Group, one: _Found) -> None:
+    def _fits(self, group: Group, one: _Found) -> bool:
+        """Whether the point can run on the targets; if not, the reasons are kept."""
         kind = made_kind(group[0].kind, one.layout)
         on_each = _on_each(group, one.workloads)
         if reasons := self._invalid(one, on_each[0][1], kind):
             self.invalid.update(reasons)
-            return
-        before = steps_of(one.point).first
+            return False
         unfit = [
             text
             for target, works in on_each
-            for text in self._fitness.problems(works, one.settings, target, one.layout, before)
+            for text in self._fitness.problems(works, one.settings, target, one.layout, one.steps.first)
         ]
         if len(one.settings) * len(group) > MAX_SETTINGS:
             unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
         self.problems += unfit
-        if not unfit:
-            self.cells.append(_Cell(self.number, self.part, group, one))
+        return not unfit
 
     def _invalid(self, one: _Found, on_first: Workloads, kind: TargetKind) -> list[str]:
         """Reasons why this combination of levels cannot run on any target of the kind."""
@@ -297,9 +295,9 @@ def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tupl
         if document.order is Order.RANDOMISED:
             ordered = _shuffled(cells, chance) if block % 2 else _mirrored(ordered)
         blocks += [(block, cell) for cell in ordered]
-    if any(steps_of(cell.found.point).once for cell in cells):
+    if any(cell.found.steps.once for cell in cells):
         blocks.sort(key=lambda one: one[1].part_number)
-    return tuple(in_order(_trial(cell, block) for block, cell in blocks))
+    return tuple(in_order(_trial(cell, block, index) for index, (block, cell) in enumerate(blocks)))
 
 
 def in_order(trials: Iterable[PlannedTrial]) -> Iterator[PlannedTrial]:
@@ -307,7 +305,9 @@ def in_order(trials: Iterable[PlannedTrial]) -> Iterator[PlannedTrial]:
     prepared = set()  # parts and targets
     for index, trial in enumerate(trials):
         steps, where = steps_of(trial.point), (trial.part, trial.target_ids)
-        yield msgspec.structs.replace(trial, index=index, before=steps.each if where in prepared else steps.first)
+        before = steps.each if where in prepared else steps.first
+        same = trial.index == index and trial.before == before
+        yield trial if same else msgspec.structs.replace(trial, index=index, before=before)
         prepared.add(where)
 
 
@@ -333,16 +333,16 @@ def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
 
 
-def _trial(cell: _Cell, block: int) -> PlannedTrial:
-    """Its index and steps depend on the order: see `in_order`."""
+def _trial(cell: _Cell, block: int, index: int) -> PlannedTrial:
+    """Its steps depend on the order: see `in_order`."""
     found = cell.found
     workloads = found.workloads if block == 1 else tuple(_seeded(each, block) for each in found.workloads)
     return PlannedTrial(
-        index=0,
+        index=index,
         block=block,
         repeat=block,
         part=cell.part.name,
-        target_id=cell.targets[0].id,
+        target_id=cell.target_ids[0],
         further_ids=cell.target_ids[1:],
         point=found.point,
         point_key=found.key,

@@ -39,20 +39,21 @@ class Clock:
     def add_trial(self, trial: PlannedTrial, count: int) -> None:
         known = self._known[self._hosts[trial.target_id]]
         turnover = known.turnover_s
-        each = [self._stream(trial, work, known, count) for work in trial.workloads]
-        low, typical, high = (max(times) for times in zip(*each, strict=True))
-        unknown = (_amount_rate(trial, work, known) is None for work in trial.workloads if work.moved_bytes is not None)
-        self.unknown_trials += count if any(unknown) else 0
-        times = _plus((low, typical, high), (turnover.low, turnover.typical, turnover.high))
+        times = NO_TIME
+        for work in trial.workloads:
+            times = _longer(times, self._stream(trial, work, known, count))
+        amounts = [work for work in trial.workloads if work.moved_bytes is not None]
+        if any(_amount_rate(trial, work, known) is None for work in amounts):
+            self.unknown_trials += count
+        times = _plus(times, (turnover.low, turnover.typical, turnover.high))
         if hosts_at_once(trial.point) > 1:
             times = _plus(times, (COMMON_START_S, COMMON_START_S, COMMON_START_S))
-        times = _plus(times, self._steps(trial, known))
+        if trial.before.steps:
+            times = _plus(times, self._steps(trial, known))
         self._add(trial.target_id, (times[0] * count, times[1] * count, times[2] * count))
 
     def _steps(self, trial: PlannedTrial, known: Experience) -> Times:
         """Steps write to one target of each host after another, at the speed of the prefill."""
-        if not trial.before.steps:
-            return NO_TIME
         paused = float(pauses_s(trial.before.steps))
         by_host: Counter[str] = Counter()
         for target, moved in written_by_steps([trial], [self._targets[each] for each in trial.target_ids]).items():
@@ -123,6 +124,10 @@ def _moved(amount_bytes: int, rate: Span | None) -> Times:
     if rate is None:
         return NO_TIME
     return amount_bytes / rate.high, amount_bytes / rate.typical, amount_bytes / rate.low
+
+
+def _longer(one: Times, other: Times) -> Times:
+    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
 
 
 def _plus(one: Times, other: Times) -> Times:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from webapp.plans.expand import PlannedTrial
 from webapp.plans.fitness import TargetFacts
 from worker.contract.layouts import Layout
-from worker.contract.workload import TargetKind
+from worker.contract.workload import TargetKind, Workload
 
 
 class Build(NamedTuple):
@@ -43,6 +43,8 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
     A host keeps the layouts of a trial until its next trial needs others, or until a trial purges their drives or
     rebuilds a member.
     """
+    if all(trial.layout is None for trial in trials):
+        return [{}] * len(trials)
     host_of = {target.id: target.host_id for target in targets}
     built: dict[str, Builds] = {}  # by host
     found: list[Builds] = []
@@ -63,16 +65,18 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
 
 
 def file_sets(trials: Sequence[PlannedTrial], builds: Sequence[Builds]) -> list[FileSet]:
-    sets: dict[tuple[str, str, int, int], FileSet] = {}
+    used: dict[tuple[str, str, int, int], list[Workload]] = {}
     for trial, build in zip(trials, builds, strict=True):
         for stream in trial.streams if trial.kind is TargetKind.DIRECTORY else ():
             work = stream.workload
-            key = (stream.name, stream.target_id, work.size_bytes or 0, build[stream.target_id].number if build else 0)
-            old = sets.get(key, FileSet(*key, files=0, filled=False, space_bytes=0))
-            sets[key] = FileSet(
-                *key,
-                files=max(old.files, work.files),
-                filled=old.filled or work.prefill,
-                space_bytes=max(old.space_bytes, work.space_bytes),
-            )
-    return list(sets.values())
+            number = build[stream.target_id].number if build else 0
+            used.setdefault((stream.name, stream.target_id, work.size_bytes or 0, number), []).append(work)
+    return [
+        FileSet(
+            *key,
+            files=max(work.files for work in works),
+            filled=any(work.prefill for work in works),
+            space_bytes=max(work.space_bytes for work in works),
+        )
+        for key, works in used.items()
+    ]

@@ -139,7 +139,8 @@ def verification_problems(workloads: Workloads, kind: TargetKind) -> list[str]:
 
 def array_problems(workloads: Workloads, layout: Layout | None) -> list[str]:
     """Reasons why the streams cannot act on the array of the layout."""
-    found = (array_problem(layout, replaces_member=work.replaces_member) for work in workloads if work.needs_array)
+    acting = [work for work in workloads if work.needs_array]
+    found = [array_problem(layout, replaces_member=work.replaces_member) for work in acting]
     return [f"{text[0].upper()}{text[1:]}." for text in found if text]
 
 

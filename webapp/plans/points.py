@@ -105,7 +105,7 @@ def steps_of(point: Mapping[str, Value]) -> StepsBefore:
     """The purge and the steps before trials at this point."""
     found = steps_before(str(point.get(BEFORE) or NONE))
     wanted = str(point.get("purge") or NONE)
-    return found if wanted == NONE else replace(found, each=replace(found.each, purge=wanted))
+    return found if wanted == NONE else replace(found, each=msgspec.structs.replace(found.each, purge=wanted))
 
 
 def targets_at_once(point: Mapping[str, object]) -> int:

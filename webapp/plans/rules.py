@@ -149,11 +149,17 @@ def _words(levels: Point) -> str:
 
 
 def _meets_any(point: Point, conditions: Iterable[Condition]) -> bool:
-    return any(_meets(point, condition) for condition in conditions)
+    for condition in conditions:  # noqa: SIM110 - `any` takes twice as long, for each of 100,000 combinations
+        if _meets(point, condition):
+            return True
+    return False
 
 
 def _meets(point: Point, condition: Condition) -> bool:
-    return all(name in point and point[name] in levels for name, levels in condition.items())
+    for name, levels in condition.items():  # noqa: SIM110 - as above
+        if name not in point or point[name] not in levels:
+            return False
+    return True
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+import msgspec
+
 from webapp.plans.values import Duration, Size, Value, ValueRefused
 from worker.contract.purge import PurgeMethod
 from worker.contract.steps import MAX_STEPS, MAX_TIMES, FlushStep, PauseStep, Step, WriteStep
@@ -27,8 +29,7 @@ _BLOCK = Size(high=16 * 1024 * 1024)
 _PAUSE = Duration(low=1, high=86400)
 
 
-@dataclass(frozen=True)
-class Preparation:
+class Preparation(msgspec.Struct, frozen=True):
     """A purge, and the steps after it."""
 
     purge: str = ""  # contract.purge.PurgeMethod, "" for none

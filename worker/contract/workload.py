@@ -101,7 +101,12 @@ class UringOptions(Message, frozen=True, kw_only=True):
 
     def wanted(self) -> tuple[str, ...]:
         """Names of the enabled features."""
+        if self == _NO_URING:  # most workloads, of which a long plan has thousands
+            return ()
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
+
+
+_NO_URING = UringOptions()
 
 
 class CpusPolicy(StrEnum):

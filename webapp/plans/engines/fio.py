@@ -220,11 +220,12 @@ _FIELDS = {
     "ramp": "ramp_s",
     "runtime_min": "least_runtime_s",
 }
-_PARTS: Mapping[str, frozenset[str]] = {
-    "uring": frozenset(URING),
-    "placement": frozenset(Placement.__struct_fields__),
-    "options": frozenset(OPTION_NAMES),
-}  # parts of the contract's workload, and the factors of each
+# Factors that are fields of a part of the contract's workload.
+_PART_OF = {
+    **dict.fromkeys(URING, "uring"),
+    **dict.fromkeys(Placement.__struct_fields__, "placement"),
+    **dict.fromkeys(OPTION_NAMES, "options"),
+}
 # Factors whose stored value is converted.
 _CONVERTED: Mapping[str, Callable[[Value], object]] = {
     "block_split": block_shares,
@@ -233,7 +234,7 @@ _CONVERTED: Mapping[str, Callable[[Value], object]] = {
     "stop": StopRuleText().rule,
 }
 _RELATIVE = ("size_percent", "size_memory")  # `plans.relative_sizes` gives the point its size
-_ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches"}.union(*_PARTS.values())
+_ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches"}.union(_PART_OF)
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 
@@ -281,10 +282,13 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
 
     `seed` is the seed of fio's random offsets.
     """
-    fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
-    for part, names in _PARTS.items():
-        if given := names & point.keys():
-            fields[part] = {name: point[name] for name in given}
-    for name in _CONVERTED.keys() & point.keys():
-        fields[name] = _CONVERTED[name](point[name])
-    return msgspec.convert(fields | {"seed": seed}, FioWorkload)
+    fields: dict[str, object] = {"seed": seed}
+    parts: dict[str, dict[str, Value]] = {}
+    for name, value in point.items():
+        if name in _PLAIN:
+            fields[_PLAIN[name]] = value
+        elif name in _PART_OF:
+            parts.setdefault(_PART_OF[name], {})[name] = value
+        elif name in _CONVERTED:
+            fields[name] = _CONVERTED[name](value)
+    return msgspec.convert(fields | parts, FioWorkload)
