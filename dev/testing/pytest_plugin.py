@@ -1,8 +1,9 @@
-"""pytest plugin of `make test`: one Redis database for each pytest process, long tests first, second tries."""
+"""pytest plugin of `make test`: a Redis database for each process, long tests first, second tries, seed of samples."""
 
 import gc
 import logging
 import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 SECOND_TRIES_VARIABLE = "SWEETSPOT_SECOND_TRIES"
 SECOND_TRY = "=== second try: "
+SAMPLE_SEED_VARIABLE = "SAMPLE_SEED"  # for webapp/tests/sampling.py
 WAITING = ("pipeline", "browser")
 LONG = ("pipeline", "browser", "root")  # markers, the longest tests first
 
@@ -24,6 +26,7 @@ def _select_redis_database() -> None:
 
 
 _select_redis_database()
+os.environ.setdefault(SAMPLE_SEED_VARIABLE, str(secrets.randbelow(1000)))  # processes of pytest-xdist inherit it
 gc.disable()  # until the tests are collected
 # A deadline for an example is meaningless on a shared machine.
 usual = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -76,7 +79,11 @@ def _order(item: pytest.Item) -> tuple[int, bool, bool]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Append the first failure of every test that ran twice (pytest-rerunfailures) to a file."""
+    """Print the seed; append the first failure of every test that ran twice (pytest-rerunfailures) to a file."""
+    seed = os.environ[SAMPLE_SEED_VARIABLE]
+    terminalreporter.write_line(
+        f"{SAMPLE_SEED_VARIABLE}={seed} chooses the same part of the cases again (webapp/tests/sampling.py)."
+    )
     path = os.environ.get(SECOND_TRIES_VARIABLE)
     reports = terminalreporter.stats.get("rerun", [])
     if path and reports and "PYTEST_XDIST_WORKER" not in os.environ:
