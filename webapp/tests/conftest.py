@@ -8,7 +8,7 @@ from django.test.utils import setup_databases, teardown_databases
 from playwright.sync_api import Browser, Page
 from pytest_django import DjangoDbBlocker
 
-from webapp.tests.system import StorageHost, System
+from webapp.tests.system import StorageHost, System, Web
 
 SCRATCH = """
 [[target]]
@@ -34,18 +34,24 @@ def test_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> 
             teardown_databases(made, verbosity=0)
 
 
+@pytest.fixture(scope="session")
+def web(test_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """A web tier for all tests of this process: each start takes more than 2 s of CPU time."""
+    web = Web(tmp_path_factory.mktemp("web"))
+    yield web
+    web.stop()
+
+
 @pytest.fixture(scope="module")
-def system(
-    test_database: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[System]:
-    """A running web tier, for all tests of a module: starting the real thing takes seconds."""
+def system(web: Web, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A running system without hosts, for all tests of a module."""
     with django_db_blocker.unblock():
-        system = System(tmp_path_factory.mktemp("system"))
-        system.web.start()
+        web.ensure_running()
+        system = System(tmp_path_factory.mktemp("system"), web)
         try:
             yield system
         finally:
-            system.close()
+            system.stop_hosts()
             call_command("flush", interactive=False, verbosity=0)
 
 

@@ -91,7 +91,7 @@ class Web:
     """gunicorn over the test's database."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "web.log"
+        self._log = folder / "web.log"  # of all its starts
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.environment = {
@@ -113,10 +113,18 @@ class Web:
         self._process = Process(command, self._log, self.environment)
         await_true(self._answers, limit_s=START_LIMIT_S, what="gunicorn answers")
 
+    def ensure_running(self) -> None:
+        if self._process is None or self._process.ended():
+            self.start()
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
     def _answers(self) -> bool:
         """A whole exchange: the socket listens before there is a process that serves it."""
         assert self._process
-        assert not self._process.ended(), self._log.read_text()
+        assert not self._process.ended(), self.log
         try:
             with urllib.request.urlopen(self.url + "/healthz/live", context=self.trust, timeout=5) as answer:
                 return bool(answer.status == 200)
@@ -226,9 +234,9 @@ class StorageHost:
 
 
 class System:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, web: Web) -> None:
         self.folder = folder
-        self.web = Web(folder)
+        self.web = web
         self.hosts: list[StorageHost] = []
 
     def add_host(
@@ -274,7 +282,6 @@ class System:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
 
-    def close(self) -> None:
+    def stop_hosts(self) -> None:
         for host in self.hosts:
             host.stop()
-        self.web.stop()

@@ -40,14 +40,17 @@ def mailbox(system: System, settings: Settings) -> Iterator[Mailbox]:
         settings.DEFAULT_FROM_EMAIL = "Sweetspot <lab@example.com>"
         settings.WEBHOOK_NETWORKS = [ipaddress.ip_network(LOOPBACK)]
         settings.PUBLIC_URL = system.web.url
-        system.web.stop()
-        system.web.environment |= {
+        usual = system.web.environment
+        system.web.environment = usual | {
             "SWEETSPOT_SMTP_URL": f"smtp://127.0.0.1:{found.port}",
             "SWEETSPOT_MAIL_FROM": settings.DEFAULT_FROM_EMAIL,
             "SWEETSPOT_WEBHOOK_NETWORKS": LOOPBACK,
         }
+        system.web.stop()
         system.web.start()
         yield found
+        system.web.environment = usual
+        system.web.stop()
 
 
 def test_a_schedule_fires_and_its_webhook_and_its_mail_arrive(

@@ -52,7 +52,7 @@ def secrets_of(storage: StorageHost, api_token: str) -> dict[str, str]:
 
 def texts(system: System, storage: StorageHost) -> Iterator[tuple[str, str]]:
     yield "the worker's log", storage.log
-    yield "gunicorn's log", (system.folder / "web.log").read_text()
+    yield "gunicorn's log", system.web.log
     yield "the audit", "\n".join(f"{entry} {entry.detail}" for entry in AuditEntry.objects.all())
     client = Client()
     client.force_login(a_user(role=Role.ADMIN))

@@ -98,13 +98,13 @@ def encrypted(
     folder = tmp_path_factory.mktemp("encrypted")
     with django_db_blocker.unblock():
         broker = TlsRedis(folder, tls)
-        system = System(folder)
-        system.web = TlsWeb(folder, tls, broker)
+        system = System(folder, TlsWeb(folder, tls, broker))
         system.web.start()
         try:
             yield system
         finally:
-            system.close()
+            system.stop_hosts()
+            system.web.stop()
             broker.process.stop()
             call_command("flush", interactive=False, verbosity=0)
 
