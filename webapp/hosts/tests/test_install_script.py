@@ -85,8 +85,10 @@ class Place:
 
 def _pack_pip(place: Path) -> None:
     """This environment's pip as a wheel; the script only runs it. It starts faster with compiled modules."""
-    source = Path(pip.__file__).parent
-    with zipfile.ZipFile(place / f"pip-{pip.__version__}-py3-none-any.whl", "w") as archive:
+    source, wheel = Path(pip.__file__).parent, place / f"pip-{pip.__version__}-py3-none-any.whl"
+    if wheel.exists():  # it is the same for each Python and machine
+        return
+    with zipfile.ZipFile(wheel, "w") as archive:
         for compiled in source.rglob("__pycache__/*.pyc"):
             folder = "pip" / compiled.parents[1].relative_to(source)
             archive.write(compiled, str(folder / f"{compiled.name.partition('.')[0]}.pyc"))
