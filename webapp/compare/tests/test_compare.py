@@ -2,8 +2,8 @@ import math
 
 import msgspec
 import pytest
+import scipy
 from pytest_django import DjangoAssertNumQueries
-from scipy import stats
 
 from webapp.compare.comparison import Comparison, DifferenceKind
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
@@ -31,7 +31,7 @@ def test_it_summarises_repeats_and_compares_them_with_the_baseline(lab: Lab) -> 
         62.0,
         0.5,
     )
-    factor = math.exp(stats.t.ppf(0.975, 2) * 0.5 / 62 / 3**0.5)
+    factor = math.exp(scipy.stats.t.ppf(0.975, 2) * 0.5 / 62 / 3**0.5)
     assert (cell.summary.low, cell.summary.high) == pytest.approx((62 / factor, 62 * factor))
     assert cell.against_baseline is not None
     assert cell.against_baseline.ratio.value == pytest.approx(0.62, rel=1e-4)
