@@ -13,6 +13,7 @@ from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run
 from webapp.screens.search.hits import MAX_FOUND, Group, Hit, joined
 from webapp.screens.search.imports import imported_products, imports
+from webapp.screens.templatetags.notes import plain
 from worker.contract.workload import TargetKind
 
 MAX_TARGETS_OF_DRIVES = 100  # of which some may be the same drive
@@ -103,4 +104,4 @@ def _runs(words: str) -> Iterable[Hit]:
 def _comparisons(words: str) -> Iterable[Hit]:
     wanted = Q(title__icontains=words) | Q(note__icontains=words)
     for saved in SavedComparison.objects.filter(wanted, deleted_at=None)[: MAX_FOUND + 1]:
-        yield Hit(saved.title, reverse("saved_comparison", args=[saved.pk]), saved.note.partition("\n")[0][:120])
+        yield Hit(saved.title, reverse("saved_comparison", args=[saved.pk]), plain(saved.note).partition("\n")[0][:120])

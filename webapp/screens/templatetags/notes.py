@@ -1,7 +1,10 @@
-"""`{{ text|markdown }}`: notes of people, written in Markdown, as safe HTML."""
+"""Notes of people, written in Markdown: `{{ text|markdown }}` is safe HTML, `{{ text|plain }}` text for lists."""
+
+from html import unescape
 
 import nh3
 from django import template
+from django.utils.html import strip_tags
 from django.utils.safestring import SafeString
 from markdown_it import MarkdownIt
 
@@ -25,3 +28,9 @@ def markdown(text: str) -> SafeString:
         link_rel="noopener noreferrer nofollow",
     )  # fmt: skip
     return SafeString(html)
+
+
+@register.filter
+def plain(text: str) -> str:
+    """The text without markup and without escapes."""
+    return unescape(strip_tags(markdown(text))).strip()

@@ -1,5 +1,6 @@
 import re
 
+import msgspec
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -11,7 +12,7 @@ from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
-from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.plans import FIRST_LOOK, first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
 
@@ -27,6 +28,12 @@ def test_it_shows_a_plan_without_any_usable_target(operator: Client) -> None:
     page = operator.get("/plans/first-look/").content.decode()
     assert "No target is usable now" in page
     assert "Preview" not in page
+
+
+def test_it_shows_the_note_as_safe_html_with_its_markdown(operator: Client) -> None:
+    first_look(msgspec.structs.replace(FIRST_LOOK, note="**Destroys all data**, see `layout`. <script>x</script>"))
+    page = operator.get("/plans/first-look/").content.decode()
+    assert "<p><strong>Destroys all data</strong>, see <code>layout</code>. &lt;script&gt;x&lt;/script&gt;</p>" in page
 
 
 def test_it_shows_an_older_version_and_refuses_an_unknown_one(operator: Client, target: Target) -> None:

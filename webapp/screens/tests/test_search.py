@@ -66,6 +66,13 @@ def test_the_size_of_a_directory_is_its_free_space(lab: None) -> None:
     assert "60.0 GB free" in hit.detail
 
 
+def test_the_note_of_a_comparison_is_shown_without_markup(db: None) -> None:
+    save_comparison(
+        title="Engines", note="**After** the `fio` update & before\n\nMore", query="x=iodepth", by=a_user("sam")
+    )
+    assert [hit.detail for hit in hits("engines")] == ["After the fio update & before"]
+
+
 def test_it_finds_nothing_in_words_that_mean_something_to_the_database(lab: None) -> None:
     assert found("%") == found("_x_") == found("\\") == []
 
