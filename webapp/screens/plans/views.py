@@ -1,7 +1,8 @@
 """The page of a plan with its preview, and the start of a run."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -32,14 +33,29 @@ MAX_RANDOM_SEED = 10**6  # short enough to say aloud; it is not a secret
 RUNS_SHOWN = 10
 
 
-def _factor_rows(document: PlanDocument) -> list[tuple[str, str, list[str]]]:
-    """Name, label and levels as typed: common factors, then those of each part and of each of its streams."""
-    columns = [document.common]
+@dataclass(frozen=True)
+class FactorGroup:
+    """The factors that all parts share, or the own factors of a part or of one of its streams.
+
+    `rows` holds name, label and levels as typed of each factor.
+    """
+
+    title: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+def _factor_groups(document: PlanDocument) -> list[FactorGroup]:
+    """Groups that have factors: common factors, then those of each part and of each of its streams."""
+    groups = [_factor_group("All parts", document.common)]
     for part in document.parts:
-        columns += [part.factors, *(stream.factors for stream in part.streams)]
-    said = set[str]().union(*columns)
-    names = [*(name for name in FACTORS if name in said), *sorted(said - set(FACTORS))]
-    return [(name, points.label(name), [column.get(name, "") for column in columns]) for name in names]
+        groups.append(_factor_group(part.name, part.factors))
+        groups += [_factor_group(f"{part.name}, stream {stream.name}", stream.factors) for stream in part.streams]
+    return [group for group in groups if group.rows]
+
+
+def _factor_group(title: str, factors: Mapping[str, str]) -> FactorGroup:
+    names = [*(name for name in FACTORS if name in factors), *sorted(factors.keys() - FACTORS.keys())]
+    return FactorGroup(title, tuple((name, points.label(name), factors[name]) for name in names))
 
 
 @page
@@ -64,7 +80,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "document": document,
         "sentences": sentences(document),
         "fits_job_file": not parts_unfit_for_job_files(document),
-        "factor_rows": _factor_rows(document),
+        "factor_groups": _factor_groups(document),
         "factor_warnings": shown.preview.factor_warnings if shown else factor_warnings(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
