@@ -1,10 +1,12 @@
 """The plan that would measure what a product lacks."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from webapp.bench.matching import RATE, Matched
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import Workload, chart_words
+from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE
 from webapp.plans.factors import ALTERNATIVES, CHANGE, FACTORS, by_cost
@@ -12,7 +14,13 @@ from webapp.plans.values import Value
 from webapp.results.reading.rows import ResultRow
 
 MAX_PARTS = 50
-_MEASURABLE = frozenset({Kind.MODEL, Kind.SERIAL, Kind.HOST, Kind.TARGET})
+_NO_PLAN = {
+    Kind.CONTROLLER: "A plan needs a target, and a controller names none.",
+    Kind.LAYOUT: "A plan needs a target, and a layout names none.",
+    Kind.CONFIGURATION: "A plan needs a target, and a configuration names none.",
+    Kind.IMPORT: "An import holds results from files. A plan cannot add results to it.",
+    Kind.RUN: "A plan starts a new run. It cannot add results to this run.",
+}
 Grid = dict[str, tuple[Value, ...]]
 
 
@@ -26,9 +34,28 @@ def missing(matched: Matched, product: Product) -> list[Workload]:
     return list(found.values())
 
 
-def can_be_planned(product: Product, rows: Sequence[ResultRow]) -> bool:
-    """Runs, layouts, configurations and labels of imports have no target."""
-    return product.kind in _MEASURABLE and not (rows and all(row.imported for row in rows))
+def why_no_plan(product: Product, rows: Sequence[ResultRow], usable: Iterable[Target]) -> str:
+    """The reason why no plan can measure the product on the usable targets; "" if a plan can."""
+    if rows and all(row.reference for row in rows):
+        return "A reference is a published table. A plan cannot add results to it."
+    if rows and all(row.imported for row in rows):
+        return _NO_PLAN[Kind.IMPORT]
+    if product.kind in _NO_PLAN:
+        return _NO_PLAN[product.kind]
+    return "" if target_for(product, rows, usable) else f"{product.value} has no target that can be used now."
+
+
+def target_for(product: Product, rows: Sequence[ResultRow], usable: Iterable[Target]) -> Target | None:
+    """The usable target of the product with the most of its results."""
+    results = Counter(row.target_name for row in rows)
+    return max((one for one in usable if _is_of(product, one)), key=lambda one: results[str(one)], default=None)
+
+
+def _is_of(product: Product, target: Target) -> bool:
+    values = {
+        Kind.MODEL: target.model, Kind.SERIAL: target.serial, Kind.HOST: target.host.slug, Kind.TARGET: str(target),
+    }  # fmt: skip
+    return values.get(product.kind) == product.value
 
 
 def plan_for(workloads: Iterable[Workload], title: str) -> PlanDocument:

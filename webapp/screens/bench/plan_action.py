@@ -5,10 +5,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from webapp.bench.missing import can_be_planned, missing, plan_for
-from webapp.bench.products import BenchRefused, Kind, Product
+from webapp.bench.matching import Matched
+from webapp.bench.missing import missing, plan_for, target_for, why_no_plan
+from webapp.bench.products import BenchRefused, Product
 from webapp.bench.side_by_side import side_by_side
-from webapp.hosts.models import Target
+from webapp.bench.workloads import Workload, chart_words
 from webapp.screens.access import own_action
 from webapp.screens.bench.address import read_address
 from webapp.screens.plans.draft import draft_of
@@ -21,7 +22,8 @@ MAX_TITLE = 200
 
 @own_action
 def plan_missing(request: HttpRequest) -> HttpResponse:
-    """The query is that of the page Bench; `lacking` names the product."""
+    """The query is that of the page Bench. `lacking` names a product. `cell` names a workload and a product: the plan
+    then has only this workload."""
     try:
         return _planned(request)
     except BenchRefused as refusal:
@@ -31,26 +33,31 @@ def plan_missing(request: HttpRequest) -> HttpResponse:
 
 def _planned(request: HttpRequest) -> HttpResponse:
     asked = read_address(request.GET)
+    key, _, named = request.POST.get("cell", "").partition(" ")
     known = asked.products if asked else ()
-    product = next((one for one in known if str(one) == request.POST.get("lacking")), None)
+    product = next((one for one in known if str(one) == (named or request.POST.get("lacking"))), None)
     if asked is None or product is None:
         raise BenchRefused("bench_no_plan", "Choose a product on the page. The plan gets the workloads that it lacks.")
     found = side_by_side(asked)
-    if not can_be_planned(product, found.read.rows[product]):
-        raise BenchRefused("bench_no_plan", f"{found.matched.names[product]} has no target, so nothing can be planned.")
-    lacking = missing(found.matched, product)
-    if not lacking:
-        raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")
-    data = data_of(draft_of(plan_for(lacking, f"Missing on {found.matched.names[product]}"[:MAX_TITLE])))
-    data.setlist("target", [str(target.pk) for target in usable_targets() if _is_of(product, target)][:1])
+    usable, rows, name = list(usable_targets()), found.read.rows[product], found.matched.names[product]
+    if why := why_no_plan(product, rows, usable):
+        raise BenchRefused("bench_no_plan", f"No plan was made. {why}")
+    lacking = _lacking(found.matched, product, key)
+    words = f"{chart_words(lacking[0].chart)} {found.matched.texts[key]}" if key else "Missing"
+    title = f"{words} on {name}"
+    data = data_of(draft_of(plan_for(lacking, title[:MAX_TITLE])))
+    target = target_for(product, rows, usable)
+    data.setlist("target", [str(target.pk)] if target else [])
     count = f"{len(lacking)} workload{'s' if len(lacking) > 1 else ''}"
-    said = f"The plan has {count} that {found.matched.names[product]} lacks. It is not saved yet."
-    keep(request, reverse("new_plan"), data, said)
+    keep(request, reverse("new_plan"), data, f"The plan has {count} that {name} lacks. It is not saved yet.")
     return redirect("new_plan")
 
 
-def _is_of(product: Product, target: Target) -> bool:
-    values = {
-        Kind.MODEL: target.model, Kind.SERIAL: target.serial, Kind.HOST: target.host.slug, Kind.TARGET: str(target),
-    }  # fmt: skip
-    return values.get(product.kind) == product.value
+def _lacking(matched: Matched, product: Product, key: str) -> list[Workload]:
+    """The workload of the key; without a key, all that the product lacks. Raises BenchRefused."""
+    if key and key not in matched.workloads:
+        raise BenchRefused("bench_no_plan", "The products have changed. Open the page again, then choose a workload.")
+    lacking = [matched.workloads[key]] if key else missing(matched, product)
+    if not lacking:
+        raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")
+    return lacking

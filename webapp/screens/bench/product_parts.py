@@ -62,7 +62,9 @@ def product_parts(product: Product) -> ProductParts | None:
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
         header=found.header,
-        headlines=tuple(shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines),
+        headlines=tuple(
+            shown_row(row, found.matched.texts[row.workload.key], colours, columns=()) for row in found.headlines
+        ),
         charts=(
             *(
                 ShownChart(

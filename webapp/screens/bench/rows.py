@@ -8,6 +8,7 @@ from webapp.compare.comparison import Cell
 from webapp.compare.sentences import unclear
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric
+from webapp.screens.bench.columns import Column
 
 _IOPS = METRICS["iops"].label
 _SCALES = {
@@ -49,10 +50,11 @@ class ShownCell:
 class ShownRow:
     title: str
     words: str  # the workload
-    key: str
+    name: str  # pattern and workload
+    workload: str  # its key
     unit: str
     lower_is_better: bool
-    cells: tuple[ShownCell | None, ...]
+    cells: tuple[ShownCell | Column, ...]  # the column of a product that was not measured
 
 
 def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
@@ -62,18 +64,20 @@ def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
     return _FACTORS.get(unit, 1.0), unit
 
 
-def shown_row(row: Row, words: str, colours: Sequence[int]) -> ShownRow:
+def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Column]) -> ShownRow:
     cells = [each.cell for each in row.cells if each]
     factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
     most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)
     return ShownRow(
         title=row.title,
         words=words,
-        key=f"{row.workload.key}.{row.panel.direction}",
+        name=f"{row.panel.name} {words}",
+        workload=row.workload.key,
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
         cells=tuple(
-            _cell(each, factor, most, colour) if each else None for each, colour in zip(row.cells, colours, strict=True)
+            _cell(each, factor, most, colours[place]) if each else columns[place]
+            for place, each in enumerate(row.cells)
         ),
     )
 

@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 
 from webapp.bench.matching import CHOICES
-from webapp.bench.missing import can_be_planned
 from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
 from webapp.bench.products import MAX_PRODUCTS, BenchRefused, Product
 from webapp.bench.selected import products_of_results
@@ -16,32 +15,15 @@ from webapp.compare.observed import moments_of
 from webapp.hosts.inventory.bounds import Bound, bounds_of
 from webapp.plans.factors import FACTORS
 from webapp.screens.access import page
-from webapp.screens.bench.address import bench_address, read_address, with_value, without
+from webapp.screens.bench.address import bench_address, read_address, with_value
 from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, ladder_table
+from webapp.screens.bench.columns import Column, columns_of
 from webapp.screens.bench.payloads import BenchCharts
-from webapp.screens.bench.product_addresses import product_address
 from webapp.screens.bench.rows import ShownRow, shown_row
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.choices import Option, options_of
 
 ROWS_SHOWN = 12  # of each group, unless all are asked for
-
-
-@dataclass(frozen=True)
-class Column:
-    """One product in the header."""
-
-    product: Product
-    kind: str
-    name: str
-    colour: int
-    address: str  # of its own page, "" without one
-    is_baseline: bool
-    as_baseline: str  # queries of the page
-    removed: str
-    missing: int
-    can_be_planned: bool  # what it lacks
-    results: int
 
 
 @dataclass(frozen=True)
@@ -72,16 +54,18 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     lines = drawn(ceilings.bounds)
     charts = [curve_chart(curve, names, found.colours, lines) for curve in found.curves]
     charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
-    colours = list(found.colours.values())
+    colours, columns = list(found.colours.values()), columns_of(data, found)
     return {
         "found": found,
         "header": [one for one in found.header if not one.repeats(names.values())],
-        "columns": _columns(data, found),
+        "columns": columns,
         "picker": _picker(data, found.products),
-        "headlines": [shown_row(row, found.matched.texts[row.workload.key], colours) for row in found.headlines],
+        "headlines": [
+            shown_row(row, found.matched.texts[row.workload.key], colours, columns) for row in found.headlines
+        ],
         "shared": _shared(found),
         "warnings": list(_warnings(found)),
-        "groups": [_group(group, colours) for group in found.groups if group.rows],
+        "groups": [_group(group, colours, columns) for group in found.groups if group.rows],
         "alone": sum(group.alone for group in found.groups),
         "ceilings": ceilings,
         "curves": [curve_table(curve, names) for curve in found.curves],
@@ -123,27 +107,8 @@ def _ceilings(data: QueryDict, found: SideBySide) -> Ceilings:
     return Ceilings(offered, shown, other, bounds_of(moments_of(rows)) if shown else ())
 
 
-def _columns(data: QueryDict, found: SideBySide) -> list[Column]:
-    return [
-        Column(
-            product=product,
-            kind="Reference" if product in found.references else product.label,
-            name=found.matched.names[product],
-            colour=found.colours[product],
-            address=product_address(product),
-            is_baseline=product == found.asked.baseline,
-            as_baseline=with_value(data, baseline=str(product)),
-            removed=without(data, product),
-            missing=found.missing[product],
-            can_be_planned=bool(found.missing[product]) and can_be_planned(product, found.read.rows[product]),
-            results=len(found.read.rows[product]),
-        )
-        for product in found.products
-    ]
-
-
-def _group(group: Group, colours: Sequence[int]) -> ShownGroup:
-    rows = tuple(shown_row(row, row.title, colours) for row in group.rows)
+def _group(group: Group, colours: Sequence[int], columns: Sequence[Column]) -> ShownGroup:
+    rows = tuple(shown_row(row, row.title, colours, columns) for row in group.rows)
     return ShownGroup(group.panel.name, rows, group.shared - len(rows))
 
 
