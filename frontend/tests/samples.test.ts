@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sparkline } from "../src/features/nowCards";
 import { rateName, rateOf } from "../src/features/secondsText";
-import { perSecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
+import { dotSizes, perSecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
 function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
@@ -44,6 +44,17 @@ test("seconds that come late are put in their place", () => {
 test("lines break between trials and where seconds are missing, and nowhere else", () => {
   const line = [sample(0), sample(1), sample(5), sample(0, { trial: 1, at_s: 7 })];
   expect(points(line, "iops", 0).map((point) => point.y)).toEqual([1000, 1001, null, 1005, null, 1000]);
+});
+
+test("of many points, those without a line to another one have a dot", () => {
+  const lone = Array.from({ length: 100 }, (_, second) => [
+    { x: second, y: 1 },
+    { x: second + 0.01, y: null },
+  ]).flat();
+  expect(dotSizes(lone).filter((_, place) => place % 2 === 0)).toEqual(Array(100).fill(1.5));
+  const joined = Array.from({ length: 200 }, (_, second) => ({ x: second, y: 1 }));
+  expect(dotSizes(joined)).toEqual(Array(200).fill(0));
+  expect(dotSizes(joined.slice(0, 3))).toEqual([1.5, 1.5, 1.5]);
 });
 
 test("points begin where the window begins", () => {

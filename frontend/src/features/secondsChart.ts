@@ -8,7 +8,7 @@ import { Chart, download, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
-import { points, type SampleStore, type Stream } from "../lib/samples";
+import { dotSizes, points, type SampleStore, type Stream } from "../lib/samples";
 import type { ChartCeiling } from "../payloads/ceiling";
 import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
@@ -300,16 +300,16 @@ function dataset(line: Line, samples: readonly LiveSample[], owner: Owner, from:
   const { direction, host, stream, place } = owner;
   const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
   const colour = `${plain}${place > 0 ? opacity(place) : ""}`;
+  const data = points(samples, line.field, from);
   return {
     label: `${line.ofDevice ? line.label : `${direction} ${line.label}`}${ofStream(stream)}`,
-    data: points(samples, line.field, from) as ScatterDataPoint[],
+    data: data as ScatterDataPoint[],
     borderColor: colour,
     borderWidth: line.width ?? 1.5,
     borderDash: line.dash ?? (host > 0 ? [2 + host, 2] : []),
     yAxisID: line.axis ?? "y",
     clip: EDGE_PX,
-    // a trial of one or two seconds is drawn as dots
-    pointRadius: samples.length < 120 ? 1.5 : 0,
+    pointRadius: dotSizes(data),
     pointBackgroundColor: colour,
   };
 }

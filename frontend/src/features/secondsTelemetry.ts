@@ -3,7 +3,7 @@
 import { lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
 import { binaryBytes, iops, percent, significant } from "../lib/format";
-import { type SampleStore, telemetryPoints } from "../lib/samples";
+import { dotSizes, type SampleStore, telemetryPoints } from "../lib/samples";
 import type { LiveSample } from "../payloads/live";
 import type { Panel, Series } from "./secondsPanels";
 
@@ -76,7 +76,7 @@ export class TelemetryPanel {
           borderColor: colour,
           pointBackgroundColor: colour,
           borderDash: place > 0 ? [2 + place, 2] : [],
-          pointRadius: data.length < 120 ? 1.5 : 0,
+          pointRadius: dotSizes(data),
         };
       }),
     );

@@ -16,6 +16,8 @@ export type SampleField =
   | "queue_depth"
   | "utilisation_percent";
 
+const MANY_POINTS = 120;
+const DOT_PX = 1.5;
 const MAX_GAP_S = 1.5; // between the end of a sample and the beginning of the next
 const LONG_MS = 1500; // a longer sample is drawn from its beginning to its end
 
@@ -234,6 +236,13 @@ export function telemetryPoints(readings: ReturnType<SampleStore["readings"]>, f
     last = sample;
   }
   return made;
+}
+
+/** Radius of each point's dot, px. Of many points, only those without a line to another one have a dot. */
+export function dotSizes(made: readonly Point[]): number[] {
+  const few = made.length < MANY_POINTS;
+  const drawn = (place: number): boolean => typeof made[place]?.y === "number";
+  return made.map((_, place) => (few || !(drawn(place - 1) || drawn(place + 1)) ? DOT_PX : 0));
 }
 
 function breaks(before: LiveSample, after: LiveSample): boolean {
