@@ -16,7 +16,7 @@ from webapp.hosts.wheel import client_wheel, worker_wheel
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.services import send_test
 from webapp.notices.signing import sealed
-from webapp.plans.models import PlanVersion
+from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import StreamRun
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
@@ -48,6 +48,7 @@ def make_samples() -> dict[str, object]:
     issue_enrolment_token(by=people[ADMIN], slug="storage2")
     enrolment = EnrolmentToken.objects.get()
     version = first_look()
+    Plan.objects.filter(pk=first_look(slug="built-in").plan_id).update(builtin="first-look")
     done = first_look_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
     finish_run(done)
     stream = StreamRun.objects.get(attempt__trial=done.trials.get(index=0))

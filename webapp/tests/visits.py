@@ -55,7 +55,7 @@ ASK_AXE = """async (options) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });
   return violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(where).join("; ")}`);
 }"""
-COLOURS_ONLY = {"runOnly": ["color-contrast", "link-in-text-block"]}  # all that the other theme changes
+COLOURS_ONLY = {"runOnly": ["color-contrast", "link-in-text-block"]}  # all that the theme changes
 
 SEND_FORM = """({ action, given }) => {
   const form = [...document.forms].find((one) => new URL(one.action).pathname === action);
@@ -151,12 +151,6 @@ def _axe(page: Page, options: Mapping[str, object]) -> list[str]:
 @cache
 def _axe_source() -> str:
     return AXE.read_text()
-
-
-def out_of_reach(page: Page) -> list[str]:
-    """What can be scrolled, and not with keys."""
-    page.evaluate(SETTLED)
-    return _axe(page, {"runOnly": ["scrollable-region-focusable"]})
 
 
 def script_bytes(page: Page, path: str) -> int:
