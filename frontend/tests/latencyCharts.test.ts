@@ -1,11 +1,17 @@
 import { expect, test } from "vitest";
-import { curve, kindText, nines, ninesText } from "../src/features/latencyCharts";
+import { curve, kindText, nines, ninesText, ticksAcross } from "../src/features/latencyCharts";
 import { closerAddress, line, spread } from "../src/features/timeLines";
 
 test("nines are counted and said", () => {
   expect(nines(0.9)).toBeCloseTo(1);
   expect(nines(0.999)).toBeCloseTo(3);
   expect([0, 1, 2, 3, 5, 0.5].map(ninesText)).toEqual(["0 %", "90 %", "99 %", "99.9 %", "99.999 %", ""]);
+});
+
+test("a wide latency axis has its powers of ten as ticks, a narrow one 1, 2 and 5 of each", () => {
+  const all = [4, 5, 6].flatMap((power) => [1, 2, 3, 4, 5, 6, 7, 8, 9].map((first) => first * 10 ** power));
+  expect(ticksAcross(all)).toEqual([1e4, 1e5, 1e6]);
+  expect(ticksAcross(all.slice(0, 12))).toEqual([1e4, 2e4, 5e4, 1e5, 2e5]);
 });
 
 test("a distribution ends at all of its I/Os, which has no place among nines", () => {

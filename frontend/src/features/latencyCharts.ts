@@ -1,6 +1,6 @@
 /** The chart of percentiles, and the cumulative distribution of latency on a log axis. */
 
-import type { ChartConfiguration, TooltipItem } from "chart.js";
+import type { ChartConfiguration, Scale, TooltipItem } from "chart.js";
 import { tickText } from "../lib/axis";
 import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
@@ -39,6 +39,13 @@ export function curve(series: Pick<Series, "cdf_ns" | "cdf_shares">, asNines: bo
     if (!asNines) return [{ x, y: share * 100 }];
     return share < 1 ? [{ x, y: nines(share) }] : [];
   });
+}
+
+/** The ticks of a horizontal latency axis: powers of ten, or 1, 2 and 5 of each if they span less than two. */
+export function ticksAcross(values: readonly number[]): number[] {
+  const powers = Math.log10(Math.max(...values) / Math.min(...values));
+  const shown = powers < 2 ? /^[125]/ : /^1/;
+  return values.filter((value) => shown.test(String(value / 10 ** Math.floor(Math.log10(value) + 1e-9))));
 }
 
 /** Ticks of a latency axis: 1, 2 and 5 of each power of ten. */
@@ -103,7 +110,13 @@ function cdf(data: LatencyCharts, looks: Looks): ChartConfiguration {
       parsing: false,
       interaction: { mode: "nearest", axis: "x", intersect: false },
       scales: {
-        x: latencyAxis("Latency"),
+        x: {
+          ...latencyAxis("Latency"),
+          afterBuildTicks: (axis: Scale) => {
+            const kept = new Set(ticksAcross(axis.ticks.map((tick) => tick.value)));
+            axis.ticks = axis.ticks.filter((tick) => kept.has(tick.value));
+          },
+        },
         y: {
           type: "linear",
           min: 0,

@@ -6,6 +6,7 @@ import type { ReferenceLine } from "../payloads/compare";
 
 const DOTS = [2, 3];
 const LABEL_HEIGHT = 12;
+const EDGE = 3; // px around the letters of a label, half of it outside
 const SHORT = 18; // half the width of a line with one level
 const LONGEST_NAME = 48;
 
@@ -93,11 +94,20 @@ function draw(chart: Drawn, lines: readonly ReferenceLine[], across: (level: num
     used.push(height);
     const width = Math.min(pen.measureText(label).width, right - left);
     const x = Math.min(right - 2, Math.max(end.x, left + width + 2));
-    pen.fillStyle = themed("--tblr-bg-surface") || "#ffffff";
-    pen.fillRect(x - width - 2, height - LABEL_HEIGHT + 2, width + 4, LABEL_HEIGHT);
-    pen.fillStyle = themed("--ss-chart-text");
-    pen.fillText(label, x, height, right - left - 4);
+    write(pen, label, x, height, right - left - 4);
   }
+  pen.restore();
+}
+
+/** Text with an edge in the colour of the ground, so that lines beside its letters stay visible. */
+function write(pen: CanvasRenderingContext2D, text: string, x: number, y: number, widest: number): void {
+  pen.save();
+  pen.lineJoin = "round";
+  pen.lineWidth = EDGE;
+  pen.strokeStyle = themed("--tblr-bg-surface") || "#ffffff";
+  pen.strokeText(text, x, y, widest);
+  pen.fillStyle = themed("--ss-chart-text");
+  pen.fillText(text, x, y, widest);
   pen.restore();
 }
 
