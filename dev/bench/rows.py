@@ -211,7 +211,7 @@ def _result(trial: Trial, stream: StreamRun, chance: random.Random, histograms: 
     latency_ns = depth * 1e9 / iops
     return Result(
         trial=trial, stream_run=stream, direction=direction, run_id=trial.run_id, host_id=trial.host_id,
-        target_id=trial.target_id, point=point, point_key=trial.point_key,
+        target_id=trial.target_id, repeat=trial.repeat, point=point, point_key=trial.point_key,
         measured_at=stream.started_at + timedelta(seconds=TRIAL_S * trial.index), ios=int(iops * 10),
         bytes=int(iops * 10 * size), runtime_ms=10_000, iops=iops, bytes_per_s=iops * size, latency_kind="lat",
         latency_min_ns=latency_ns * 0.6, latency_mean_ns=latency_ns, latency_max_ns=latency_ns * 40,

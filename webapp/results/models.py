@@ -236,7 +236,7 @@ BOTH = "read + write"  # the same words as a total of a trial's directions (comp
 NO_IO = "none"  # the only row of a trial without I/O, and of its samples
 WITHOUT_BYTES = (Direction.TRANSACTION.value, NO_IO)  # their I/Os, bytes and rates are null
 WITHOUT_IOS = (Direction.RESYNC.value, *WITHOUT_BYTES)  # their I/Os and IOPS are null
-_BY_RUN = ("trial", "stream_run", "run", "host", "target")
+_BY_RUN = ("trial", "stream_run", "run", "host", "target", "repeat")
 _MEASURED = (
     "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_min_ns", "latency_mean_ns", "latency_max_ns",
     "latency_stddev_ns",
@@ -261,6 +261,7 @@ class Result(models.Model):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False, null=True)
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+", db_index=False, null=True)
+    repeat = models.PositiveIntegerField(null=True)
     point = models.JSONField()
     point_key = models.CharField(max_length=64)
     measured_at = models.DateTimeField()

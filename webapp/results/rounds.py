@@ -113,7 +113,7 @@ def _points(run: Run, part: str, rules: Rules) -> list[Tracked]:
     tracked = [trial for trial in trials.order_by("index") if rules.tracks(trial.point)]
     rates: dict[tuple[UUID, str], dict[int, float]] = defaultdict(dict)
     valid = Result.objects.filter(run=run, invalid=False, trial__part=part).order_by()
-    rows = valid.values_list("trial__target", "trial__point_key", "trial__repeat").annotate(Sum("bytes_per_s"))
+    rows = valid.values_list("trial__target", "trial__point_key", "repeat").annotate(Sum("bytes_per_s"))
     for target, key, repeat, rate in rows:
         rates[target, key][repeat] = rate
     return [Tracked(part, trial, rates[trial.target_id, trial.point_key]) for trial in tracked]

@@ -49,7 +49,8 @@ class History:
 def ended_runs(plan: Plan, target: Target, limit: int = MAX_RUNS) -> list[Run]:
     """The latest, oldest first."""
     found = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED)
-    return sorted(found.select_related("version").order_by("-number")[:limit], key=lambda run: run.number)
+    found = found.select_related("version").defer("version__document").order_by("-number")
+    return sorted(found[:limit], key=lambda run: run.number)
 
 
 def read_history(plan: Plan, target: Target, metric: Metric) -> History:
@@ -99,12 +100,11 @@ def _cells(runs: Sequence[Run], target: Target, metric: Metric) -> QuerySet[Any,
     """A row for each cell, because a hundred runs have 50,000 results: its point key, direction and newest result, and
     arrays of run number, repeat and value."""
     value = F(metric.column) if metric.column else Cast(KeyTextTransform(metric.key, "metrics"), FloatField())
-    # The condition on trials repeats that on results: without it PostgreSQL looks each trial up alone.
-    results = Result.objects.filter(run__in=runs, target=target, trial__run__in=runs, invalid=False).annotate(own=value)
+    results = Result.objects.filter(run__in=runs, target=target, invalid=False).annotate(own=value)
     cells = results.filter(own__gt=0).order_by().values_list("point_key", "direction")
     return cells.annotate(
         newest=Max("pk"),
         runs=ArrayAgg("run__number", order_by="pk"),
-        repeats=ArrayAgg("trial__repeat", order_by="pk"),
+        repeats=ArrayAgg("repeat", order_by="pk"),
         values=ArrayAgg("own", order_by="pk"),
     ).order_by("newest")

@@ -3,8 +3,6 @@ import pytest
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare, for_latencies, select
-from webapp.results.models import known
-from webapp.runs.models import Trial
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
@@ -13,7 +11,8 @@ pytestmark = pytest.mark.django_db
 def measure_mix(lab: Lab, read: float, write: float, repeat: int = 1) -> None:
     """One trial of a mix of 70 % reads, with a result for each direction."""
     (result,) = lab.measure(read, pattern="randrw", read_percent=70)
-    Trial.objects.filter(pk=known(result.trial_id)).update(repeat=repeat)
+    result.repeat = repeat
+    result.save()
     result.pk, result.direction, result.iops, result.bytes_per_s = None, "write", write, write * 4096
     result.latency_mean_ns = 1e9 / write
     result.save()

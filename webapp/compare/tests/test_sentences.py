@@ -5,8 +5,7 @@ from webapp.compare.selectors import compare
 from webapp.compare.sentences import shown
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
-from webapp.results.models import Result, known
-from webapp.runs.models import Trial
+from webapp.results.models import Result
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
@@ -131,7 +130,8 @@ def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     lab.measure(100.0, 100.0, 100.0)
     lab.measure(10.0, ioengine="psync", numjobs=1)
     (other,) = lab.measure(40.0, ioengine="psync", numjobs=4)
-    Trial.objects.filter(pk=known(other.trial_id)).update(repeat=2)
+    other.repeat = 2
+    other.save()
     made = compare(ENGINES)
     assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads."
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"

@@ -57,6 +57,7 @@ def _of(trial: Trial, target_id: UUID, point: Point, stream: StreamRun, ended_at
         "run_id": trial.run_id,
         "host_id": trial.host_id,
         "target_id": target_id,
+        "repeat": trial.repeat,
         "point": point,
         "point_key": point_key(point),
         "measured_at": ended_at,

@@ -256,6 +256,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("direction", models.CharField(max_length=12)),
+                ("repeat", models.PositiveIntegerField(null=True)),
                 ("point", models.JSONField()),
                 ("point_key", models.CharField(max_length=64)),
                 ("measured_at", models.DateTimeField()),
@@ -516,6 +517,7 @@ class Migration(migrations.Migration):
                         ("latency_min_ns__isnull", False),
                         ("latency_stddev_ns__isnull", False),
                         ("origin", None),
+                        ("repeat__isnull", False),
                         ("run__isnull", False),
                         ("runtime_ms__isnull", False),
                         ("stream_run__isnull", False),
@@ -526,6 +528,7 @@ class Migration(migrations.Migration):
                         ("direction__in", ("resync", "transaction", "none")),
                         ("host__isnull", False),
                         ("origin", None),
+                        ("repeat__isnull", False),
                         ("run__isnull", False),
                         ("stream_run__isnull", False),
                         ("target__isnull", False),
@@ -534,6 +537,7 @@ class Migration(migrations.Migration):
                     models.Q(
                         ("host", None),
                         ("origin__isnull", False),
+                        ("repeat", None),
                         ("run", None),
                         ("stream_run", None),
                         ("target", None),

@@ -166,7 +166,7 @@ def _of_runs(asked: ResultFilter) -> Q:
     if asked.imports:
         return Q(pk__in=[])
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
-    condition = Q(trial__repeat__in=asked.repeats) if asked.repeats else Q()
+    condition = Q(repeat__in=asked.repeats) if asked.repeats else Q()
     for lookup, ids in keys.items():
         condition &= Q(**{lookup: ids}) | _of_trials_beside(lookup, ids, asked)
     if asked.configurations:

@@ -92,8 +92,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stream_direction(self) -> str:
-        """The stream and the direction: `writer: write`, or `write`."""
-        return f"{self.stream}: {self.direction}" if self.stream else self.direction
+        return stream_direction(self.point, self.direction)
 
     @property
     def source(self) -> int:
@@ -126,9 +125,14 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
         return self.facts.get("drive_state", "")
 
 
+def stream_direction(point: Point, direction: str) -> str:
+    """The stream and the direction: `writer: write`, or `write`."""
+    return f"{point[STREAM]}: {direction}" if STREAM in point else direction
+
+
 _OWN = ResultRow.__struct_fields__[: ResultRow.__struct_fields__.index("repeat")]
 _COLUMNS: tuple[str | Cast, ...] = (
-    *_OWN, "point_key", "origin_id", "trial__repeat", "stream_run__engine_version", "stream_run__configuration_id",
+    *_OWN, "point_key", "origin_id", "repeat", "stream_run__engine_version", "stream_run__configuration_id",
     # A text is a faster dictionary key than a UUID.
     Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason",
     Cast("run_id", TextField()), Cast("target_id", TextField()),

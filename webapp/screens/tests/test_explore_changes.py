@@ -187,7 +187,7 @@ def test_a_series_without_x_gets_another_x(operator: Client, run: Run) -> None: 
 def test_too_many_lines_are_said_on_a_page_that_offers_what_to_choose(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
     many = first_look_run(run.version, list(run.targets.all()), repeats=5)
     finish_run(many)
-    many.trials.update(repeat=F("index") + 1)
+    many.results.update(repeat=F("pk"))
     form = page_at(operator, ENGINES.replace("run=1", "run=2"))
     answer = operator.get(f"/explore/?{changed(form, series='repeat')}", follow=True)
     assert answer.status_code == 200

@@ -92,7 +92,8 @@ def _measured(stream: StreamRun, iops: float, direction: str, invalid: bool) -> 
     assert trial is not None
     return Result.objects.create(
         trial=trial, stream_run=stream, direction=direction, run=trial.run, host=trial.host, target=trial.target,
-        point=trial.point, point_key=trial.point_key, measured_at=stream.started_at, ios=int(iops * 3),
+        repeat=trial.repeat, point=trial.point, point_key=trial.point_key, measured_at=stream.started_at,
+        ios=int(iops * 3),
         bytes=int(iops * 3 * 4096), runtime_ms=3000, iops=iops, bytes_per_s=iops * 4096, latency_kind="lat",
         latency_min_ns=1000, latency_mean_ns=1e9 / iops, latency_max_ns=9e9, latency_stddev_ns=500, p50_ns=2000,
         p95_ns=3000, p99_ns=4000, p999_ns=None, latency=b"", invalid=invalid,
@@ -209,7 +210,8 @@ def _result(trial: Trial, stream: StreamRun, seconds: int, noise: random.Random)
     assert measured_at is not None
     return Result(
         trial=trial, stream_run=stream, direction=direction_of(trial.point), run=trial.run, host=trial.host,
-        target=trial.target, point=trial.point, point_key=trial.point_key, measured_at=measured_at,
+        target=trial.target, repeat=trial.repeat, point=trial.point, point_key=trial.point_key,
+        measured_at=measured_at,
         ios=int(iops * seconds), bytes=int(iops * seconds) * trial.point["block_size"], runtime_ms=seconds * 1000,
         iops=iops, bytes_per_s=iops * trial.point["block_size"], latency_kind="lat", latency_min_ns=latency_ns * 0.6,
         latency_mean_ns=latency_ns, latency_max_ns=latency_ns * 40, latency_stddev_ns=latency_ns * 0.2,
