@@ -1,11 +1,12 @@
 """The grid of a run: one row per point and target, one column per repeat."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean, stdev
+from statistics import fmean
 
 from webapp.core import formatting
+from webapp.core.statistics import summarise
 from webapp.plans.factors import STREAMS
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import read_further
@@ -45,42 +46,41 @@ class Grid:
         return 2 + len(self.repeats)
 
 
-def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell], *, own_metric: bool = False) -> Grid:
-    """Rows in the order of the plan's parts, then by level; `trials` with their target and host.
+def build_grid(
+    run: Run, trials: Sequence[Trial], varying: Sequence[str], cells: Sequence[LiveCell], *, own_metric: bool
+) -> Grid:
+    """`trials` in the order of the plan, with their target and host, and the names of their varying factors.
 
     The cells show IOPS, or the engine's own metric.
     """
-    names = points.varying(trial.point for trial in trials)
     repeats = tuple(sorted({trial.repeat for trial in trials}))
     read_further(trials)
     by_row: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
         by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
     known = {cell.trial: cell for cell in cells}
-    groups = sorted(by_row.values(), key=lambda group: _sort_key(run, group[0], names))
+    groups = list(by_row.values())
     target_of, address_of = _target_texts(groups), partial(trial_addresses(), run.number)
     return Grid(
-        fixed=_fixed(trials, names),
+        fixed=_fixed(trials, varying),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
         rows=tuple(
-            _row(group, _row_text(group[0], names, target_of(group[0])), repeats, known, address_of, own_metric)
+            _row(group, _row_text(group[0], varying, target_of(group[0])), repeats, known, address_of, own_metric)
             for group in groups
         ),
     )
 
 
-def in_plan_order(run: Run, trials: Sequence[Trial]) -> list[Trial]:
-    """The trials in the order of the rows of the grid."""
-    names = points.varying(trial.point for trial in trials)
-    return sorted(trials, key=lambda trial: _sort_key(run, trial, names))
+def in_plan_order(run: Run, trials: Iterable[Trial], varying: Sequence[str]) -> list[Trial]:
+    """The trials by part of the plan, then by level, host and target."""
+    parts = {part["name"]: place for place, part in enumerate(run.version.document.get("parts", []))}
 
+    def place(trial: Trial) -> tuple[object, ...]:
+        levels = tuple(points.sort_key(trial.point.get(name)) for name in varying)
+        return parts.get(trial.part, len(parts)), levels, trial.host.slug, trial.target.slug
 
-def _sort_key(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...]:
-    parts = [part["name"] for part in run.version.document.get("parts", [])]
-    part = parts.index(trial.part) if trial.part in parts else len(parts)
-    levels = tuple(points.sort_key(trial.point.get(name)) for name in names)
-    return part, levels, trial.host.slug, trial.target.slug
+    return sorted(trials, key=place)
 
 
 def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -130,9 +130,10 @@ def _spread(cells: Sequence[LiveCell], own_metric: bool) -> str:
     """
     valid = [cell.values for cell in cells if cell.values and not cell.invalid]
     sums = [sum((value.own if own_metric else value.iops) or 0.0 for value in values) for values in valid]
-    if len(sums) < 2 or not fmean(sums):
+    if len(sums) < 2 or not any(sums):
         return ""
-    return f"± {formatting.percent(100 * stdev(sums) / fmean(sums))}"
+    summary = summarise(sums)
+    return f"± {formatting.percent(100 * (summary.sd or 0.0) / summary.mean)}"
 
 
 def _cell(cell: LiveCell, address: str, own_metric: bool) -> GridCell:

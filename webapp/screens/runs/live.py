@@ -21,7 +21,8 @@ from webapp.plans.engines import engine_of
 from webapp.plans.trial_numbers import number_of
 from webapp.results.metrics import METRICS
 from webapp.results.models import NO_IO, WITHOUT_BYTES, Result, Sample
-from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.content import POINTS
+from webapp.results.reading.rows import stream_direction
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
 from webapp.runs.reasons import sentence
@@ -254,23 +255,31 @@ def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
     return live_cells(trials.order_by("index"))
 
 
-def _live_value(row: ResultRow) -> LiveValue:
-    metric = METRICS[engine_of(row.point).DEFAULT_METRIC]
-    own = None if metric.column else metric.of(row)
-    return LiveValue(
-        direction=row.stream_direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
-        p99_ns=row.p99_ns, own=own, own_text="" if own is None else metric.format(own),
+def _live_values(results: QuerySet[Result]) -> dict[int, list[LiveValue]]:
+    """The values of each trial, by its index. Reads only these columns, because whole results take longer. Two
+    queries."""
+    columns = (
+        "trial__index", "id", "point_key", "direction", "iops", "bytes_per_s", "latency_mean_ns", "p99_ns", "metrics",
     )  # fmt: skip
+    rows = list(results.values_list(*columns))
+    known = POINTS.get({key: id_ for _, id_, key, *_ in rows})
+    values: dict[int, list[LiveValue]] = {}
+    for index, _, key, direction, iops, bytes_per_s, mean_ns, p99_ns, metrics in rows:
+        metric = METRICS[engine_of(known[key]).DEFAULT_METRIC]
+        own = None if metric.column else metrics.get(metric.key)
+        value = LiveValue(
+            direction=stream_direction(known[key], direction), iops=iops, bytes_per_s=bytes_per_s, mean_ns=mean_ns,
+            p99_ns=p99_ns, own=own, own_text="" if own is None else metric.format(own),
+        )  # fmt: skip
+        values.setdefault(index, []).append(value)
+    return values
 
 
 def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
     """Cells of the trials of one run, with the results of finished trials."""
     these = trials.order_by().values("pk")
-    values: dict[int, list[LiveValue]] = {}
-    for row in read_rows(
-        Result.objects.filter(trial__in=these).order_by("stream_run__stream", "direction"), with_facts=False
-    ):
-        values.setdefault(row.trial, []).append(_live_value(row))
+    results = Result.objects.filter(trial__in=these).order_by("stream_run__stream", "direction")
+    values = _live_values(results)
     said, labels = kernel_lines_of(these), dict(TrialState.choices)
     columns = (
         "pk", "index", "state", "invalid_reason", "run__invalid_reason", "reason_code", "reason_fields",
@@ -284,7 +293,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             reason="" if code in NOT_RUN else sentence(code, fields, skipped_by or ""),
             invalid=why or run_why,
             kernel_lines=said.get(pk, 0),
-            values=tuple(values.get(number_of(index), ())),
+            values=tuple(values.get(index, ())),
         )
         for pk, index, state, why, run_why, code, fields, skipped_by in trials.values_list(*columns)
     )

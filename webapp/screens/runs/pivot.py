@@ -14,7 +14,7 @@ from webapp.runs.models import Run, Trial
 from webapp.screens import points
 from webapp.screens.addresses import trial_addresses
 from webapp.screens.payloads import LiveCell
-from webapp.screens.runs.grid import in_plan_order, mean_text
+from webapp.screens.runs.grid import mean_text
 
 _AXES_FIRST = ("block_size", "numjobs", "iodepth")  # the order in which axes are tried
 _MIN_FILLED = 0.5  # share of the cells of all tables that have a trial
@@ -77,10 +77,11 @@ class _Layout:
         return any(rows > 1 and columns > 1 for rows, columns, _ in sizes) and filled >= _MIN_FILLED * places
 
 
-def build_pivot(run: Run, trials: Sequence[Trial], cells: Iterable[LiveCell], *, own_metric: bool) -> Pivot | None:
-    """None if the run has no two numeric factors that are combined with each other. `cells` of all trials."""
-    trials = in_plan_order(run, trials)
-    varying = points.varying(trial.point for trial in trials)
+def build_pivot(
+    run: Run, trials: Sequence[Trial], varying: Sequence[str], cells: Iterable[LiveCell], *, own_metric: bool
+) -> Pivot | None:
+    """None if the run has no two numeric factors that are combined with each other. `trials` in the order of the plan,
+    with the names of their varying factors; `cells` of all trials."""
     numeric = [name for name in varying if name in FACTORS and FACTORS[name].numeric]
     axes = sorted(numeric, key=lambda name: _AXES_FIRST.index(name) if name in _AXES_FIRST else len(_AXES_FIRST))
     layouts = (_Layout(trials, row, column) for row, column in permutations(axes, 2))
@@ -90,7 +91,7 @@ def build_pivot(run: Run, trials: Sequence[Trial], cells: Iterable[LiveCell], *,
     titles = [name for name in varying if name not in (layout.row, layout.column)]
     make_title, make_cell = (
         partial(_title, titles, *_several(trials)),
-        partial(_cell, run, _by_number(cells), own_metric),
+        partial(_cell, partial(trial_addresses(), run.number), _by_number(cells), own_metric),
     )
     return Pivot(
         row_label=points.label(layout.row),
@@ -128,10 +129,12 @@ def _table(
     )
 
 
-def _cell(run: Run, cells: Mapping[int, LiveCell], own_metric: bool, trials: Sequence[Trial]) -> PivotCell:
+def _cell(
+    address_of: Callable[[int], str], cells: Mapping[int, LiveCell], own_metric: bool, trials: Sequence[Trial]
+) -> PivotCell:
     numbers = tuple(trial.number for trial in sorted(trials, key=lambda trial: trial.repeat))
     text = mean_text([cells[number] for number in numbers], own_metric)
-    return PivotCell(numbers, trial_addresses()(run.number, numbers[0]), text)
+    return PivotCell(numbers, address_of(numbers[0]), text)
 
 
 def _title(names: Sequence[str], targets: bool, parts: bool, trial: Trial) -> str:

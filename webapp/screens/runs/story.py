@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Count
 from django.utils import timezone
 
 from webapp.core import formatting
-from webapp.results.models import StreamRun
+from webapp.results.models import Configuration, StreamRun
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, SettingChange
 from webapp.runs.selectors import RunProgress
 from webapp.screens.payloads import LiveRun
@@ -114,11 +115,7 @@ class Observed:
 def observed(run: Run) -> list[Observed]:
     """The configurations of the run, most frequent first."""
     streams = StreamRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
-    rows = streams.values_list("configuration_id", "engine_version")
-    counted: dict[tuple[str, str], int] = {}
-    for digest, version in rows:
-        if digest is not None:
-            counted[digest, version] = counted.get((digest, version), 0) + 1
-    facts = dict(streams.distinct().values_list("configuration_id", "configuration__facts"))
-    ordered = sorted(counted.items(), key=lambda item: -item[1])
-    return [Observed(facts[digest], count, version) for (digest, version), count in ordered]
+    counted = streams.values_list("configuration", "engine_version").annotate(streams=Count("pk"))
+    rows = list(counted.order_by("-streams", "configuration", "engine_version"))
+    known = Configuration.objects.in_bulk([digest for digest, _, _ in rows])
+    return [Observed(known[digest].facts, count, version) for digest, version, count in rows]

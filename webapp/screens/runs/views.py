@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 
 from webapp.hosts.models import Target
 from webapp.plans.points import on_virtual_drives
+from webapp.plans.varying import varying
 from webapp.results.metrics import default_metric
 from webapp.results.rounds import tracked_points
 from webapp.runs.arming import arming_state, overwritten
@@ -24,7 +25,7 @@ from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
-from webapp.screens.runs.grid import build_grid
+from webapp.screens.runs.grid import build_grid, in_plan_order
 from webapp.screens.runs.live import NOT_RUN, live_run
 from webapp.screens.runs.pivot import build_pivot
 from webapp.screens.runs.shares import share_rows
@@ -69,8 +70,9 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         .prefetch_related("host", "target__host", "skipped_by")
         .order_by("index")
     )
-    metric = default_metric(trial.point for trial in trials)
-    grid = build_grid(run, trials, payload.cells, own_metric=not metric.column)
+    distinct = {trial.point_key: trial.point for trial in trials}.values()
+    metric, names = default_metric(distinct), varying(distinct)
+    ordered, own_metric = in_plan_order(run, trials, names), not metric.column
     transitions = Transition.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
     transitions = transitions.only("at", "before", "after", "code", "fields", "trial__index", "by__username")
     context = {
@@ -78,9 +80,9 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "live": payload,
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
-        "grid": grid,
-        "pivot": build_pivot(run, trials, payload.cells, own_metric=not metric.column),
-        "own_metric": "" if metric.column else metric.label,
+        "grid": build_grid(run, ordered, names, payload.cells, own_metric=own_metric),
+        "pivot": build_pivot(run, ordered, names, payload.cells, own_metric=own_metric),
+        "own_metric": metric.label if own_metric else "",
         "failures": [trial for trial in trials if trial.reason and trial.reason_code not in NOT_RUN],
         "transitions": transitions[:TRANSITIONS_SHOWN],
         "targets": run.targets.select_related("host"),
@@ -89,7 +91,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "outcome": outcome(run, marked=run.trials.exclude(invalid_reason="").count()) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
-        "virtual_drives": on_virtual_drives(trial.point for trial in trials),
+        "virtual_drives": on_virtual_drives(distinct),
         "since_before": since_run_before(run),
         "wear_rows": wear_rows(run),
         "shares": share_rows(run) if any(trial.stream_names for trial in trials) else (),
