@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS, Metric
+from webapp.runs.models import Run
 from webapp.screens.choices import Option
 from webapp.trends.history import ended_runs
 from webapp.trends.models import Baseline
@@ -37,15 +38,16 @@ class BaselineForm:
     problem: str = ""
 
 
-def baseline_form(plan: Plan, target: Target, baseline: Baseline | None, run: str = "") -> BaselineForm:
-    """With the values of the baseline run that is set, else with defaults. `run` is the number of a proposed run."""
+def baseline_form(runs: Sequence[Run], target: Target, baseline: Baseline | None, run: str = "") -> BaselineForm:
+    """With the values of the baseline run that is set, else with defaults. `runs` are the ended ones, oldest first;
+    `run` is the number of a proposed one."""
     tolerances = baseline.tolerances if baseline else DEFAULT_TOLERANCES
     chosen = run or (str(baseline.run.number) if baseline else "")
-    return _form(plan, target, chosen, {key: f"{percent:g}" for key, percent in tolerances.items()})
+    return _form(runs, target, chosen, {key: f"{percent:g}" for key, percent in tolerances.items()})
 
 
 def refused_form(plan: Plan, target: Target, given: Mapping[str, str], problem: str) -> BaselineForm:
-    return _form(plan, target, given.get("run", ""), _typed(given), problem)
+    return _form(ended_runs(plan, target), target, given.get("run", ""), _typed(given), problem)
 
 
 def read_tolerances(given: Mapping[str, str]) -> dict[str, float]:
@@ -65,9 +67,10 @@ def _typed(given: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in typed.items() if text}
 
 
-def _form(plan: Plan, target: Target, chosen: str, texts: Mapping[str, str], problem: str = "") -> BaselineForm:
-    runs = ended_runs(plan, target)[::-1]
-    options = tuple(Option(str(run.number), f"run {run.number}", str(run.number) == chosen) for run in runs)
-    metrics: Sequence[Metric] = judged_metrics(runs[0], target) if runs else ()
+def _form(
+    runs: Sequence[Run], target: Target, chosen: str, texts: Mapping[str, str], problem: str = ""
+) -> BaselineForm:
+    options = tuple(Option(str(run.number), f"run {run.number}", str(run.number) == chosen) for run in reversed(runs))
+    metrics: Sequence[Metric] = judged_metrics(runs[-1], target) if runs else ()
     fields = tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", texts.get(metric.key, "")) for metric in metrics)
     return BaselineForm(options, fields, problem)

@@ -94,7 +94,8 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "cell_labels": [points.label(name) for name in names],
         "cells": _cell_rows(found, names, plan, target),
         "baseline": baseline,
-        "form": refused or baseline_form(plan, target, baseline, request.GET.get("baseline", "")),
+        "form": refused
+        or baseline_form([one.run for one in history.runs], target, baseline, request.GET.get("baseline", "")),
         "false_alarms": f"{100 * FALSE_ALARMS:g} %",
         "false_alarms_dependent": f"{100 * FALSE_ALARMS_DEPENDENT:g} %",
         "min_runs": MIN_RUNS,
