@@ -46,6 +46,8 @@ def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
 
 def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:
     """The curve with the most cells; if several have as many, that of 4 KiB, then the first in the alphabet."""
+    if len({one.point.get(factor) for one in matched.in_panel(panel)}) < MIN_LEVELS:
+        return None
     known = [
         ((_size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK), alike)
         for alike in _alike(matched, panel, factor)

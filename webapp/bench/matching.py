@@ -209,15 +209,14 @@ class _Grid:
         return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
 
     def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
-        known: dict[tuple[str, int, str], list[tuple[Panel, CellKey]]] = {}  # thousands of rows share a few places
+        alike: dict[tuple[str, int, str], list[ResultRow]] = {}  # thousands of rows share a few cells
         for row in totals(rows) if choice == RATE else rows:
-            shared = row.point_key, row.imported, row.direction
-            if shared not in known:
-                known[shared] = list(self._cells_of(product, row, choice))
-            for panel, key in known[shared]:
-                if panel.metric.of(row) is not None:
+            alike.setdefault((row.point_key, row.imported, row.direction), []).append(row)
+        for own in alike.values():
+            for panel, key in self._cells_of(product, own[0], choice):
+                if known := [row for row in own if panel.metric.of(row) is not None]:
                     self.panels.setdefault(panel.key, panel)
-                    self.cells.setdefault(key, []).append(row)
+                    self.cells.setdefault(key, []).extend(known)
 
     def _cells_of(self, product: Product, row: ResultRow, choice: str) -> Iterator[tuple[Panel, CellKey]]:
         for one in self._places[product, *_test(row)]:

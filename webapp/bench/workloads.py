@@ -27,6 +27,7 @@ _PATTERNS = {
     Pattern.RANDTRIMWRITE: "Random trim and write",
 }
 _FIRST = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE, Pattern.RANDRW, Pattern.READWRITE)
+_KNOWN = frozenset(Pattern)
 _ORDER = (*_FIRST, *(pattern for pattern in Pattern if pattern not in _FIRST))
 
 
@@ -166,12 +167,12 @@ def naming(workloads: Iterable[Workload]) -> tuple[str, ...]:
 
 def chart_words(chart: str) -> str:
     """`Random read` for `randread`."""
-    return _PATTERNS[Pattern(chart)] if chart in set(Pattern) else chart or "No pattern stated"
+    return _PATTERNS[Pattern(chart)] if chart in _KNOWN else chart or "No pattern stated"
 
 
 def chart_order(chart: str) -> int:
-    return _ORDER.index(Pattern(chart)) if chart in set(Pattern) else len(_ORDER)
+    return _ORDER.index(Pattern(chart)) if chart in _KNOWN else len(_ORDER)
 
 
 def is_random(chart: str) -> bool:
-    return chart in set(Pattern) and Pattern(chart).random
+    return chart in _KNOWN and Pattern(chart).random
