@@ -1,7 +1,4 @@
-"""A bare Debian 12 with systemd, in a container with a network of its own, from which package registries are reached.
-
-Its ports are not visible on this machine.
-"""
+"""A bare Debian 12 with systemd, in a container with a network of its own. Its ports are only visible there."""
 
 import os
 import shutil
@@ -61,12 +58,16 @@ class BareDebian:
 
 
 @contextmanager
-def bare_debian(folder: Path, *names: str) -> Iterator[BareDebian]:
-    """Build the file system in `folder`, boot it, and remove everything at the end. Raises ToolError."""
+def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[BareDebian]:
+    """Build the file system in the new directory `folder`, boot it, and remove everything at the end. Raises ToolError.
+
+    `connected`: package registries can be reached, until `cut_network`. Otherwise it has only loopback.
+    """
     missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
     if os.getuid() != 0 or missing:
         raise ToolError(f"This check needs root and these packages: {' '.join(PROGRAMS.values())}")
-    root, network = folder / "root", f"sweetspot-{os.getpid()}"
+    root, network = folder / "root", f"sweetspot-{os.getpid()}-{folder.name}"
+    folder.mkdir()
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, root, ignore_errors=True)
         with step("building a bare Debian 12"):
@@ -77,9 +78,9 @@ def bare_debian(folder: Path, *names: str) -> Iterator[BareDebian]:
         stack.callback(_call, "ip", "netns", "delete", network)
         _call("ip", "-n", network, "link", "set", "lo", "up")
         path = f"/run/netns/{network}"
-        stack.enter_context(
-            _process("slirp4netns", "--configure", "--disable-host-loopback", "--netns-type=path", path, "tap0")
-        )
+        if connected:
+            slirp = ("slirp4netns", "--configure", "--disable-host-loopback", "--netns-type=path")
+            stack.enter_context(_process(*slirp, path, "tap0"))
         options = (
             "--boot",
             "--register=no",

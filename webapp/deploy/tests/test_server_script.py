@@ -2,9 +2,12 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from django.db import connection
 
 from webapp.tests.system import ROOT
 
@@ -24,6 +27,7 @@ start() { echo "start $(basename "$(readlink "$HOME_DIR/current")")" >>"$ROOT/ca
   [ ! -e "$ROOT/broken" ] || exit 1; }
 pg_dump() { [ ! -e "$ROOT/no-dump" ] && cat "$ROOT/data"; }
 database() { :; }
+manage() { cat "$ROOT/unknown" 2>/dev/null || true; }
 DATABASE=x
 install_one() { RELEASE=$HOME_DIR/releases/$1; mkdir -p "$RELEASE/.build"; switch_release; }
 """
@@ -135,6 +139,22 @@ def test_a_restore_that_this_release_cannot_use_returns_to_the_present_data(serv
     assert server.calls()[-3:] == ["replaced by of a newer release", "replaced by present", "start r1"]
 
 
+def test_a_backup_with_migrations_that_this_release_lacks_is_refused(server: Server) -> None:
+    server.write("unknown", "runs.0002_more\nplans.0003_even_more")
+    server.write("database.dump", "of a newer release")
+    server.write("release", "2.0.0-12345678\n")
+    failed = server.run("restore $ROOT")
+    assert failed.returncode == 1
+    assert "release 2.0.0-12345678 made this backup" in failed.stderr
+    assert "runs.0002_more, plans.0003_even_more" in failed.stderr
+    assert server.calls() == ["start r1"]
+
+
+def test_a_backup_names_its_release(server: Server) -> None:
+    assert (done := server.run("backup $ROOT/mine")).returncode == 0, done.stderr
+    assert (server.root / "mine/release").read_text() == "r1\n"
+
+
 def test_a_folder_for_a_backup_may_end_with_a_slash(server: Server) -> None:
     assert (done := server.run("manage() { :; }; backup $ROOT/mine/")).returncode == 0, done.stderr
     assert (server.root / "mine/database.dump").read_text() == "data of r1"
@@ -186,7 +206,11 @@ def test_a_database_without_a_name_is_the_default_one_of_the_server(server: Serv
 def test_a_database_that_does_not_answer_is_found_before_the_server_is_stopped(server: Server) -> None:
     server.write("no-database")
     server.write("database.dump")
-    stubs = PSQL + 'systemctl() { case $* in *target*) echo "$*" >>"$ROOT/calls" ;; esac; }; check_dump() { :; }'
+    stubs = f"""{PSQL}
+systemctl() {{ case $* in *target*) echo "$*" >>"$ROOT/calls" ;; esac; }}
+check_dump() {{ :; }}
+check_release() {{ :; }}
+"""
     failed = server.run("restore $ROOT", stubs=stubs)
     assert failed.returncode == 1
     assert "cannot be used" in failed.stderr
@@ -197,6 +221,7 @@ WHOLE = """
 DATABASE=x
 as_server() { "$@"; }
 psql() { cat >"$ROOT/sql"; }
+name_sessions() { :; }
 """
 
 
@@ -208,7 +233,43 @@ def test_only_a_whole_backup_replaces_the_database(server: Server, status: int, 
     )
     assert done.returncode == status
     sent = (server.root / "sql").read_text().splitlines()
-    assert (sent[0], sent[-1]) == ("begin; drop schema public cascade;", last)
+    assert (sent[0], sent[-1]) == ("begin; set local lock_timeout = '30s'; drop schema public cascade;", last)
+
+
+@pytest.fixture
+def used_database() -> Iterator[str]:
+    """The address of a database with one table, which the session `forgotten` uses."""
+    facts = connection.settings_dict
+    address = f"host={facts['HOST']} user={facts['USER']} password={facts['PASSWORD']}"
+    name = f"used_{os.getpid()}"
+    with psycopg.connect(f"{address} dbname=postgres", autocommit=True) as server:
+        server.execute(f"create database {name}")
+        try:
+            address = f"{address} dbname={name}"
+            with psycopg.connect(address, autocommit=True) as setup:
+                setup.execute("create table kept (id int)")
+            with psycopg.connect(address, application_name="forgotten") as session:
+                session.execute("select * from kept")
+                yield address
+        finally:
+            server.execute(f"drop database {name} with (force)")
+
+
+@pytest.mark.django_db
+def test_a_session_that_uses_the_tables_is_named_and_nothing_is_replaced(server: Server, used_database: str) -> None:
+    server.write("dump")
+    stubs = f"""
+DATABASE="{used_database}"
+LOCK_LIMIT=200ms
+as_server() {{ "$@"; }}
+pg_restore() {{ :; }}
+"""
+    failed = server.run("replace_database $ROOT/dump || exit 1", stubs=stubs)
+    assert failed.returncode == 1
+    assert "lock timeout" in failed.stderr
+    assert "program forgotten, from this machine" in failed.stderr
+    with psycopg.connect(used_database) as session:
+        assert session.execute("select count(*) from kept").fetchone() == (0,)
 
 
 START = """

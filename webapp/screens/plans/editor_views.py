@@ -115,7 +115,7 @@ def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _tried_on(request: HttpRequest) -> list[str]:
-    return [str(target.id) for target in _targets(request.POST, None)] if "targets-asked" in request.POST else []
+    return [str(target.id) for target in _targets(request.POST, None, None)] if "targets-asked" in request.POST else []
 
 
 def _to_plan(request: HttpRequest, slug: str) -> HttpResponse:
@@ -166,7 +166,8 @@ def _editor(
     base: int | None = None,
 ) -> HttpResponse:
     """The page; with `check`, it shows problems before the first save."""
-    targets, read_draft = _targets(data, version), checked(draft)
+    read_draft = checked(draft)
+    targets = _targets(data, version, read_draft.previewed)
     made = _preview(read_draft, targets, data)
     context = {
         "plan": version.plan if version else None,
@@ -184,15 +185,18 @@ def _editor(
     return render(request, "screens/plan_editor.html", context)
 
 
-def _targets(data: QueryDict, version: PlanVersion | None) -> list[Target]:
-    """The chosen targets; by default those of the plan's last run, else a directory or a device."""
+def _targets(data: QueryDict, version: PlanVersion | None, document: PlanDocument | None) -> list[Target]:
+    """The chosen targets; by default those of the plan's last run, else a directory or a device that it can run on."""
     if "target" in data or "targets-asked" in data:
         form = TargetsForm(data)
         return list(form.cleaned_data["target"]) if form.is_valid() else []
     last = Run.objects.filter(version__plan=version.plan).order_by("-number").first() if version else None
     if last:
         return list(usable_targets().filter(runs=last))
-    return list(usable_targets().order_by(Case(When(kind=TargetKind.DIRECTORY, then=0), default=1), "host__slug")[:1])
+    possible = usable_targets()
+    if document is not None:
+        possible = possible.filter(kind__in={kind for part in document.parts for kind in part.on})
+    return list(possible.order_by(Case(When(kind=TargetKind.DIRECTORY, then=0), default=1), "host__slug")[:1])
 
 
 class _Preview(NamedTuple):
@@ -215,7 +219,7 @@ def _preview(draft: Checked, targets: Sequence[Target], data: QueryDict) -> _Pre
 def preview_plan(request: HttpRequest) -> HttpResponse:
     """JSON: the problems by field, and the preview as HTML. Changes nothing."""
     draft = checked(draft_from(request.POST))
-    made = _preview(draft, _targets(request.POST, None), request.POST)
+    made = _preview(draft, _targets(request.POST, None, draft.previewed), request.POST)
     # msgspec takes plain text only, and a SafeString plus a plain one is plain
     html = render_to_string("screens/parts/plan_preview.html", made._asdict(), request) + "" if made.understood else ""
     answer = PlanAnswer(

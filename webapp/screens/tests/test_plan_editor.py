@@ -12,6 +12,7 @@ from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument, read, write
 from webapp.plans.factors import CHANGE, FACTORS, OTHERS, STREAM
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.yaml_io import export_plan
 from webapp.runs.models import Run
 from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.editor_form import picker
@@ -164,6 +165,15 @@ def test_it_opens_with_the_targets_of_the_last_run(operator: Client, target: Tar
     page = operator.get("/plans/first-look/edit/").content.decode()
     assert re.search(rf'value="{other.id}" data-preview checked', page)
     assert not re.search(rf'value="{target.id}" data-preview checked', page)
+
+
+def test_the_default_target_is_one_that_the_plan_can_run_on(operator: Client, target: Target) -> None:
+    storage1_drive(target.host)
+    plan = msgspec.structs.replace(PLAN, parts=(msgspec.structs.replace(PLAN.parts[0], on=("block",)),))
+    data = {"kind": "yaml", "text": export_plan(plan)}
+    page = operator.post("/plans/import/", data, follow=True).content.decode()
+    assert 'id="cost-trials">6</span>' in page
+    assert "No part of this plan runs on the chosen targets" not in page
 
 
 def answer_to(client: Client, data: dict[str, Any]) -> PlanAnswer:
