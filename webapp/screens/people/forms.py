@@ -67,7 +67,7 @@ class EmailForm(forms.Form):
 
 class TokenForm(forms.Form):
     name = forms.CharField(
-        label="What it is for",
+        label="Purpose",
         max_length=100,
         help_text="For example: nightly job on build3.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
@@ -103,6 +103,6 @@ class FirstPasswordForm(_Set):
 
 def _in_words(form: "SetPasswordForm[Any]") -> None:
     form.fields["new_password1"].help_text = _RULES
-    form.fields["new_password2"].label = "The same again"
+    form.fields["new_password2"].label = "Repeat new password"
     form.fields["new_password2"].help_text = ""
     _styled(form)

@@ -53,6 +53,7 @@ def test_it_shows_a_run_that_has_not_started(operator: Client) -> None:
     assert "Queued" in page
     assert "0 of 12 trials" in page
     assert "No samples yet" in page
+    assert "The run has changed no settings so far" in page
 
 
 def test_only_trials_in_directories_say_that_files_are_written_first(operator: Client) -> None:

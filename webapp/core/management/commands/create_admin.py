@@ -26,4 +26,4 @@ class Command(BaseCommand):
         else:
             self.stdout.write(f"There is already a user {username}. --reset gives it a new password.")
             return
-        self.stdout.write(f"user: {username}\npassword: {password}")
+        self.stdout.write(f"name: {username}\npassword: {password}")

@@ -132,7 +132,7 @@ def _bar(now: RunProgress) -> str:
 
 def _words(now: RunProgress) -> str:
     failed = f", {now.failed} failed" if now.failed else ""
-    left = f", about {now.seconds_left:.0f} s left" if now.seconds_left is not None else ""
+    left = f", about {now.seconds_left:.0f} s left" if now.seconds_left else ""
     return f"{_ended(now)} of {now.total} trials{failed}{left}"
 
 
