@@ -69,7 +69,7 @@ def test_it_waits_and_prints_every_point_with_its_spread() -> None:
     assert "100k ± 0" in lines[1]
     assert lines[3] == "Mean ± standard deviation of n repeats."
     assert "4 of 4 trials" in progress
-    assert "about 0 s left" not in progress
+    assert "4 of 4 trials, " not in progress
 
 
 def test_it_prints_the_run_as_json_and_nothing_else() -> None:
