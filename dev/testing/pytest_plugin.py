@@ -35,6 +35,11 @@ hypothesis.settings.register_profile("fuzz", usual, max_examples=2000)  # 20 tim
 hypothesis.settings.load_profile("usual")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The fixture there replaces one of pytest-django, which must be registered before it."""
+    config.pluginmanager.import_plugin("dev.testing.template_database")
+
+
 @pytest.fixture(autouse=True)
 def _logging_as_before() -> Iterator[None]:
     """A test that calls a command makes it log to the test's own stderr, which is closed when the test ends."""

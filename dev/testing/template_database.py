@@ -1,4 +1,4 @@
-"""For all tests with a database: the tables are created once, and each process of pytest gets a copy."""
+"""Creates the tables of the test databases once: each process of pytest gets a copy. For all tests with a database."""
 
 import pytest
 from django.core.management import call_command
