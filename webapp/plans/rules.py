@@ -23,6 +23,7 @@ from webapp.plans.values import Value
 
 TRACK = "rounds until steady"
 _RULE = re.compile(r"(except|only when|zip|one at a time|rounds until steady)\s+(.+)", re.DOTALL)
+_NEXT = re.compile(r";(?=\s*[\w.]+\s*=|\s*$)")  # levels of `before` have semicolons, too
 
 Conditions = Mapping[str, str]  # factor -> levels as typed
 Condition = Mapping[str, frozenset[Value]]
@@ -168,7 +169,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _conditions(text: str) -> Conditions:
     found = {}
-    for condition in text.split(";"):
+    for condition in _NEXT.split(text):
         name, equals, levels = (piece.strip() for piece in condition.partition("="))
         if not equals or not name or not levels:
             raise RuleRefused(f"`{condition.strip()}` is not a condition; write it like `ioengine=psync`.")

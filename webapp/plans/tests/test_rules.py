@@ -32,6 +32,14 @@ def test_only_when_keeps_points_that_meet_any_such_rule() -> None:
     assert sorted(levels(made, "direct", "iodepth")) == [(False, 1), (True, 1), (True, 4)]
 
 
+def test_a_condition_can_name_a_level_with_a_semicolon() -> None:
+    filled = "purge discard; write 1x sequential 128k"
+    made = plan(f"except before={filled}; iodepth=4", before=f"none, {filled}", iodepth="1, 4")
+    assert levels(made, "before", "iodepth") == [
+        ("none", 1), ("none", 4), ("purge discard; write 1x sequential 128 KiB", 1),
+    ]  # fmt: skip
+
+
 def test_zip_pairs_levels_in_their_order() -> None:
     made = plan("zip block_size, iodepth", block_size="4k, 64k, 1M", iodepth="32, 8, 1", numjobs="1, 2")
     assert sorted(levels(made, "numjobs", "block_size", "iodepth")) == [
