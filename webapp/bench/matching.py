@@ -209,9 +209,9 @@ class _Grid:
         return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
 
     def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
-        alike: dict[tuple[str, int, str], list[ResultRow]] = {}  # thousands of rows share a few cells
+        alike: dict[tuple[str, str, int, str], list[ResultRow]] = {}  # thousands of rows share a few cells
         for row in totals(rows) if choice == RATE else rows:
-            alike.setdefault((row.point_key, row.imported, row.direction), []).append(row)
+            alike.setdefault((row.direction, *_test(row)), []).append(row)
         for own in alike.values():
             for panel, key in self._cells_of(product, own[0], choice):
                 if known := [row for row in own if panel.metric.of(row) is not None]:

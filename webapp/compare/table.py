@@ -15,7 +15,7 @@ from webapp.compare.opposites import Side, Where, by_range, opposites
 from webapp.compare.sentences import MAX_PERCENT, RangeStatement, Statement, form_of, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
-from webapp.plans.varying import differing
+from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import ResultRow
@@ -237,7 +237,9 @@ def _mixed(rows: Sequence[ResultRow]) -> str:
     points = list({row.point_key: row.point for row in rows}.values())
     if len(points) < 2:
         return ""
-    return "; ".join(f"{label_of(name)} {_levels(name, rows)}" for name in differing(points)) or "several points"
+    return (
+        "; ".join(f"{label_of(name)} {_levels(name, rows)}" for name in in_order(differing(points))) or "several points"
+    )
 
 
 def _levels(name: str, rows: Sequence[ResultRow]) -> str:

@@ -46,6 +46,18 @@ def test_imported_drives_are_products_like_own_ones(samsung: Lab) -> None:
     assert {row.source for row in rows} == {1, -1}
 
 
+def test_tests_of_one_import_with_equal_factors_are_workloads_of_their_own(db: None) -> None:
+    """iozone's Read and Re-read have the same pattern and block size."""
+    text = "pattern,block_size,iops\nrandread,4k,100\nrandread,4k,900\n"
+    first, second = an_import(text=text), an_import(title="New tests", drive="PM1733", text=text.replace("00", "50"))
+    for made in (first, second):
+        for origin, name in zip(made.origins.order_by("number"), ("Read", "Re-read"), strict=True):
+            made.origins.filter(pk=origin.pk).update(name=name)
+    group = shown(of_import(first), of_import(second)).groups[0]
+    means = [[cell.cell.summary.mean if cell else None for cell in row.cells] for row in group.rows]
+    assert sorted(means) == [[100, 150], [900, 950]]
+
+
 def test_what_an_import_does_not_state_is_no_difference_but_counted(samsung: Lab) -> None:
     samsung.measure(5100.0, iodepth=1)
     page = shown(MODEL, of_import(an_import()))
