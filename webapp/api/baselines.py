@@ -60,8 +60,8 @@ class BaselineIn(Input):
 
 class RowOut(Schema):
     """One metric at one point and direction; both are null for the mean over `cells` cells. `baseline` and `value` are
-    in IOPS, bytes/s and ns. `ratio` is the run by the baseline run, with its 95 % interval; `limit` is the worst ratio
-    that passes. `why` is set if the outcome is unclear."""
+    geometric means of the repeats, in IOPS, bytes/s and ns. `ratio` is the run by the baseline run, with its 95 %
+    interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear."""
 
     metric: str
     point: dict[str, Any] | None

@@ -49,7 +49,9 @@ MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows
 
 @dataclass(frozen=True)
 class Row:
-    """`cell` is None for the mean over `cells` cells, whose `baseline` and `value` are geometric means."""
+    """`baseline` and `value` are geometric means over the repeats; arithmetic ones if a value is 0.
+
+    `cell` is None for the mean over `cells` cells."""
 
     metric: Metric
     cell: Cell | None
@@ -146,10 +148,10 @@ def _rows(tests: Sequence[_Test]) -> list[Row]:
 
 
 def _cell_test(metric: Metric, tolerance: float, cell: Cell, mine: Measured | None, theirs: Measured) -> _Test:
-    reference = fmean(theirs.values.values())
+    reference = _mean(theirs)
     if mine is None:
         return _Test(metric, cell, tolerance, (), reference, None, why=NOT_MEASURED)
-    pair, value = (mine, theirs), fmean(mine.values.values())
+    pair, value = (mine, theirs), _mean(mine)
     least = min(len(mine.values), len(theirs.values))
     if not mine.same_kind(theirs):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
@@ -171,6 +173,11 @@ def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Tes
     pairs = [pair for test in tests for pair in test.pairs]
     mine, theirs = ([_log_mean(pair[side]) for pair in pairs] for side in (0, 1))
     return _Test(metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs))
+
+
+def _mean(one: Measured) -> float:
+    """The geometric mean, like that of the ratio: else a row could show a rise beside a ratio below 1."""
+    return math.exp(_log_mean(one)) if one.positive else fmean(one.values.values())
 
 
 def _log_mean(one: Measured) -> float:

@@ -62,6 +62,16 @@ def test_the_limit_is_the_tolerance_for_the_worse(tolerances: dict[str, float], 
     assert row.ratio.value == pytest.approx(level / 1000, rel=1e-3)
 
 
+def test_the_value_divided_by_the_baselines_is_the_ratio() -> None:
+    """The arithmetic mean of the run is higher than the baseline's, its ratio is below 1."""
+    row = one_row(IOPS, (100, 100, 100), (60, 60, 250))
+    assert row.ratio is not None
+    assert row.value is not None
+    assert row.baseline == pytest.approx(100)
+    assert row.value / row.baseline == pytest.approx(row.ratio.value)
+    assert row.ratio.value < 1
+
+
 def test_a_spread_larger_than_the_tolerance_is_unclear() -> None:
     row = one_row(IOPS, spread(1000, 0.1), spread(1000, 0.1))
     assert (row.outcome, row.why) == (Outcome.UNCLEAR, CONTAINS_LIMIT)
