@@ -45,7 +45,7 @@ def _whole(client: "Client", address: str) -> None:
 
 
 def _first_rows(client: "Client", address: str) -> None:
-    """Read the heading and the first result only. A process writes a few exports at a time, so the rest is closed."""
+    """Read only the heading and the first result, then close the export: a process writes only a few at a time."""
     response = client.get(address)
     lines = iter(response.streaming_content)  # type: ignore[attr-defined]
     next(lines)

@@ -1,7 +1,7 @@
 """The targets of the host: directories and a file on XFS, scratch drives, and pools of them. All are loop devices.
 
-Each directory has a disk of its own: the worker keeps test files until their disk is full, and removes only those of
-the directory that needs space.
+Each directory has a disk of its own. The worker keeps test files until their disk is full, and removes only files of
+the directory that needs space: with a common disk, the files of one directory could fill the other.
 
 Nothing else of this machine is changed: settings of the directory and the file are those of their loop device.
 """
@@ -63,7 +63,7 @@ def _on_disk(state: State) -> tuple[PolicyTarget, ...]:
 
 
 def _mount(state: State, name: str) -> None:
-    """A disk with the folder of a directory target."""
+    """Create and mount a disk, with the folder of a directory target."""
     disk, mounted = loop_device.attach(_image(state, name), DISK_BYTES), mount_point(state, name)
     processes.run(["mkfs.xfs", "-q", "-f", disk])
     mounted.mkdir()

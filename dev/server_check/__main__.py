@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _install_offline(debian: BareDebian, archive: Path) -> None:
-    """The commands of docs/how-to/operations.md for a machine without a network, from the archive."""
+    """Install from the archive with the commands of docs/how-to/operations.md for a machine without internet."""
     shutil.move(archive, debian.root / ARCHIVE)
     with step("a first installation without a network"):
         debian.run("mkdir", SOURCE)

@@ -1,4 +1,4 @@
-"""A bare Debian 12 with systemd, in a container with a network of its own. Its ports are only visible there."""
+"""A bare Debian 12 with systemd, in a container with a network of its own. Its ports are not visible outside."""
 
 import os
 import shutil
@@ -61,7 +61,7 @@ class BareDebian:
 def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[BareDebian]:
     """Build the file system in the new directory `folder`, boot it, and remove everything at the end. Raises ToolError.
 
-    `connected`: package registries can be reached, until `cut_network`. Otherwise it has only loopback.
+    `connected`: the container reaches package registries until `cut_network`. Otherwise it has only loopback.
     """
     missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
     if os.getuid() != 0 or missing:

@@ -1,4 +1,4 @@
-"""pytest plugin of `make test`: a Redis database for each process, long tests first, second tries, seed of samples."""
+"""pytest plugin of `make test`: Redis database of each process, order of the tests, second tries, seed of samples."""
 
 import gc
 import logging
@@ -36,7 +36,7 @@ hypothesis.settings.load_profile("usual")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The fixture there replaces one of pytest-django, which must be registered before it."""
+    """Register a fixture that replaces one of pytest-django. pytest-django must be registered first."""
     config.pluginmanager.import_plugin("dev.testing.template_database")
 
 

@@ -1,4 +1,4 @@
-"""Creates the tables of the test databases once: each process of pytest gets a copy. For all tests with a database."""
+"""A fixture that creates the tables of the test database once. Each process of pytest gets a copy."""
 
 import pytest
 from django.core.management import call_command
@@ -11,9 +11,10 @@ def django_db_modify_db_settings(
     django_db_modify_db_settings_parallel_suffix: None,  # noqa: ARG001
     django_db_blocker: DjangoDbBlocker,
 ) -> None:
-    """Copying a database takes 0.1 s of CPU time, creating its tables 4 s. The first process does so, in a template.
+    """Let the first process create a template with all tables, and let Django copy the template in each process.
 
-    `make test` removes the template with its private PostgreSQL.
+    Creating the tables takes 4 s of CPU time, copying them 0.1 s. `make test` removes the template with its private
+    PostgreSQL.
     """
     facts, name = connection.settings_dict, connection.settings_dict["NAME"]
     facts["TEST"]["TEMPLATE"] = template = f"template_{name}"

@@ -42,7 +42,7 @@ def why_no_plan(product: Product, rows: Sequence[ResultRow], usable: Iterable[Ta
         return _NO_PLAN[Kind.IMPORT]
     if product.kind in _NO_PLAN:
         return _NO_PLAN[product.kind]
-    return "" if target_for(product, rows, usable) else f"{product.value} has no target that can be used now."
+    return "" if target_for(product, rows, usable) else f"{product.value}: no target can be used now."
 
 
 def target_for(product: Product, rows: Sequence[ResultRow], usable: Iterable[Target]) -> Target | None:

@@ -258,7 +258,7 @@ class _PartCells:
             yield _Found(point, point_key(point), workloads, settings, layout_of(point), steps_of(point))
 
     def _fits(self, group: Group, one: _Found) -> bool:
-        """Whether the point can run on the targets; if not, the reasons are kept."""
+        """Whether the point can run on the targets. If not, add the reasons to `invalid` or `problems`."""
         kind = made_kind(group[0].kind, one.layout)
         on_each = _on_each(group, one.workloads)
         if reasons := self._invalid(one, on_each[0][1], kind):

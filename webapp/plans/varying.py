@@ -44,7 +44,7 @@ _PLACES = {name: index for index, name in enumerate(FACTORS)}
 def varying(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Names of the varying factors, in the order of the table of factors; unknown ones last, in alphabetical order."""
     known = list(points)
-    certain = _shared(known) - DERIVED_FROM.keys()  # no absence to judge
+    certain = _shared(known) - DERIVED_FROM.keys()  # every point has these, so only their levels count
     names = (name for name in differing(known) if name in certain or len(_levels(name, known)) > 1)
     return tuple(in_order(names))
 
@@ -63,7 +63,7 @@ def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
 
 def _shared(points: Sequence[Mapping[str, object]]) -> set[str]:
     """Names that all points have."""
-    names = {tuple(point) for point in points}  # few: most points have the same
+    names = {tuple(point) for point in points}  # few: most points have the same names
     return set.intersection(*map(set, names)) if names else set()
 
 

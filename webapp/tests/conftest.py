@@ -36,7 +36,7 @@ def test_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> 
 
 @pytest.fixture(scope="session")
 def web(test_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    """A web tier for all tests of this process: each start takes more than 2 s of CPU time."""
+    """One web tier for all tests of this process, because each start takes more than 2 s of CPU time."""
     web = Web(tmp_path_factory.mktemp("web"))
     yield web
     web.stop()

@@ -1,4 +1,4 @@
-"""Tests with many cases: a part of them in `make test`, another one each time, and all of them in `make fuzz`."""
+"""Tests with many cases: `make test` runs a part of them, which a seed chooses; `make fuzz` runs all."""
 
 import os
 from collections.abc import Sequence
@@ -12,6 +12,6 @@ Case = TypeVar("Case")
 
 
 def part_of(cases: Sequence[Case], number: int, parts: int) -> Sequence[Case]:
-    """Every `parts`-th case: part `number` + seed. With the Hypothesis profile `fuzz`, every case."""
+    """Every `parts`-th case; `number` and the seed decide the first one. With the profile `fuzz`, all cases."""
     first = (number + int(os.environ[SAMPLE_SEED_VARIABLE])) % parts
     return cases if settings.get_current_profile_name() == "fuzz" else cases[first::parts]

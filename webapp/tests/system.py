@@ -91,7 +91,7 @@ class Web:
     """gunicorn over the test's database."""
 
     def __init__(self, folder: Path) -> None:
-        self._log = folder / "web.log"  # of all its starts
+        self._log = folder / "web.log"  # of all starts of this web tier
         self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self.environment = {

@@ -46,7 +46,7 @@ def page_in(chromium: Browser, url: str, name: str, width: int = 1440) -> Page:
 
 
 def seen(chromium: Browser, url: str, paths: dict[str, str], width: int) -> dict[str, Seen]:
-    """All of them: those behind the log-in one after the other, the others each by themselves."""
+    """Visit every page. Pages behind the log-in share a browser context; each other page has its own."""
     inside = page_in(chromium, url, "overview", width)
     found = {}
     for name, path in paths.items():

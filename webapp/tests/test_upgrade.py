@@ -38,7 +38,7 @@ def as_it_was(system: System, storage: StorageHost) -> Iterator[None]:
 
 @pytest.fixture
 def newer_web(system: System) -> Iterator[None]:
-    """The server understands a newer version, too."""
+    """A web tier that also supports a newer version of the contract."""
     usual = system.web.program
     system.web.stop()
     system.web.program = built_for(BOTH)

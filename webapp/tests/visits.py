@@ -55,7 +55,7 @@ ASK_AXE = """async (options) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });
   return violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(where).join("; ")}`);
 }"""
-COLOURS_ONLY = {"runOnly": ["color-contrast", "link-in-text-block"]}  # all that the theme changes
+COLOURS_ONLY = {"runOnly": ["color-contrast", "link-in-text-block"]}  # the rules that depend on the theme
 
 SEND_FORM = """({ action, given }) => {
   const form = [...document.forms].find((one) => new URL(one.action).pathname === action);

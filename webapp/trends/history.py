@@ -47,7 +47,7 @@ class History:
 
 
 def ended_runs(plan: Plan, target: Target, limit: int = MAX_RUNS) -> list[Run]:
-    """The latest, oldest first."""
+    """The newest ended runs, oldest first."""
     found = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED)
     found = found.select_related("version").defer("version__document").order_by("-number")
     return sorted(found[:limit], key=lambda run: run.number)

@@ -101,7 +101,7 @@ class UringOptions(Message, frozen=True, kw_only=True):
 
     def wanted(self) -> tuple[str, ...]:
         """Names of the enabled features."""
-        if self == _NO_URING:  # most workloads, of which a long plan has thousands
+        if self == _NO_URING:  # fast path: most workloads use none of these features
             return ()
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 

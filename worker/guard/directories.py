@@ -177,9 +177,9 @@ class _Space:
         free, total = self.free[0] + removed, self.free[1]
         if self.missing and free - self.missing < total // SPARE_SHARE:
             return (
-                f"{self.entry.path}: the workload needs {self.missing} more bytes, {free} are free or taken by test "
-                f"files of other sizes, and 5 % of the file system ({total // SPARE_SHARE}) are kept free. "
-                "Free space on this file system, or use a smaller size."
+                f"{self.entry.path}: the workload needs {self.missing} more bytes. {free} bytes are free or used by "
+                f"test files of other sizes, and 5 % of the file system ({total // SPARE_SHARE} bytes) must stay free. "
+                "Delete other files on this file system, or use a smaller size."
             )
         taken = self.taken + self.missing - removed
         if self.entry.max_bytes is not None and taken > self.entry.max_bytes:

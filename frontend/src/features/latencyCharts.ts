@@ -41,7 +41,7 @@ export function curve(series: Pick<Series, "cdf_ns" | "cdf_shares">, asNines: bo
   });
 }
 
-/** The ticks of a horizontal latency axis: powers of ten, or 1, 2 and 5 of each if they span less than two. */
+/** The ticks of a horizontal latency axis: powers of ten; 1, 2 and 5 of each power if the values span less than two. */
 export function ticksAcross(values: readonly number[]): number[] {
   const powers = Math.log10(Math.max(...values) / Math.min(...values));
   const shown = powers < 2 ? /^[125]/ : /^1/;

@@ -99,7 +99,7 @@ function draw(chart: Drawn, lines: readonly ReferenceLine[], across: (level: num
   pen.restore();
 }
 
-/** Text with an edge in the colour of the ground, so that lines beside its letters stay visible. */
+/** Write text with an edge in the colour of the background, so that lines beside the letters stay visible. */
 function write(pen: CanvasRenderingContext2D, text: string, x: number, y: number, widest: number): void {
   pen.save();
   pen.lineJoin = "round";

@@ -238,7 +238,7 @@ export function telemetryPoints(readings: ReturnType<SampleStore["readings"]>, f
   return made;
 }
 
-/** Radius of each point's dot, px. Of many points, only those without a line to another one have a dot. */
+/** Radius of each point's dot, px. If there are many points, only those that no line joins to a neighbour have a dot. */
 export function dotSizes(made: readonly Point[]): number[] {
   const few = made.length < MANY_POINTS;
   const drawn = (place: number): boolean => typeof made[place]?.y === "number";

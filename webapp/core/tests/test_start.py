@@ -1,4 +1,4 @@
-"""No process of the server starts with settings that give it away."""
+"""No process of the server starts with unsafe settings."""
 
 import os
 import re
@@ -39,7 +39,7 @@ ALL_AT_ONCE = {
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_it_refuses_to_start_with_settings_that_give_it_away(process: str) -> None:
+def test_it_refuses_to_start_with_unsafe_settings(process: str) -> None:
     done = subprocess.run(
         PROCESSES[process], cwd=Path(webapp.__file__).parents[1], env={**os.environ, **ALL_AT_ONCE},
         capture_output=True, text=True, timeout=60, check=False,
@@ -49,7 +49,7 @@ def test_it_refuses_to_start_with_settings_that_give_it_away(process: str) -> No
 
 
 @pytest.mark.parametrize("problem", UNSAFE)
-def test_one_such_setting_is_enough(settings: Settings, problem: str) -> None:
+def test_one_unsafe_setting_is_enough(settings: Settings, problem: str) -> None:
     changes, words = UNSAFE[problem]
     require_safe_settings()
     for name, value in changes.items():

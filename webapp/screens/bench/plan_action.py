@@ -22,8 +22,8 @@ MAX_TITLE = 200
 
 @own_action
 def plan_missing(request: HttpRequest) -> HttpResponse:
-    """The query is that of the page Bench. `lacking` names a product. `cell` names a workload and a product: the plan
-    then has only this workload."""
+    """The query is that of the page Bench. The form names either a product (`lacking`), or a workload and a product
+    (`cell`): the plan then has only this workload."""
     try:
         return _planned(request)
     except BenchRefused as refusal:
@@ -37,11 +37,11 @@ def _planned(request: HttpRequest) -> HttpResponse:
     known = asked.products if asked else ()
     product = next((one for one in known if str(one) == (named or request.POST.get("lacking"))), None)
     if asked is None or product is None:
-        raise BenchRefused("bench_no_plan", "Choose a product on the page. The plan gets the workloads that it lacks.")
+        raise BenchRefused("bench_no_plan", "Choose a product. The plan gets the workloads that this product lacks.")
     found = side_by_side(asked)
     usable, rows, name = list(usable_targets()), found.read.rows[product], found.matched.names[product]
     if why := why_no_plan(product, rows, usable):
-        raise BenchRefused("bench_no_plan", f"No plan was made. {why}")
+        raise BenchRefused("bench_no_plan", f"No plan was created. {why}")
     lacking = _lacking(found.matched, product, key)
     words = f"{chart_words(lacking[0].chart)} {found.matched.texts[key]}" if key else "Missing"
     title = f"{words} on {name}"
@@ -54,9 +54,9 @@ def _planned(request: HttpRequest) -> HttpResponse:
 
 
 def _lacking(matched: Matched, product: Product, key: str) -> list[Workload]:
-    """The workload of the key; without a key, all that the product lacks. Raises BenchRefused."""
+    """The workload of the key; without a key, all workloads that the product lacks. Raises BenchRefused."""
     if key and key not in matched.workloads:
-        raise BenchRefused("bench_no_plan", "The products have changed. Open the page again, then choose a workload.")
+        raise BenchRefused("bench_no_plan", "The page has changed and lacks this workload. Choose a workload again.")
     lacking = [matched.workloads[key]] if key else missing(matched, product)
     if not lacking:
         raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")

@@ -51,10 +51,10 @@ class ShownRow:
     title: str
     words: str  # the workload
     name: str  # pattern and workload
-    workload: str  # its key
+    workload: str  # key of the workload
     unit: str
     lower_is_better: bool
-    cells: tuple[ShownCell | Column, ...]  # the column of a product that was not measured
+    cells: tuple[ShownCell | Column, ...]  # a product without a value has its column here, for the button Plan
 
 
 def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:

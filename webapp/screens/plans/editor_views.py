@@ -186,7 +186,7 @@ def _editor(
 
 
 def _targets(data: QueryDict, version: PlanVersion | None, document: PlanDocument | None) -> list[Target]:
-    """The chosen targets; by default those of the plan's last run, else a directory or a device that it can run on."""
+    """The chosen targets; by default those of the plan's last run, else one target on which the plan can run."""
     if "target" in data or "targets-asked" in data:
         form = TargetsForm(data)
         return list(form.cleaned_data["target"]) if form.is_valid() else []

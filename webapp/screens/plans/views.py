@@ -37,7 +37,7 @@ RUNS_SHOWN = 10
 class FactorGroup:
     """The factors that all parts share, or the own factors of a part or of one of its streams.
 
-    `rows` holds name, label and levels as typed of each factor.
+    `rows`: the name and the label of each factor, and its levels as typed.
     """
 
     title: str

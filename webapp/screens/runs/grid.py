@@ -49,7 +49,7 @@ class Grid:
 def build_grid(
     run: Run, trials: Sequence[Trial], varying: Sequence[str], cells: Sequence[LiveCell], *, own_metric: bool
 ) -> Grid:
-    """`trials` in the order of the plan, with their target and host, and the names of their varying factors.
+    """`trials`: in the order of the plan, with target and host. `varying`: names of their varying factors.
 
     The cells show IOPS, or the engine's own metric.
     """
@@ -73,7 +73,7 @@ def build_grid(
 
 
 def in_plan_order(run: Run, trials: Iterable[Trial], varying: Sequence[str]) -> list[Trial]:
-    """The trials by part of the plan, then by level, host and target."""
+    """The trials, sorted by part of the plan, then by level, host and target."""
     parts = {part["name"]: place for place, part in enumerate(run.version.document.get("parts", []))}
 
     def place(trial: Trial) -> tuple[object, ...]:

@@ -256,8 +256,7 @@ def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
 
 
 def _live_values(results: QuerySet[Result]) -> dict[int, list[LiveValue]]:
-    """The values of each trial, by its index. Reads only these columns, because whole results take longer. Two
-    queries."""
+    """The values of each trial, by the index of the trial. Two queries, of only the needed columns, to save time."""
     columns = (
         "trial__index", "id", "point_key", "direction", "iops", "bytes_per_s", "latency_mean_ns", "p99_ns", "metrics",
     )  # fmt: skip

@@ -80,8 +80,10 @@ class _Layout:
 def build_pivot(
     run: Run, trials: Sequence[Trial], varying: Sequence[str], cells: Iterable[LiveCell], *, own_metric: bool
 ) -> Pivot | None:
-    """None if the run has no two numeric factors that are combined with each other. `trials` in the order of the plan,
-    with the names of their varying factors; `cells` of all trials."""
+    """None if the run does not combine two numeric factors with each other.
+
+    `trials`: in the order of the plan. `varying`: names of their varying factors. `cells`: of all trials.
+    """
     numeric = [name for name in varying if name in FACTORS and FACTORS[name].numeric]
     axes = sorted(numeric, key=lambda name: _AXES_FIRST.index(name) if name in _AXES_FIRST else len(_AXES_FIRST))
     layouts = (_Layout(trials, row, column) for row, column in permutations(axes, 2))

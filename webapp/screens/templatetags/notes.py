@@ -32,5 +32,5 @@ def markdown(text: str) -> SafeString:
 
 @register.filter
 def plain(text: str) -> str:
-    """The text without markup and without escapes."""
+    """The note as plain text: without Markdown, tags and HTML entities."""
     return unescape(strip_tags(markdown(text))).strip()

@@ -154,10 +154,10 @@ def test_a_cell_of_an_older_page_never_fails(operator: Client, third: Lab, cell:
 def test_a_product_without_a_usable_target_has_no_plan_and_its_cells_say_why(operator: Client, third: Lab) -> None:
     Host.objects.filter(slug="storage3").update(state=HostState.REVOKED)
     page = shown(operator, WITH_THIRD)
-    assert 'title="THIRD has no target that can be used now.">' in page
+    assert 'title="THIRD: no target can be used now.">' in page
     assert not PLAN_IN_CELL.findall(page)
     answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"lacking": "model:THIRD"}, follow=True)
-    assert "No plan was made. THIRD has no target that can be used now." in answer.content.decode()
+    assert "No plan was created. THIRD: no target can be used now." in answer.content.decode()
 
 
 def test_a_run_has_no_plan_and_its_cells_say_why(operator: Client, third: Lab) -> None:

@@ -18,7 +18,7 @@ from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
 from webapp.tests.sampling import part_of
 
-PARTS = 6  # of the changes; six starts take them in turn, so that each change is tried from one of them
+PARTS = 6  # each change is tried from one of the six starts
 ENGINES = "run=1&x=iodepth&series=ioengine&panel=pattern"
 STARTS = {
     "default": "run=1",

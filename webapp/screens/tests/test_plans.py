@@ -50,7 +50,7 @@ def test_it_previews_trials_bytes_and_the_job_of_the_selected_trial(operator: Cl
     assert 'id="job-title">#31 ' in page
     assert "filename=sweetspot." in page
     assert "Start 36 trials" in page
-    assert "No run has ended here yet" in page
+    assert "For a host without earlier runs, the estimate assumes" in page
     assert "26–36 of 36" in page
 
 
@@ -145,7 +145,7 @@ def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) ->
 def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target) -> None:
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "the times between trials and for prefill in 1 earlier run here" in page
+    assert "the times between trials and for prefill in at least 1 earlier run on each host" in page
     assert "expected, from the fastest earlier results of this target for such writes" in page
     other = storage1_scratch(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
@@ -158,7 +158,7 @@ def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target)
     assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "the times between trials and for prefill in 2 earlier runs here" in page
+    assert "the times between trials and for prefill in at least 2 earlier runs on each host" in page
 
 
 def test_a_plan_opened_again_has_the_targets_of_its_last_run(operator: Client, target: Target) -> None:

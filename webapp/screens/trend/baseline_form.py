@@ -39,8 +39,10 @@ class BaselineForm:
 
 
 def baseline_form(runs: Sequence[Run], target: Target, baseline: Baseline | None, run: str = "") -> BaselineForm:
-    """With the values of the baseline run that is set, else with defaults. `runs` are the ended ones, oldest first;
-    `run` is the number of a proposed one."""
+    """The form with the values of the current baseline run, else with defaults.
+
+    `runs`: ended runs, oldest first. `run`: number of a proposed baseline run.
+    """
     tolerances = baseline.tolerances if baseline else DEFAULT_TOLERANCES
     chosen = run or (str(baseline.run.number) if baseline else "")
     return _form(runs, target, chosen, {key: f"{percent:g}" for key, percent in tolerances.items()})

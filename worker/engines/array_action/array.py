@@ -59,7 +59,7 @@ class Array:
 
     @property
     def checked_bytes(self) -> int:
-        """What a check counts: a part of each member, but all data of a RAID 10.
+        """The bytes of a complete check, as the kernel counts them: those of one member, or of the array for RAID 10.
 
         Linux, drivers/md/raid10.c: `resync_max_sectors` is the size of the array.
         """

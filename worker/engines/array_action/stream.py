@@ -85,14 +85,14 @@ def _begin(action: ArrayAction, array: LayoutArray, md: Array) -> None:
 
 @contextmanager
 def _stopped_at_end(action: ArrayAction, md: Array) -> Iterator[Array]:
-    """Stop the action if it still runs. If that fails too, the first error is raised."""
+    """At the end, stop the action if it still runs. If the stream failed before, a failure to stop is only logged."""
     try:
         yield md
     except Exception:
         try:
             _stop(action, md)
         except StreamFailed as failed:
-            log.warning("The action was not stopped. %s", failed)
+            log.warning("The array action could not be stopped: %s", failed)
         raise
     _stop(action, md)
 

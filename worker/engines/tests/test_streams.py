@@ -373,7 +373,7 @@ def test_it_says_that_the_verified_data_differ(bench: Bench) -> None:
     other = threading.Thread(target=overwrite)
     other.start()
     try:
-        with pytest.raises(StreamFailed, match="fio read other data than it had written") as failure:
+        with pytest.raises(StreamFailed, match="The data that fio read differ from the data that it wrote") as failure:
             bench.run(work)
     finally:
         ended.set()

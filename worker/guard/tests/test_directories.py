@@ -185,7 +185,7 @@ def test_it_leaves_room_on_the_file_system(tmp_path: Path, scratch: Path) -> Non
     nearly_all = space.f_bavail * space.f_frsize - space.f_blocks * space.f_frsize // 40
     refused = refusal(rig.stream(allowed, size=nearly_all // 512 * 512), allowed)
     assert refused.code == "guard_no_space"
-    assert "Free space on this file system" in refused.message, "the worker's own files would not suffice"
+    assert "Delete other files on this file system" in refused.message, "the worker's own files would not suffice"
 
 
 @pytest.mark.root

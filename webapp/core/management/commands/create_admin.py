@@ -24,6 +24,6 @@ class Command(BaseCommand):
         elif options["reset"]:
             set_password(user=user, password=password)
         else:
-            self.stdout.write(f"There is already a user {username}. --reset gives it a new password.")
+            self.stdout.write(f"There is already a user {username}. Use --reset to give this user a new password.")
             return
         self.stdout.write(f"name: {username}\npassword: {password}")
