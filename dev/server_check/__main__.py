@@ -22,8 +22,8 @@ PREPARE = """\
 apt-get update
 apt-get install --yes --no-install-recommends apt-utils python3-venv
 mkdir -p .build/debian/partial
-apt-get -o Dir::State::status=/dev/null -o Dir::Cache::archives="$PWD/.build/debian" \
-  install --yes --no-install-recommends --download-only \
+apt-get -o Dir::State::status=/dev/null -o Dir::Cache::archives="$PWD/.build/debian" \\
+  install --yes --no-install-recommends --download-only \\
   postgresql redis-server nginx python3-venv curl ca-certificates
 (cd .build/debian && apt-ftparchive packages . >Packages)
 .ci/setup --server
