@@ -25,7 +25,8 @@ MAX_PREVIEWED = 100
 
 class EstimateOut(Schema):
     """`seconds` excludes `unknown_trials`, which end by an amount. It counts the maximum time of `unknown_stops`, which
-    have a stop rule and no earlier trial like them on the target. `learned_runs` 0: no earlier runs on these hosts."""
+    have a stop rule and no earlier trial like them on the target. `learned_runs` 0: at least one of these hosts has no
+    earlier runs."""
 
     trials: int
     seconds: float
