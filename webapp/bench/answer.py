@@ -84,7 +84,7 @@ def _product(found: SideBySide, product: Product) -> BenchProduct:
         product=str(product),
         name=found.matched.names[product],
         results=len(found.read.rows[product]),
-        lacking=found.missing[product],
+        lacking=len(found.missing[product]),
         price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
         if price
         else None,

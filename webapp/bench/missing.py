@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from webapp.bench.matching import RATE, Matched
+from webapp.bench.matching import RATE, TEST, Matched
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import Workload, chart_words
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE
-from webapp.plans.factors import ALTERNATIVES, CHANGE, FACTORS, by_cost
+from webapp.plans.factors import ALTERNATIVES, CHANGE, FACTORS, STREAM, by_cost
 from webapp.plans.values import Value
 from webapp.results.reading.rows import ResultRow
 
@@ -20,6 +20,13 @@ _NO_PLAN = {
     Kind.CONFIGURATION: "A plan needs a target, and a configuration names none.",
     Kind.IMPORT: "An import holds results from files. A plan cannot add results to it.",
     Kind.RUN: "A plan starts a new run. It cannot add results to this run.",
+}
+_NOT_ALONE = {
+    STREAM: "A stream beside others cannot be planned alone. Start the plan of the other product here.",
+    CHANGE: "One change from a base cannot be planned alone. Start the plan of the other product here.",
+    TEST: "No plan runs this test of another tool.",
+    "size_percent": "A share of the target has another size here. Start the plan of the other product here.",
+    "size_memory": "A multiple of the memory has another size here. Start the plan of the other product here.",
 }
 Grid = dict[str, tuple[Value, ...]]
 
@@ -32,6 +39,11 @@ def missing(matched: Matched, product: Product) -> list[Workload]:
             if product not in matched.measured_by(panel, one.key):
                 found[one.key] = one
     return list(found.values())
+
+
+def why_not_alone(workload: Workload) -> str:
+    """The reason why no new plan can measure exactly this workload; "" if a plan can."""
+    return next((why for name, why in _NOT_ALONE.items() if name in workload.point), "")
 
 
 def why_no_plan(product: Product, rows: Sequence[ResultRow], usable: Iterable[Target]) -> str:

@@ -186,8 +186,8 @@ class SideBySide:
         return tuple(_findings(self.matched, self.asked.choice))
 
     @cached_property
-    def missing(self) -> dict[Product, int]:
-        return {product: len(missing(self.matched, product)) for product in self.products}
+    def missing(self) -> dict[Product, list[Workload]]:
+        return {product: missing(self.matched, product) for product in self.products}
 
     @cached_property
     def shared(self) -> int:

@@ -46,7 +46,7 @@ def test_workloads_that_differ_in_any_factor_are_not_matched(
     page = shown()
     assert page.shared == 0
     assert not page.findings
-    assert page.missing == dict.fromkeys(MODELS, 1)
+    assert [len(lacking) for lacking in page.missing.values()] == [1, 1]
 
 
 def test_it_says_which_factors_keep_products_apart_and_ignores_them_if_asked(samsung: Lab, intel: Lab) -> None:

@@ -24,7 +24,7 @@ class Column:
     is_baseline: bool
     as_baseline: str  # queries of the page
     removed: str
-    missing: int
+    missing: frozenset[str]  # keys of the workloads that it lacks
     why_no_plan: str  # "" if a plan can measure what the product lacks
     results: int
 
@@ -41,7 +41,7 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
             is_baseline=product == found.asked.baseline,
             as_baseline=with_value(data, baseline=str(product)),
             removed=without(data, product),
-            missing=found.missing[product],
+            missing=frozenset(one.key for one in found.missing[product]),
             why_no_plan=why_no_plan(product, found.read.rows[product], usable),
             results=len(found.read.rows[product]),
         )

@@ -6,7 +6,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from webapp.bench.matching import Matched
-from webapp.bench.missing import missing, plan_for, target_for, why_no_plan
+from webapp.bench.missing import missing, plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.products import BenchRefused, Product
 from webapp.bench.side_by_side import side_by_side
 from webapp.bench.workloads import Workload, chart_words
@@ -54,10 +54,15 @@ def _planned(request: HttpRequest) -> HttpResponse:
 
 
 def _lacking(matched: Matched, product: Product, key: str) -> list[Workload]:
-    """The workload of the key; without a key, all workloads that the product lacks. Raises BenchRefused."""
+    """The workload of the key; without a key, all workloads that the product lacks. Without those that no new plan can
+    measure. Raises BenchRefused."""
     if key and key not in matched.workloads:
         raise BenchRefused("bench_no_plan", "The page has changed and lacks this workload. Choose a workload again.")
-    lacking = [matched.workloads[key]] if key else missing(matched, product)
+    lacking = [one for one in missing(matched, product) if key in ("", one.key)]
     if not lacking:
-        raise BenchRefused("bench_no_plan", f"{product.value} has results for all workloads of the other products.")
-    return lacking
+        words = "this workload" if key else "all workloads of the other products"
+        raise BenchRefused("bench_no_plan", f"{product.value} has results for {words}.")
+    found = [one for one in lacking if not why_not_alone(one)]
+    if not found:
+        raise BenchRefused("bench_no_plan", f"No plan was created. {why_not_alone(lacking[0])}")
+    return found

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webapp.bench.missing import why_not_alone
 from webapp.bench.side_by_side import Row, Shown
 from webapp.compare.comparison import Cell
 from webapp.compare.sentences import unclear
@@ -51,7 +52,8 @@ class ShownRow:
     title: str
     words: str  # the workload
     name: str  # pattern and workload
-    workload: str  # key of the workload
+    workload: str  # its key
+    why_not_alone: str  # why no new plan can measure it; "" if a plan can
     unit: str
     lower_is_better: bool
     cells: tuple[ShownCell | Column, ...]  # a product without a value has its column here, for the button Plan
@@ -73,6 +75,7 @@ def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Co
         words=words,
         name=f"{row.panel.name} {words}",
         workload=row.workload.key,
+        why_not_alone=why_not_alone(row.workload),
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
         cells=tuple(

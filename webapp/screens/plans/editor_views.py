@@ -17,6 +17,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument, read
 from webapp.plans.factor_warnings import factor_warnings
+from webapp.plans.grids import PartGrid
 from webapp.plans.models import PlanVersion
 from webapp.plans.problems import FieldProblem, PlanRefused
 from webapp.plans.services import create_plan, save_version
@@ -167,7 +168,7 @@ def _editor(
 ) -> HttpResponse:
     """The page; with `check`, it shows problems before the first save."""
     read_draft = checked(draft)
-    targets = _targets(data, version, read_draft.previewed)
+    targets = _targets(data, version, read_draft.grids)
     made = _preview(read_draft, targets, data)
     context = {
         "plan": version.plan if version else None,
@@ -185,7 +186,7 @@ def _editor(
     return render(request, "screens/plan_editor.html", context)
 
 
-def _targets(data: QueryDict, version: PlanVersion | None, document: PlanDocument | None) -> list[Target]:
+def _targets(data: QueryDict, version: PlanVersion | None, grids: Sequence[PartGrid] | None) -> list[Target]:
     """The chosen targets; by default those of the plan's last run, else one target on which the plan can run."""
     if "target" in data or "targets-asked" in data:
         form = TargetsForm(data)
@@ -194,8 +195,8 @@ def _targets(data: QueryDict, version: PlanVersion | None, document: PlanDocumen
     if last:
         return list(usable_targets().filter(runs=last))
     possible = usable_targets()
-    if document is not None:
-        possible = possible.filter(kind__in={kind for part in document.parts for kind in part.on})
+    if grids:
+        possible = possible.filter(kind__in={kind for grid in grids for kind in grid.kinds})
     return list(possible.order_by(Case(When(kind=TargetKind.DIRECTORY, then=0), default=1), "host__slug")[:1])
 
 
@@ -219,7 +220,7 @@ def _preview(draft: Checked, targets: Sequence[Target], data: QueryDict) -> _Pre
 def preview_plan(request: HttpRequest) -> HttpResponse:
     """JSON: the problems by field, and the preview as HTML. Changes nothing."""
     draft = checked(draft_from(request.POST))
-    made = _preview(draft, _targets(request.POST, None, draft.previewed), request.POST)
+    made = _preview(draft, _targets(request.POST, None, draft.grids), request.POST)
     # msgspec takes plain text only, and a SafeString plus a plain one is plain
     html = render_to_string("screens/parts/plan_preview.html", made._asdict(), request) + "" if made.understood else ""
     answer = PlanAnswer(

@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 from django.db.models import F
+from django.db.models.expressions import RawSQL
 from django.test import Client
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
@@ -158,6 +159,30 @@ def test_a_product_without_a_usable_target_has_no_plan_and_its_cells_say_why(ope
     assert not PLAN_IN_CELL.findall(page)
     answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"lacking": "model:THIRD"}, follow=True)
     assert "No plan was created. THIRD: no target can be used now." in answer.content.decode()
+
+
+def test_a_stream_beside_others_cannot_be_planned_alone(operator: Client, third: Lab) -> None:
+    for model in (SAMSUNG, INTEL):
+        streams = RawSQL("""point || '{"stream": "reader", "beside": "writer"}'""", ())
+        Result.objects.filter(target__model=model).update(point=streams)
+    page = shown(operator, WITH_THIRD)
+    assert 'title="A stream beside others cannot be planned alone. Start the plan of the other product here.">' in page
+    assert not PLAN_IN_CELL.findall(page)
+    answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"lacking": "model:THIRD"}, follow=True)
+    assert "No plan was created. A stream beside others cannot be planned alone." in answer.content.decode()
+
+
+def test_a_measured_workload_without_the_shown_value_cannot_be_planned(operator: Client, third: Lab) -> None:
+    Result.objects.filter(target__model="THIRD").update(p99_ns=None)
+    page = shown(operator, f"{WITH_THIRD}&metric=latency_p99")
+    assert 'title="Its results of this workload do not have this value.">' in page
+    rows = dict(re.findall(r"<th scope=\"row\">([^<]+)<(.*?)</tr>", page, re.DOTALL))
+    assert ">no value<" in rows["4 KiB · QD 1"]
+    assert "Plan<" not in rows["4 KiB · QD 1"]
+    assert ">not measured<" in rows["4 KiB · QD 4"]
+    key = PLAN_IN_CELL.findall(page)[0][0].split()[0]
+    answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"cell": f"{key} model:{SAMSUNG}"}, follow=True)
+    assert f"{SAMSUNG} has results for this workload." in answer.content.decode()
 
 
 def test_a_run_has_no_plan_and_its_cells_say_why(operator: Client, third: Lab) -> None:

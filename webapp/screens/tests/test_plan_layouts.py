@@ -5,6 +5,7 @@ from django.test import Client
 
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
+from webapp.plans.yaml_io import export_plan
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import first_look
@@ -38,6 +39,14 @@ def test_it_shows_every_layout_with_alignment_and_commands(operator: Client, poo
     assert "umount /var/lib/sweetspot-worker/layouts/KEY" in page
     assert "filename=/dev/sdb" in page
     assert "filename=sweetspot." in page
+
+
+def test_an_imported_plan_with_layouts_is_previewed_on_a_pool(operator: Client, pool: Target) -> None:
+    storage1_scratch(pool.host)
+    data = {"kind": "yaml", "text": export_plan(DOCUMENT)}
+    page = operator.post("/plans/import/", data, follow=True).content.decode()
+    assert f'value="{pool.id}" data-preview checked' in page
+    assert "No part of this plan runs on the chosen targets" not in page
 
 
 def test_it_shows_the_order_of_taking_down_purging_and_building(operator: Client, pool: Target) -> None:

@@ -133,7 +133,10 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
     if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
         return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error == EILSEQ and workload_of(stream).verifies:
-        return StreamFailed("fio_error", f"The data that fio read differ from the data that it wrote: {words}")
+        return StreamFailed(
+            "fio_error",
+            f"The data that fio read differ from the data that it wrote, or the device reported damaged data: {words}",
+        )
     if error:
         return StreamFailed("fio_error", f"fio failed with {errno_words(error)}: {words}")
     if ended.exit_code == KILLED:
