@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.hosts.models import Host
 from webapp.results.models import Result, Sample, StreamRun
+from webapp.results.partitions import create_partitions
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, TargetLock, Transition
 from webapp.runs.tasks import dispatch_all
@@ -40,6 +41,7 @@ def story(seconds: int = SECONDS) -> Batches:
 
 def test_it_takes_a_whole_trial_in_few_statements(attempt: Attempt) -> None:
     """However long it is: as many statements for a minute as for two."""
+    create_partitions()  # only the first sample of a process looks for them
     host, counts = Host.objects.get(), []
     for seconds in (SECONDS, 2 * SECONDS):
         following = Attempt.objects.latest("created_at")

@@ -171,9 +171,10 @@ def test_the_preview_says_how_each_rule_behaves(operator: Client, typed: dict[st
 
 
 def test_the_preview_says_what_the_window_does_to_each_date(operator: Client, typed: dict[str, Any]) -> None:
-    window = {"windowed": "on", "window_opens": "23:00", "window_closes": "06:00", "window_days": ["0"]}
+    """Five consecutive dates are shown. Whatever the day is, some of them are on these days, and some are not."""
+    window = {"windowed": "on", "window_opens": "23:00", "window_closes": "06:00", "window_days": ["0", "2", "4"]}
     html = previewed(operator, typed | window | {"start_within": "2", "start_unit": "h"})["html"]
-    assert "23:00 to 06:00, Mon (Europe/Berlin)" in html
+    assert "23:00 to 06:00, Mon, Wed, Fri (Europe/Berlin)" in html
     assert "Outside the window: waits until it opens" in html
     assert "Missed: the window opens after the latest start." in html
     assert "A trial under way goes on to its end" in html.replace("\n", " ")
