@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -33,7 +34,7 @@ def a_host_with_token(slug: str = "", **changes: Any) -> tuple[Host, str]:
     slug = slug or f"host{next(_numbers)}"
     fields = {
         "hostname": f"{slug}.lab.example", "last_seen_at": timezone.now(), "worker_version": "0.1.0",
-        "capabilities": CAPABILITIES,
+        "capabilities": deepcopy(CAPABILITIES),  # a test may change those of its host
     }  # fmt: skip
     return Host.objects.create(slug=slug, token_hash=token_hash, **(fields | changes)), plain
 
