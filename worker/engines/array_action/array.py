@@ -9,13 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from worker.engines.device import SECTOR_BYTES
 from worker.engines.errors import StreamFailed
 
 CODE = "array_action_failed"
 STOP_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.1
 _PROGRESS = re.compile(r"\b(?:recovery|check) *= *[0-9.]+% \(([0-9]+)/([0-9]+)\)")
-_KIB, SECTOR_BYTES = 1024, 512
+_KIB = 1024
 
 SYS_BLOCK = Path("/sys/class/block")
 MDSTAT = Path("/proc/mdstat")

@@ -88,7 +88,7 @@ def _stopped_at_end(action: ArrayAction, md: Array) -> Iterator[Array]:
     """At the end, stop the action if it still runs. If the stream failed before, a failure to stop is only logged."""
     try:
         yield md
-    except Exception:
+    except BaseException:
         try:
             _stop(action, md)
         except StreamFailed as failed:

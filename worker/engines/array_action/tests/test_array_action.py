@@ -199,6 +199,16 @@ def test_a_cancelled_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
     assert kernel.action == "frozen"
 
 
+def test_an_interrupted_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
+    def interrupt(_number: int) -> None:
+        raise KeyboardInterrupt
+
+    taken.then = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        act(kernel, taken, ArrayAction.REBUILD)
+    assert kernel.action == "frozen"
+
+
 def test_an_action_that_cannot_be_stopped_does_not_hide_the_error_of_the_stream(
     kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
