@@ -9,7 +9,7 @@ import msgspec
 from worker.contract.items import DeviceSample
 from worker.text_limits import MAX_LABEL
 
-SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
+SECTOR_BYTES = 512  # the unit of sysfs, whatever the device's own block is
 SYS_BLOCK = Path("/sys/class/block")
 FROZEN_IOS_PER_S = 0.1
 

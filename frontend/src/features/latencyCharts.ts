@@ -45,12 +45,17 @@ export function curve(series: Pick<Series, "cdf_ns" | "cdf_shares">, asNines: bo
 export function ticksAcross(values: readonly number[]): number[] {
   const powers = Math.log10(Math.max(...values) / Math.min(...values));
   const shown = powers < 2 ? /^[125]/ : /^1/;
-  return values.filter((value) => shown.test(String(value / 10 ** Math.floor(Math.log10(value) + 1e-9))));
+  return values.filter((value) => shown.test(firstDigits(value)));
+}
+
+/** `2.5` of 2,500. */
+function firstDigits(value: number): string {
+  return String(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
 }
 
 /** Ticks of a latency axis: 1, 2 and 5 of each power of ten. */
 function latencyTick(value: number): string {
-  return /^[125]/.test(String(value / 10 ** Math.floor(Math.log10(value) + 1e-9))) ? tickText(latency(value)) : "";
+  return /^[125]/.test(firstDigits(value)) ? tickText(latency(value)) : "";
 }
 
 function latencyAxis(text: string): object {

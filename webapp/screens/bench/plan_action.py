@@ -5,10 +5,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from webapp.bench.matching import Matched
-from webapp.bench.missing import missing, plan_for, target_for, why_no_plan, why_not_alone
+from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.products import BenchRefused, Product
-from webapp.bench.side_by_side import side_by_side
+from webapp.bench.side_by_side import SideBySide, side_by_side
 from webapp.bench.workloads import Workload, chart_words
 from webapp.screens.access import own_action
 from webapp.screens.bench.address import read_address
@@ -42,7 +41,7 @@ def _planned(request: HttpRequest) -> HttpResponse:
     usable, rows, name = list(usable_targets()), found.read.rows[product], found.matched.names[product]
     if why := why_no_plan(product, rows, usable):
         raise BenchRefused("bench_no_plan", f"No plan was created. {why}")
-    lacking = _lacking(found.matched, product, key)
+    lacking = _lacking(found, product, key)
     words = f"{chart_words(lacking[0].chart)} {found.matched.texts[key]}" if key else "Missing"
     title = f"{words} on {name}"
     data = data_of(draft_of(plan_for(lacking, title[:MAX_TITLE])))
@@ -53,16 +52,16 @@ def _planned(request: HttpRequest) -> HttpResponse:
     return redirect("new_plan")
 
 
-def _lacking(matched: Matched, product: Product, key: str) -> list[Workload]:
+def _lacking(found: SideBySide, product: Product, key: str) -> list[Workload]:
     """The workload of the key; without a key, all workloads that the product lacks. Without those that no new plan can
     measure. Raises BenchRefused."""
-    if key and key not in matched.workloads:
+    if key and key not in found.matched.workloads:
         raise BenchRefused("bench_no_plan", "The page has changed and lacks this workload. Choose a workload again.")
-    lacking = [one for one in missing(matched, product) if key in ("", one.key)]
+    lacking = [one for one in found.missing[product] if key in ("", one.key)]
     if not lacking:
         words = "this workload" if key else "all workloads of the other products"
         raise BenchRefused("bench_no_plan", f"{product.value} has results for {words}.")
-    found = [one for one in lacking if not why_not_alone(one)]
-    if not found:
+    alone = [one for one in lacking if not why_not_alone(one)]
+    if not alone:
         raise BenchRefused("bench_no_plan", f"No plan was created. {why_not_alone(lacking[0])}")
-    return found
+    return alone

@@ -15,9 +15,9 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.factor_warnings import factor_warnings
-from webapp.plans.factors import FACTORS
 from webapp.plans.jobfile import parts_unfit_for_job_files
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.varying import in_order
 from webapp.runs.services import start_run
 from webapp.schedules.models import Schedule
 from webapp.screens import points
@@ -54,8 +54,7 @@ def _factor_groups(document: PlanDocument) -> list[FactorGroup]:
 
 
 def _factor_group(title: str, factors: Mapping[str, str]) -> FactorGroup:
-    names = [*(name for name in FACTORS if name in factors), *sorted(factors.keys() - FACTORS.keys())]
-    return FactorGroup(title, tuple((name, points.label(name), factors[name]) for name in names))
+    return FactorGroup(title, tuple((name, points.label(name), factors[name]) for name in in_order(factors)))
 
 
 @page

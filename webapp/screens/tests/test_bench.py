@@ -154,22 +154,25 @@ def test_a_cell_of_an_older_page_never_fails(operator: Client, third: Lab, cell:
 
 def test_a_product_without_a_usable_target_has_no_plan_and_its_cells_say_why(operator: Client, third: Lab) -> None:
     Host.objects.filter(slug="storage3").update(state=HostState.REVOKED)
+    assert_not_planned(operator, "THIRD: no target can be used now.")
+
+
+def assert_not_planned(operator: Client, why: str) -> None:
+    """Neither a cell of THIRD nor the header plans anything, and both say why."""
     page = shown(operator, WITH_THIRD)
-    assert 'title="THIRD: no target can be used now.">' in page
+    assert f'title="{why}">' in page
     assert not PLAN_IN_CELL.findall(page)
     answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"lacking": "model:THIRD"}, follow=True)
-    assert "No plan was created. THIRD: no target can be used now." in answer.content.decode()
+    assert f"No plan was created. {why}" in answer.content.decode()
 
 
 def test_a_stream_beside_others_cannot_be_planned_alone(operator: Client, third: Lab) -> None:
     for model in (SAMSUNG, INTEL):
         streams = RawSQL("""point || '{"stream": "reader", "beside": "writer"}'""", ())
         Result.objects.filter(target__model=model).update(point=streams)
-    page = shown(operator, WITH_THIRD)
-    assert 'title="A stream beside others cannot be planned alone. Start the plan of the other product here.">' in page
-    assert not PLAN_IN_CELL.findall(page)
-    answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"lacking": "model:THIRD"}, follow=True)
-    assert "No plan was created. A stream beside others cannot be planned alone." in answer.content.decode()
+    assert_not_planned(
+        operator, "A stream beside others cannot be planned alone. Start the plan of the other product here."
+    )
 
 
 def test_a_measured_workload_without_the_shown_value_cannot_be_planned(operator: Client, third: Lab) -> None:

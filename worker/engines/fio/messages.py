@@ -10,8 +10,6 @@ _CODES = (
     ),
     (re.compile(r"engine \S+ not loadable|failed to load engine|io_queue_init|queue_init"), "engine_missing"),
 )
-EOPNOTSUPP = 95
-EILSEQ = 84  # fio's code for data that differ from the written data
 
 
 def code_of(output: str) -> str:

@@ -11,6 +11,7 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
+from errno import EOPNOTSUPP
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
 from worker.engines.device import SYS_BLOCK
 from worker.engines.errors import StreamFailed, last_words
-from worker.engines.fio.messages import EOPNOTSUPP
 from worker.engines.fio.version import completion_latency_problem
 from worker.process import ToolError, ask
 

@@ -6,6 +6,7 @@ fio does not mark the final dump: it is the last one before the output ends.
 import threading
 import time
 from collections.abc import Callable
+from errno import EILSEQ, EOPNOTSUPP
 
 from worker.contract.items import Attachment, MediaType, Sample, StreamResult, StreamStarted
 from worker.contract.workload import Stream, TargetKind
@@ -14,7 +15,7 @@ from worker.engines.device import is_gone
 from worker.engines.errors import StreamFailed, errno_words
 from worker.engines.fio.gate import gate_of
 from worker.engines.fio.live import DumpSampler
-from worker.engines.fio.messages import EILSEQ, EOPNOTSUPP, code_of
+from worker.engines.fio.messages import code_of
 from worker.engines.fio.output import Dump
 from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
