@@ -142,7 +142,7 @@ def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench
     before = read_ahead(device)
     order = trial(bench, "64", runtime_s=1)
     assert bench.peer.wait_end(bench.send(order)).outcome is Outcome.DONE, bench.log_text()
-    subprocess.run(["losetup", "--detach", device], check=True)
+    rig.detach(str(device))
     for _ in range(2):
         end = bench.peer.wait_end(bench.send(CloseRunOrder(**bench.head(), run=order.run)))
         assert (end.outcome, end.code) == (Outcome.FAILED, "settings_not_restored")

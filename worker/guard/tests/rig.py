@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -21,6 +22,7 @@ from worker.settings import SETTING_NAMES
 MIB = 1024 * 1024
 FIRST_NUMBER, PROCESSES, LOOPS_PER_PROCESS = 1000, 10_000, 64  # loop devices have 2^20 numbers
 LOOP_CTL_REMOVE = 0x4C81  # linux/loop.h
+DETACH_LIMIT_S = 10.0
 _loops = count()
 needs_root = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")]
 
@@ -52,6 +54,16 @@ def loop(file: Path, *options: str) -> Iterator[str]:
         subprocess.run(["losetup", "--detach", device], check=False, capture_output=True, timeout=30)
         with suppress(OSError), Path("/dev/loop-control").open("rb") as control:  # busy: something still has it open
             fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+
+
+def detach(device: str) -> None:
+    """Detach the file of a loop device. The kernel waits until nobody has the device open, such as another test that
+    reads all block devices."""
+    run("losetup", "--detach", device)
+    until = time.monotonic() + DETACH_LIMIT_S
+    while Path(f"/sys/block/{Path(device).name}/loop").exists():
+        assert time.monotonic() < until, f"{device} is still open"
+        time.sleep(0.01)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def test_it_refuses_an_order_that_differs_from_the_policy(allowed: Policy, field
 
 def test_it_refuses_another_drive_under_the_same_path(allowed: Policy, device: str, tmp_path: Path) -> None:
     stream = rig.stream(allowed)
-    rig.run("losetup", "--detach", device)
+    rig.detach(device)
     assert refusal(stream, allowed).code == "guard_serial_changed"
     rig.run("losetup", device, str(rig.sparse(tmp_path / "other.img")))
     assert refusal(stream, allowed).code == "guard_serial_changed"

@@ -278,7 +278,7 @@ def test_a_lease_ends_for_what_was_built_on_it(device: str, tmp_path: Path) -> N
 def test_a_lease_notices_that_another_drive_got_its_name(device: str, tmp_path: Path) -> None:
     def exchange(held: Lease) -> None:
         with held.handed_over():
-            rig.run("losetup", "--detach", device)
+            rig.detach(device)
             rig.run("losetup", device, str(rig.sparse(tmp_path / "other.img")))
 
     with Lease(device, name=Path(device).name) as held:

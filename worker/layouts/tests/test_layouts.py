@@ -201,7 +201,7 @@ def test_it_does_not_take_down_what_is_in_use(rack: Rack, monkeypatch: pytest.Mo
 def test_it_says_that_a_drive_is_gone(rack: Rack, tmp_path: Path) -> None:
     record = rack.build("single / ext4").record
     rig.run("umount", record.mount_point)
-    rig.run("losetup", "--detach", rack.devices[0])
+    rig.detach(rack.devices[0])
     with pytest.raises(LayoutFailed, match="connect it again") as failure:
         layouts.take_down(record, state=rack.state, journal=rack.journal)
     assert failure.value.code == "layout_gone"

@@ -158,7 +158,7 @@ def test_it_restores_nothing_after_a_reboot(host: Host) -> None:
 
 def test_it_restores_a_setting_when_its_absent_device_is_present_again(host: Host) -> None:
     host.apply_settings({"nomerges": "2"})
-    rig.run("losetup", "--detach", host.path)
+    rig.detach(host.path)
     for _ in range(2):
         (told,) = session.restore_run("run", host.journal)
         assert (told.restored, "the device is absent" in told.note) == (False, True)
