@@ -8,6 +8,7 @@ from pathlib import Path
 
 DRIVE_BYTES = 2**30
 BAYS = 4  # of the MegaRAID controller
+NVME_QUEUES = 3  # one for each CPU, and one for polled completions
 # The drive that is removed and inserted while the machine runs.
 REMOVABLE, REMOVABLE_DRIVE, REMOVABLE_SERIAL = "removable", "virtio0", "LABVS0"
 REMOVABLE_DEVICE = (
@@ -29,7 +30,7 @@ def arguments(drives: Path) -> Sequence[str]:
     for number, block in enumerate((512, 4096)):
         found += [
             *_drive(f"nvme{number}", drives),
-            "-device", f"nvme,id=nvme{number},bus=slot{number + 2},serial=LABNVME{number},max_ioqpairs=2",
+            "-device", f"nvme,id=nvme{number},bus=slot{number + 2},serial=LABNVME{number},max_ioqpairs={NVME_QUEUES}",
             "-device", f"nvme-ns,bus=nvme{number},drive=nvme{number},nsid=1,logical_block_size={block},"
             "physical_block_size=4096",
         ]  # fmt: skip

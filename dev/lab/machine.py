@@ -24,7 +24,7 @@ from dev.stack.processes import started_ticks
 BOOT_LIMIT_S = 900.0  # on a busy machine; an idle one takes half a minute
 END_LIMIT_S = 20.0
 ANSWER_LIMIT_S = 60.0
-KERNEL_ARGUMENTS = f"root=LABEL={image.LABEL} ro console=ttyS0 net.ifnames=0 quiet loglevel=3"
+KERNEL_ARGUMENTS = f"root=LABEL={image.LABEL} ro console=ttyS0 net.ifnames=0 nvme.poll_queues=1 quiet loglevel=3"
 SSH_OPTIONS = (
     "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=5", "BatchMode=yes",
 )  # fmt: skip

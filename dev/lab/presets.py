@@ -1,32 +1,47 @@
-"""Built-in plans that need md, LVM or a controller, at small scale on the controller's drives."""
+"""Built-in plans that need md, LVM, a controller or poll queues, at small scale on the drives of the guest."""
+
+from collections.abc import Sequence
 
 from dev.console import say, step
-from dev.lab.storage_host import BAYS, POOL
+from dev.lab import storcli
+from dev.lab.storage_host import BAYS, FRONT, NVME, POOL, REAR
 from dev.lab.system import System, layouts_built, locks, not_as_asked, not_done
 from dev.presets.scaling import Scale, scaled
 from webapp.plans.document import read
 from webapp.plans.selectors import version_of
 
 SCALE = Scale(points=4)
+CONTROLLER_CACHE = "controller-cache"
 PLANS = {
-    "raid-levels": POOL,
-    "rebuild-beside-clients": POOL,
-    "strip-size": POOL,
-    "stripes-over-arrays": POOL,
-    "schedulers-and-file-systems": POOL,
-    "drive-state": POOL,
-    "interrupts": BAYS[0],
+    "raid-levels": (POOL,),
+    "two-arrays": (FRONT, REAR),
+    "rebuild-beside-clients": (POOL,),
+    "strip-size": (POOL,),
+    "stripes-over-arrays": (POOL,),
+    "schedulers-and-file-systems": (POOL,),
+    "drive-state": (POOL,),
+    "interrupts": (BAYS[0],),
+    CONTROLLER_CACHE: (BAYS[0],),
+    "polled-completions": (NVME,),
 }
 
 
 def presets(system: System) -> list[str]:
     """The problems."""
     problems: list[str] = []
-    for slug, target in PLANS.items():
-        document = scaled(read(version_of(slug).document), SCALE)
-        with step(slug):
-            run = system.finish(system.start(document, target))
-        done = run.trials.filter(state="done").count()
-        say(f"    {slug}: {done} of {run.trial_count} trials, {len(layouts_built(run))} layouts")
-        problems += [*not_done(run), *not_as_asked(run)]
+    for slug, targets in PLANS.items():
+        if slug == CONTROLLER_CACHE:
+            with storcli.installed(system):
+                problems += [*_run(system, slug, targets), *storcli.problems(system.storage)]
+        else:
+            problems += _run(system, slug, targets)
     return [*problems, *system.storage.left_on_drives(), *locks()]
+
+
+def _run(system: System, slug: str, targets: Sequence[str]) -> list[str]:
+    document = scaled(read(version_of(slug).document), SCALE)
+    with step(slug):
+        run = system.finish(system.start(document, *targets))
+    done = run.trials.filter(state="done").count()
+    say(f"    {slug}: {done} of {run.trial_count} trials, {len(layouts_built(run))} layouts")
+    return [*not_done(run), *not_as_asked(run)]

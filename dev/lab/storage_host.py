@@ -15,8 +15,9 @@ SERVICE = "sweetspot-worker.service"
 POLICY = "/etc/sweetspot-worker/policy.toml"
 END_LIMIT_S = 60.0
 CA_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
-POOL = "bays"
 BAYS = ("bay0", "bay1", "bay2", "bay3")
+POOL, FRONT, REAR = "bays", "front", "rear"
+POOLS = {POOL: BAYS, FRONT: BAYS[:2], REAR: BAYS[2:]}
 NVME, SATA = "nvme0", "sata0"
 # The drives that a plan may use: stable id, serial, and the name of the link under by-id if it differs.
 DRIVES = {
@@ -27,7 +28,10 @@ DRIVES = {
     NVME: ("nvme-QEMU_NVMe_Ctrl_LABNVME0_1", "LABNVME0", ""),
     SATA: ("sata-LAB_SATA_SSD_LABSATA0", "LABSATA0", "ata-LAB_SATA_SSD_LABSATA0"),
 }
-SETTINGS = ("*", "write_cache", "drive_write_cache", "irq_affinity", "nvme.write_cache", "nvme.power_state")
+SETTINGS = (
+    "*", "write_cache", "drive_write_cache", "irq_affinity", "nvme.write_cache", "nvme.power_state",
+    "controller.write_cache", "controller.read_ahead",
+)  # fmt: skip
 HOST_SETTINGS = (
     "vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes",
     "vm.dirty_expire_centisecs", "vm.dirty_writeback_centisecs", "transparent_hugepage",
@@ -39,7 +43,7 @@ def serials(*slugs: str) -> tuple[str, ...]:
 
 
 def guest_policy() -> str:
-    """A policy that allows destructive tests and all settings on every drive, and a pool of four drives."""
+    """A policy that allows destructive tests and all settings on every drive, a pool of four drives and two of two."""
     targets = [
         PolicyTarget(
             id=slug, kind="block", path=f"/dev/disk/by-id/{link or stable_id}", stable_id=stable_id, serial=serial,
@@ -48,9 +52,8 @@ def guest_policy() -> str:
         for slug, (stable_id, serial, link) in DRIVES.items()
     ]  # fmt: skip
     names = ", ".join(f'"{name}"' for name in HOST_SETTINGS)
-    pool = ", ".join(f'"{name}"' for name in BAYS)
-    more = f'\n[[pool]]\nid = "{POOL}"\ndrives = [{pool}]\n\n[host]\nsettings = [{names}]\n'
-    return policy_text(targets, writer="make lab") + more
+    pools = "".join(f'\n[[pool]]\nid = "{slug}"\ndrives = {list(drives)}\n' for slug, drives in POOLS.items())
+    return policy_text(targets, writer="make lab") + f"{pools}\n[host]\nsettings = [{names}]\n"
 
 
 class StorageHost:
@@ -75,9 +78,9 @@ class StorageHost:
         return self._machine.run("sh", "-c", line).stdout
 
     def write_policy(self) -> None:
-        self._write(POLICY, guest_policy())
+        self.write(POLICY, guest_policy())
 
-    def _write(self, path: str, text: str) -> None:
+    def write(self, path: str, text: str) -> None:
         with tempfile.TemporaryFile("w+") as file:
             file.write(text)
             file.seek(0)
@@ -99,7 +102,7 @@ class StorageHost:
         """Until the guest restarts, systemd does not restart a worker that ended."""
         place = f"/run/systemd/system/{SERVICE}.d"
         self._machine.run("mkdir", "-p", place)
-        self._write(f"{place}/lab.conf", "[Service]\nRestart=no\n")
+        self.write(f"{place}/lab.conf", "[Service]\nRestart=no\n")
         self._machine.run("systemctl", "daemon-reload")
 
     def await_stopped(self) -> None:

@@ -10,7 +10,7 @@ _NOWHERE = "emulated sysfs folders; not on real hardware"
 _EMULATED = "emulations of storcli, MegaCli, ssacli and areca-cli; not on real hardware"
 # Where tests have written each setting, read it back and restored it.
 _TRIED = {
-    "io_poll": f"refusal only: {_LOOP}, NVMe of the {_GUEST}",
+    "io_poll": f"refusal only: {_LOOP}, NVMe with poll queues of the {_GUEST}",
     "queue_depth": f"{_GUEST}: virtio-scsi, SAS HBA, MegaRAID",
     "drive_write_cache": f"{_GUEST}: virtio-scsi, SATA, SAS HBA, MegaRAID",
     "md.stripe_cache_size": f"{_GUEST}: RAID 5",
@@ -51,9 +51,10 @@ not restore.
 
 `make lab ARGS=settings` changes 44 of these 54 settings by plans, in a virtual machine with Debian 12, MegaRAID,
 SATA and NVMe drives and an md array; the worker is a systemd service with all its restrictions. Each setting is read
-back and restored. `irqbalance` is tested separately in the same virtual machine. QEMU's devices refuse `io_poll` and
-`nvme.power_state`. The other seven settings do not exist in QEMU: see their rows. A scheduler that is a module (`bfq`
-and `kyber` on Debian) can be selected after it was loaded with `modprobe bfq`. The worker loads no modules.
+back and restored. `irqbalance` is tested separately in the same virtual machine. QEMU's devices accept no change of
+`io_poll` and `nvme.power_state`. The other seven settings do not exist in QEMU: see their rows. A scheduler that is a
+module (`bfq` and `kyber` on Debian) can be selected after it was loaded with `modprobe bfq`. The worker loads no
+modules.
 
 The placement of an engine's processes (`nice`, `ionice`, `cpus`, `cpus_policy`, `numa_node`) is part of the workload,
 not a setting. It ends with the processes, so there is nothing to restore.

@@ -15,15 +15,17 @@ NAA = "600605b010cbe11029aeeba55d3ea3e6"
 START = {
     "write": "wb", "read": "nora", "io": "direct", "disk": "default", "bad": "no", "battery": "Optimal", "asked": [],
 }  # fmt: skip
-_HEAD = """
-import json, sys
+HEAD = """
+import json, os, sys
 PATH = {path!r}
 state = json.load(open(PATH))
 words = sys.argv[1:]
-state["asked"].append(" ".join(words))
-json.dump(state, open(PATH, "w"))
 def save():
-    json.dump(state, open(PATH, "w"))
+    with open(PATH + ".new", "w") as file:
+        json.dump(state, file)
+    os.replace(PATH + ".new", PATH)
+state["asked"].append(" ".join(words))
+save()
 good = state["battery"] in ("Optimal", "OK")
 """
 
@@ -56,7 +58,8 @@ properties = {
     "SCSI NAA Id": state.get("naa", NAA),
 }
 if words[0] == "/call":
-    basics = {"Controller": 0, "Model": "AVAGO MegaRAID SAS 9361-8i", "PCI Address": "00:03:00:00"}
+    address = state.get("address", "00:03:00:00")
+    basics = {"Controller": 0, "Model": "AVAGO MegaRAID SAS 9361-8i", "PCI Address": address}
     say({"Basics": basics, "Cachevault_Info": [{"Model": "CVPM02", "State": state["battery"]}]})
 if "/v" in words[0]:
     say({"/c0/v0": [row], "PDs for VD 0": [{"EID:Slt": "252:0"}], "VD0 Properties": properties})
@@ -174,7 +177,7 @@ class Emulation:
         self.path = directory / "state.json"
         self.path.write_text(json.dumps(START | state))
         program, body = _PROGRAMS[tool]
-        head = _HEAD.format(path=str(self.path)) + f"NAA = {NAA!r}\n"
+        head = HEAD.format(path=str(self.path)) + f"NAA = {NAA!r}\n"
         install(directory, monkeypatch, program, head + body)
 
     def __getitem__(self, name: str) -> Any:
