@@ -1,5 +1,6 @@
 """Read the layout back from the kernel and LVM after building."""
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from worker.inventory.geometry import geometry
 from worker.journal import LayoutRecord
 from worker.layouts import mount_options, virtual_drives
 from worker.layouts.building import Built
-from worker.layouts.steps import LayoutFailed
+from worker.layouts.steps import UDEV_LIMIT_S, LayoutFailed
 from worker.process import ToolError, ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
@@ -60,11 +61,25 @@ def _drives(layout: Layout, built: Built) -> Layout:
         return layout
     shares = set()
     for name in built.members:
-        (part,) = sysfs.partitions(name) or ("",)
-        there, whole = sysfs.size_bytes(part) if part else 0, sysfs.size_bytes(name)
+        there, whole = _partition_bytes(name), sysfs.size_bytes(name)
         asked = share_bytes(whole, layout.share_percent)
         shares.add(layout.share_percent if there == asked else round(100 * there / max(whole - 2 * MIB, 1)))
     return msgspec.structs.replace(layout, share_percent=max(1, min(shares)))
+
+
+def _partition_bytes(drive: str) -> int:
+    """Size of its only partition. While the kernel reads the table again, which udev may ask for, there is none.
+
+    Raises LayoutFailed.
+    """
+    until = time.monotonic() + UDEV_LIMIT_S
+    while True:
+        there = [size for part in sysfs.partitions(drive) if (size := sysfs.size_bytes(part))]
+        if len(there) == 1:
+            return there[0]
+        if time.monotonic() > until:
+            raise LayoutFailed("layout_clamped", f"{drive} has {len(there)} partitions instead of 1.")
+        time.sleep(0.05)
 
 
 def _arrays(layout: Layout, record: LayoutRecord, names: Names) -> Layout:
