@@ -36,7 +36,7 @@ def secret_key(**_: Any) -> list[CheckMessage]:
 @register(Tags.database)
 def database_is_postgresql(**_: Any) -> list[CheckMessage]:
     """The rules rely on PostgreSQL's constraints, row locks and JSON indexes, so no other database works."""
-    if settings.DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    if settings.DATABASES["default"]["ENGINE"] == "webapp.core.postgresql":
         return []
     return [
         Error(

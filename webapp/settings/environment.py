@@ -58,7 +58,7 @@ def database(name: str) -> dict[str, Any]:
         raise ImproperlyConfigured(f"{name} must begin with postgres://; Sweetspot needs PostgreSQL.")
     query = _database_query(name, url.query)
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "webapp.core.postgresql",
         "NAME": unquote(url.path.lstrip("/")) or "sweetspot",
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),

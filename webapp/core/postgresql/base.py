@@ -1,0 +1,28 @@
+"""Checks a kept connection without a query: a fifth of the statements of a report was `SELECT 1`."""
+
+import select
+
+from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def is_usable(self) -> bool:
+        """Whether the connection can be used again.
+
+        If PostgreSQL ends a connection, its socket becomes readable. An idle connection without anything to read is
+        usable. In any other state, ask PostgreSQL with a query.
+        """
+        kept = self.connection
+        if kept is None or kept.closed:
+            return False
+        if kept.info.transaction_status == TransactionStatus.IDLE and not _readable(kept.fileno()):
+            return True
+        usable: bool = super().is_usable()
+        return usable
+
+
+def _readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
