@@ -118,12 +118,17 @@ def _all(levels: Grid, rules: Rules) -> Iterator[tuple[Point, Point]]:
     axes = _axes(levels, rules.zipped)
     changing = [axis for axis in axes if not set(axis[0]).isdisjoint(rules.one_at_a_time)]
     crossed = [axis for axis in axes if axis not in changing]
-    for fixed in itertools.product(*crossed):
-        for name, changed in _changes(changing):
-            point: Point = {}
-            for levels_of in (*fixed, *changed):
-                point |= levels_of
-            yield point, {CHANGE: name} if changing else {}
+    changes = [(_joined(changed), {CHANGE: name} if changing else {}) for name, changed in _changes(changing)]
+    for fixed in map(_joined, itertools.product(*crossed)):
+        for changed, change in changes:
+            yield fixed | changed, change
+
+
+def _joined(levels: Iterable[Point]) -> Point:
+    point: Point = {}
+    for levels_of in levels:
+        point |= levels_of
+    return point
 
 
 def _axes(levels: Grid, zipped: Sequence[Sequence[str]]) -> list[list[Point]]:
