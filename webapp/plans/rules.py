@@ -118,7 +118,9 @@ def _all(levels: Grid, rules: Rules) -> Iterator[tuple[Point, Point]]:
     axes = _axes(levels, rules.zipped)
     changing = [axis for axis in axes if not set(axis[0]).isdisjoint(rules.one_at_a_time)]
     crossed = [axis for axis in axes if axis not in changing]
-    changes = [(_joined(changed), {CHANGE: name} if changing else {}) for name, changed in _changes(changing)]
+    changes: list[tuple[Point, Point]] = [
+        (_joined(changed), {CHANGE: name} if changing else {}) for name, changed in _changes(changing)
+    ]
     for fixed in map(_joined, itertools.product(*crossed)):
         for changed, change in changes:
             yield fixed | changed, change
