@@ -69,7 +69,7 @@ def save_action(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return redirect(f"{reverse('explore')}?{request.POST.get('query', '')}")
-    messages.success(request, f"Saved as {saved.title}. Its address can be sent to anybody who may log in here.")
+    messages.success(request, f"Saved as “{saved.title}”. You can send its address to anybody who may log in here.")
     return redirect(_address(saved))
 
 

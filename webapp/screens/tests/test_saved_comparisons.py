@@ -38,6 +38,12 @@ def test_it_says_what_to_do_while_nothing_is_saved(operator: Client) -> None:
     assert "No deleted comparisons" in text(operator, "/comparisons/?show=deleted")
 
 
+def test_it_quotes_the_title_after_saving(operator: Client, run: Run) -> None:
+    given = {"title": "Which drive?", "query": QUERY}
+    page = operator.post("/comparisons/save/", given, follow=True).content.decode()
+    assert "Saved as “Which drive?”. You can send its address" in page
+
+
 def test_it_opens_what_was_saved_at_its_permalink(viewer: Client, saved: SavedComparison) -> None:
     assert (saved.title, saved.query) == ("Engines", QUERY)
     answer = viewer.get(f"/comparisons/{saved.pk}/")
