@@ -140,6 +140,7 @@ PAGES: dict[str, Rule] = {
     "run": look(Who.VIEWER),
     "run_live": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
+    "run_settings": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
     "bulk_runs": act(Who.OPERATOR),
     "cancel_run": act(Who.OPERATOR),

@@ -3,12 +3,12 @@
 import "../styles/heat.css";
 import "../styles/pivot.css";
 import { initCountdowns } from "../features/countdown";
+import { initFreshSections } from "../features/freshSections";
 import { initNoteDraft } from "../features/noteDraft";
 import { initRunGrid } from "../features/runGrid";
 import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
 import { initTabProgress } from "../features/tabProgress";
-import { initWear } from "../features/wear";
 import { find, readJson, showProblem } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
 import { reloadWhenFree } from "../lib/reload";
@@ -31,14 +31,14 @@ function initRun(): void {
   const grid = initRunGrid();
   const paintNow = initRunNow();
   const paintTab = initTabProgress();
-  const wear = initWear();
+  const sections = initFreshSections();
   let cursor = "";
 
   const take = (run: LiveRun): void => {
     grid.apply(run.cells);
     paintNow(run);
     paintTab(run);
-    wear.take(run);
+    sections.take(run);
     store.addSensors(run.sensors);
     if (store.add(run.samples) > 0 || run.ended) chart?.draw();
   };

@@ -1,4 +1,5 @@
-"""Requests of open pages: a run's live data once a second, and whether results were marked as invalid."""
+"""Requests of open pages: a run's live data once a second, its sections that change when a trial ends, and whether
+results were marked as invalid."""
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -11,6 +12,7 @@ from webapp.screens.access import page
 from webapp.screens.payloads import Marks
 from webapp.screens.runs.live import BadCursor, live_run
 from webapp.screens.runs.shared import SharedAnswers
+from webapp.screens.runs.story import observed, setting_rows
 from webapp.screens.runs.wear import wear_rows
 
 _answers = SharedAnswers()
@@ -35,6 +37,15 @@ def wear(request: HttpRequest, number: int) -> HttpResponse:
     run = get_object_or_404(Run, number=number)
     context = {"wear_rows": wear_rows(run), "open": run.state in OPEN_RUN_STATES}
     return render(request, "screens/parts/wear.html", context)
+
+
+@never_cache
+@page
+def settings(request: HttpRequest, number: int) -> HttpResponse:
+    """The section about settings and configuration; the page fetches it again when a trial has ended."""
+    run = get_object_or_404(Run, number=number)
+    context = {"run": run, "setting_rows": setting_rows(run), "observed": observed(run)}
+    return render(request, "screens/parts/run_settings.html", context)
 
 
 @never_cache

@@ -4,7 +4,7 @@ from django.urls import URLPattern, path
 
 from webapp.screens.runs import action_views as actions
 from webapp.screens.runs.bulk_views import bulk
-from webapp.screens.runs.live_views import live, marks, wear
+from webapp.screens.runs.live_views import live, marks, settings, wear
 from webapp.screens.runs.trial_views import trial_attachment, trial_page
 from webapp.screens.runs.validity_views import run_invalid, run_valid, trial_invalid, trial_valid
 from webapp.screens.runs.views import run_page, runs_page
@@ -16,6 +16,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/", run_page, name="run"),
     path("runs/<int:number>/live/", live, name="run_live"),
     path("runs/<int:number>/wear/", wear, name="run_wear"),
+    path("runs/<int:number>/settings/", settings, name="run_settings"),
     path("runs/<int:number>/cancel/", actions.cancel, name="cancel_run"),
     path("runs/<int:number>/pause/", actions.pause, name="pause_run"),
     path("runs/<int:number>/resume/", actions.resume, name="resume_run"),

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from webapp.core.models import User
 from webapp.results.validity import mark_run
-from webapp.runs.models import Run
+from webapp.runs.models import Run, SettingChange
 from webapp.tests.factories.people import PASSWORD
 from webapp.tests.factories.results import add_seconds, finish_run
 from webapp.tests.factories.runs import end_attempt, fail_trial, start_trial
@@ -42,6 +42,32 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
     failed = page.locator('[data-trial="4"]')
     expect(failed).to_have_text("Failed")
     expect(failed.locator("a")).to_have_attribute("title", "Trial 4: Failed. fio said nothing for 60 s.")
+    assert problems == []
+
+
+def test_it_shows_a_changed_setting_as_soon_as_a_trial_has_ended(page: Page, run: Run, problems: list[str]) -> None:
+    attempt = start_trial(run.trials.get(index=2), timezone.now())
+    page.goto("/runs/1/")
+    settings = page.get_by_role("region", name="Settings and configuration")
+    expect(settings.get_by_role("row")).to_have_count(2)  # with the head
+    SettingChange.objects.create(
+        attempt=attempt, at=timezone.now(), name="nr_requests", device="sda", before="256", asked="100", observed="100"
+    )  # fmt: skip
+    end_attempt(attempt)
+    fail_trial(run.trials.get(index=3))
+    expect(settings.get_by_role("row", name="nr_requests")).to_contain_text("as requested")
+    assert problems == []
+
+
+def test_an_unfolded_configuration_stays_unfolded_when_its_section_is_fetched_again(
+    page: Page, run: Run, problems: list[str]
+) -> None:
+    page.goto("/runs/1/")
+    settings = page.get_by_role("region", name="Settings and configuration")
+    settings.locator("summary").click()
+    with page.expect_response("**/runs/1/settings/"):
+        fail_trial(run.trials.get(index=3), reason="fio said nothing for 60 s.")
+    expect(settings.locator("details")).to_have_attribute("open", "")
     assert problems == []
 
 

@@ -1,0 +1,46 @@
+/** Sections that the server renders again when a trial has ended: bytes written to drives, and settings. */
+
+import { showProblem } from "../lib/dom";
+import type { LiveRun } from "../payloads/live";
+
+const LIMIT_MS = 20_000;
+
+export function initFreshSections(): { take: (run: LiveRun) => void } {
+  const sections = [...document.querySelectorAll<HTMLElement>("[data-fresh-url]")].map(initSection);
+  return {
+    take: (run) => {
+      for (const take of sections) take(run.done + run.failed + run.cancelled);
+    },
+  };
+}
+
+/** A function that takes the number of ended trials and fetches the section again if the number has changed. */
+function initSection(box: HTMLElement): (ended: number) => void {
+  let shown = -1; // number of ended trials in the current content
+  let asking = false;
+
+  const fetchAgain = async (ended: number): Promise<void> => {
+    if (asking) return;
+    asking = true;
+    try {
+      const response = await fetch(box.dataset.freshUrl ?? "", { signal: AbortSignal.timeout(LIMIT_MS) });
+      if (!response.ok || response.redirected) throw new Error(`The server answered ${response.status}.`);
+      const html = await response.text(); // escaped by the server's templates
+      const unfolded = box.querySelector("details")?.open ?? false;
+      box.innerHTML = html;
+      const details = box.querySelector("details");
+      if (details) details.open = unfolded;
+      shown = ended;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : "unknown";
+      showProblem(`“${box.querySelector("h2")?.textContent}” is out of date: ${why}`);
+    } finally {
+      asking = false;
+    }
+  };
+
+  return (ended) => {
+    if (shown < 0) shown = ended;
+    else if (ended !== shown) void fetchAgain(ended);
+  };
+}
