@@ -347,5 +347,7 @@ class Executor:
 
 def _title(order: AnyOrder) -> str:
     """The order's title in the log: its trial and run, else its kind."""
+    if isinstance(order, CloseRunOrder):
+        return f"closing run {order.run}"
     ids = (f"{name} {value}" for name in ("trial", "run") if (value := getattr(order, name, "")))
     return " of ".join(ids) or type(order).__name__
