@@ -15,7 +15,7 @@ test("the axis reaches the highest ceiling", () => {
 
 test("a ceiling stands at its value, its band between what is had in practice", () => {
   expect(placed([RAID], pixel, { top: 0, bottom: 400 })).toEqual([
-    { text: "storage1/raid: 3.63 GB/s", y: 37, band: { top: 60, bottom: 80 } },
+    { name: "storage1/raid", value: "3.63 GB/s", y: 37, band: { top: 60, bottom: 80 } },
   ]);
 });
 

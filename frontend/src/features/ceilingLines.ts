@@ -4,10 +4,9 @@ import type { Chart, ChartType, Plugin } from "chart.js";
 import { themed } from "../lib/colours";
 import { bytesPerSecond } from "../lib/format";
 import type { ChartCeiling } from "../payloads/ceiling";
+import { drawLabels } from "./lineLabels";
 
-export const LINE = "#c4483f";
-const BAND = "#c4483f22";
-const LABEL_ROOM = 12;
+const BAND = "#8a929c33";
 
 /** The upper ends of ceilings. */
 export function heightsOf(ceilings: readonly ChartCeiling[]): number[] {
@@ -37,7 +36,7 @@ export function placed(
   ceilings: readonly ChartCeiling[],
   pixel: (value: number) => number,
   area: { top: number; bottom: number },
-): { text: string; y: number; band: { top: number; bottom: number } | null }[] {
+): { name: string; value: string; y: number; band: { top: number; bottom: number } | null }[] {
   return ceilings.flatMap((ceiling) => {
     const y = pixel(ceiling.value);
     if (!(y >= area.top - 1 && y <= area.bottom + 1)) return [];
@@ -46,12 +45,13 @@ export function placed(
       low === null || high === null
         ? null
         : { top: Math.max(area.top, pixel(high)), bottom: Math.min(area.bottom, pixel(low)) };
-    return [{ text: `${ceiling.text}: ${bytesPerSecond(ceiling.value)}`, y, band }];
+    return [{ name: ceiling.text, value: bytesPerSecond(ceiling.value), y, band }];
   });
 }
 
-export function ceilingLines<T extends ChartType>(ceilings: readonly ChartCeiling[]): Plugin<T> {
-  return { id: "ceilings", afterDatasetsDraw: (chart) => draw(chart, ceilings) };
+/** `share` is the part of the chart's width that a label may use. */
+export function ceilingLines<T extends ChartType>(ceilings: readonly ChartCeiling[], share = 1): Plugin<T> {
+  return { id: "ceilings", afterDatasetsDraw: (chart) => draw(chart, ceilings, share) };
 }
 
 /** What a chart of any type has. */
@@ -61,32 +61,30 @@ interface Drawn {
   readonly ctx: Chart["ctx"];
 }
 
-function draw(chart: Drawn, ceilings: readonly ChartCeiling[]): void {
+function draw(chart: Drawn, ceilings: readonly ChartCeiling[], share: number): void {
   const scale = chart.scales.y;
   if (!scale || ceilings.length === 0) return;
-  const { left, right, top, bottom } = chart.chartArea;
+  const { left, right } = chart.chartArea;
   const pen = chart.ctx;
+  const lines = placed(ceilings, (value) => scale.getPixelForValue(value), chart.chartArea);
   pen.save();
-  for (const each of placed(ceilings, (value) => scale.getPixelForValue(value), { top, bottom })) {
-    if (each.band) {
-      pen.fillStyle = BAND;
-      pen.fillRect(left, each.band.top, right - left, each.band.bottom - each.band.top);
-    }
-    pen.strokeStyle = LINE;
-    pen.lineWidth = 1.5;
-    pen.setLineDash([6, 4]);
+  pen.fillStyle = BAND;
+  for (const { band } of lines) if (band) pen.fillRect(left, band.top, right - left, band.bottom - band.top);
+  pen.strokeStyle = themed("--ss-chart-text");
+  pen.lineWidth = 1.5;
+  pen.setLineDash([6, 4]);
+  for (const { y } of lines) {
     pen.beginPath();
-    pen.moveTo(left, each.y);
-    pen.lineTo(right, each.y);
+    pen.moveTo(left, y);
+    pen.lineTo(right, y);
     pen.stroke();
-    pen.fillStyle = themed("--ss-chart-text");
-    pen.font = "11px sans-serif";
-    pen.fillText(
-      each.text,
-      left + 4,
-      each.y - 4 < top + LABEL_ROOM ? each.y + LABEL_ROOM : each.y - 4,
-      right - left - 8,
-    );
   }
   pen.restore();
+  drawLabels(
+    pen,
+    lines.map(({ name, value, y }) => ({ name, value, end: { x: left, y } })),
+    chart.chartArea,
+    "ceilings",
+    share,
+  );
 }

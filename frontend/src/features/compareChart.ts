@@ -9,7 +9,7 @@ import {
 } from "chartjs-chart-error-bars";
 import { log2Bounds, powersOfTwo, tickText, wantsEven, wantsLog2 } from "../lib/axis";
 import { Chart } from "../lib/charts";
-import { type Look, lookAt, themed } from "../lib/colours";
+import { type Look, lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import {
@@ -20,8 +20,8 @@ import {
   type Panel,
   type Series,
 } from "../payloads/compare";
-import { ceilingLines, heightsOf, highestInReach, LINE, legendOfCeiling } from "./ceilingLines";
-import type { KeyLine, Looks } from "./compareKey";
+import { ceilingLines, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
+import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 import { legendOf, referenceLines } from "./referenceLines";
 import { boxes, placesScale, repeatsDataset, repeatsTooltip } from "./repeatsChart";
@@ -312,17 +312,14 @@ function titleOf(data: PanelData, axis: XAxis): (items: TooltipItem<"line">[]) =
 function referencesOf(part: PanelData): Plugin {
   const axis = part.kind === "box" ? "names" : xAxisOf(part);
   const across = (level: number): number => (isPlaced(axis) ? level : (part.levels[level]?.number ?? level));
-  return referenceLines(part.references, across, part.levels.length);
+  return referenceLines(part.references, across, part.levels.length, part.ceilings.length > 0 ? 0.5 : 0.65);
 }
 
 /** Ceilings and references in the legend. A line in several charts has its values in the charts. */
-function legendLines(data: MeansCharts): KeyLine[] {
+function legendLines(data: MeansCharts): string[] {
   const several = data.comparison.panels.length > 1;
   const references = data.references.map((line) => (several ? line.name : legendOf(line)));
-  return [
-    ...data.ceilings.map((ceiling) => ({ name: legendOfCeiling(ceiling), colour: LINE })),
-    ...[...new Set(references)].map((name) => ({ name, colour: themed("--ss-chart-text") })),
-  ];
+  return [...data.ceilings.map(legendOfCeiling), ...new Set(references)];
 }
 
 export function initCompareCharts(): void {
@@ -338,7 +335,11 @@ export function initCompareCharts(): void {
     if (!part) return [];
     const bounds = together ?? boundsOf([part], data.logarithmic);
     const made = part.kind === "box" ? ofRepeats(part, looks) : configuration(part, xAxisOf(part), looks, bounds);
-    const plugins = [...(made.plugins ?? []), ceilingLines(data.ceilings), referencesOf(part)];
+    const plugins = [
+      ...(made.plugins ?? []),
+      ceilingLines(part.ceilings, part.references.length > 0 ? 0.5 : 1),
+      referencesOf(part),
+    ];
     return [new Chart(canvas, { ...made, plugins })];
   });
   const shown =

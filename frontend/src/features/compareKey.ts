@@ -1,7 +1,7 @@
 /** The colours of series: the legend above the charts, and the marks in the tables. */
 
 import type { Chart } from "../lib/charts";
-import { type Look, lookAt } from "../lib/colours";
+import { type Look, lookAt, themed } from "../lib/colours";
 import { find } from "../lib/dom";
 import type { PictureKey } from "../lib/picture";
 
@@ -11,12 +11,6 @@ export interface Named {
   readonly name: string;
   readonly is_baseline: boolean;
   readonly colour: number;
-}
-
-/** A line in the charts that is not a series: a ceiling or a reference. */
-export interface KeyLine {
-  readonly name: string;
-  readonly colour: string;
 }
 
 export function looksOf(series: readonly Named[]): Looks {
@@ -30,14 +24,14 @@ export function paintMarks(looks: Looks): void {
   }
 }
 
-export function pictureKey(series: readonly Named[], looks: Looks, lines: readonly KeyLine[]): PictureKey[] {
+export function pictureKey(series: readonly Named[], looks: Looks, lines: readonly string[]): PictureKey[] {
   const names = new Map(series.map((each) => [each.name, each.is_baseline]));
   const known = [...names].map(([name, is_baseline]) => ({
     name: is_baseline ? `${name} (baseline)` : name,
     colour: looks.get(name)?.colour ?? "#8a929c",
     dashed: false,
   }));
-  return [...known, ...lines.map((line) => ({ ...line, dashed: true }))];
+  return [...known, ...lines.map((name) => ({ name, colour: themed("--ss-chart-text"), dashed: true }))];
 }
 
 /** Buttons that show and hide a series in all charts, and the names of lines. Datasets have the name of their series in
@@ -46,7 +40,7 @@ export function paintKey(
   series: readonly Named[],
   looks: Looks,
   charts: () => readonly Chart[],
-  lines: readonly KeyLine[] = [],
+  lines: readonly string[] = [],
 ): void {
   const unique = [...new Map(series.map((each) => [each.name, each])).values()];
   const holder = find("compare-key", HTMLElement);
@@ -54,13 +48,12 @@ export function paintKey(
   paintMarks(looks);
 }
 
-function keyLine(line: KeyLine): HTMLElement {
+function keyLine(name: string): HTMLElement {
   const entry = document.createElement("span");
   entry.className = "key-line small";
   const mark = document.createElement("span");
   mark.className = "mark-line";
-  mark.style.borderTopColor = line.colour;
-  entry.append(mark, line.name);
+  entry.append(mark, name);
   return entry;
 }
 

@@ -4,7 +4,7 @@ import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
 import { find, readJson } from "../lib/dom";
 import { type Picture, savePng, saveSvg } from "../lib/picture";
 import { seriesNames } from "../payloads/compare";
-import { type KeyLine, type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
+import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
 import { initReport } from "./report";
 
 /** What a view does after a zoom and after its reset. */
@@ -17,7 +17,8 @@ const NOTHING: Zoomed = { zoomed: () => undefined, reset: () => undefined };
 export class ComparePage {
   private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
   readonly looks: Looks = looksOf(this.series);
-  lines: readonly KeyLine[] = [];
+  /** Names of the lines in the charts that are not series: ceilings and references. */
+  lines: readonly string[] = [];
 
   /** Set up the rest of the page after the charts. */
   finish(charts: readonly Chart[], note: string, then: Zoomed = NOTHING): void {

@@ -11,7 +11,7 @@ import { find, readJson } from "../lib/dom";
 import { clock } from "../lib/format";
 import { fetchJson } from "../lib/poll";
 import { type TimeCharts, timeCharts, timeLines } from "../payloads/compare";
-import { ceilingLines, heightsOf, highestInReach, LINE, legendOfCeiling } from "./ceilingLines";
+import { ceilingLines, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
 import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
@@ -175,7 +175,7 @@ export function initTimeLines(): void {
   const chart = new Chart(canvas, configuration(data, page.looks));
   canvas.dataset.binS = String(data.lines.bin_s);
   const thin = data.lines.bin_s > 1 ? "lowest to highest second" : "each repeat";
-  page.lines = data.ceilings.map((ceiling) => ({ name: legendOfCeiling(ceiling), colour: LINE }));
+  page.lines = data.ceilings.map(legendOfCeiling);
   page.finish([chart], `Thick: mean of the repeats; thin: ${thin}.`, closerLook(chart, data.lines, page.looks));
   fillTable(data.lines);
 }

@@ -195,16 +195,21 @@ export class SvgPen {
     this.parts.length = 0;
   }
   fillText(text: string, x: number, y: number): void {
-    const { matrix, font, textAlign, textBaseline, fillStyle, globalAlpha } = this.state;
+    this.text(text, x, y, paint("fill", this.state.fillStyle, this.state.globalAlpha));
+  }
+  strokeText(text: string, x: number, y: number): void {
+    const { strokeStyle, globalAlpha, lineWidth, lineJoin } = this.state;
+    const stroke = paint("stroke", strokeStyle, globalAlpha);
+    this.text(text, x, y, `fill="none" ${stroke} stroke-width="${round(lineWidth)}" stroke-linejoin="${lineJoin}"`);
+  }
+  private text(text: string, x: number, y: number, painted: string): void {
+    const { matrix, font, textAlign, textBaseline } = this.state;
     const anchor = ANCHORS[textAlign] ?? "start";
     const place = `x="${round(x)}" y="${round(y)}" dy="${SHIFTS[textBaseline] ?? "0"}" text-anchor="${anchor}"`;
-    const style = `${fontAttributes(font)} ${paint("fill", fillStyle, globalAlpha)}`;
+    const style = `${fontAttributes(font)} ${painted}`;
     const moved = `transform="matrix(${matrix.map(round).join(" ")})"`;
     // the clip path must not move with the text
     this.parts.push(`<g${this.clipping()}><text ${place} ${moved} ${style}>${escaped(text)}</text></g>`);
-  }
-  strokeText(): void {
-    // outlines of text are not used
   }
   drawImage(): void {
     // other drawings are embedded

@@ -3,6 +3,7 @@
 import base64
 import csv
 import re
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from xml.etree import ElementTree
@@ -16,6 +17,7 @@ from webapp.core.models import User
 from webapp.results.models import Result, Sample, known
 from webapp.runs.models import Attempt, Run
 from webapp.screens.tests.test_explore import with_histograms
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import finish_run
 from webapp.tests.visits import until
 
@@ -171,6 +173,24 @@ def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path
     # a line's colour where the chart is, dark letters of the title above it
     assert seen["coloured"] > 200
     assert seen["dark"] > 50
+
+
+def test_labels_of_lines_are_in_the_picture_and_do_not_overlap(page: Page, done: Run, tmp_path: Path) -> None:
+    rows = "pattern,block_size,iodepth,numjobs,iops\nrandread,4k,1,1,{0}00\nrandread,4k,32,1,{0}000\n"
+    for number in range(400, 406):
+        an_import(title=f"Old drive {number}", text=rows.format(number))
+    Result.objects.filter(origin__isnull=False).update(reference=True)
+    page.goto("/explore/?run=1&x=iodepth&series=ioengine&panel=pattern&metric=iops&lines=published")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG").click()
+    waiting.value.save_as(tmp_path / "picture.svg")
+    found = ElementTree.parse(tmp_path / "picture.svg").getroot().iter("{http://www.w3.org/2000/svg}text")
+    labels = [one for one in found if (one.text or "").startswith("Old drive") and one.get("text-anchor") == "end"]
+    halos, letters = ([one for one in labels if (one.get("fill") == "none") is halo] for halo in (True, False))
+    assert [one.text for one in letters] == [f"Old drive {number}: {number}k IOPS" for number in range(405, 399, -1)]
+    assert len(halos) == len(letters)
+    heights = [float(one.get("y", "nan")) for one in letters]
+    assert [round(lower - upper) for upper, lower in pairwise(heights)] == [12] * 5
 
 
 @pytest.mark.parametrize(
