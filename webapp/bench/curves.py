@@ -45,17 +45,18 @@ def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
 
 
 def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:
-    """The curve with the most cells; if several have as many, that of 4 KiB, then the first in the alphabet."""
+    """The curve with the most cells; if several have as many, that of 4 KiB, then the one of the lowest concurrency:
+    curves of high concurrency are often flat."""
     if len({one.point.get(factor) for one in matched.in_panel(panel)}) < MIN_LEVELS:
         return None
-    known = [
-        ((_size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK), alike)
-        for alike in _alike(matched, panel, factor)
-    ]
-    most = max((rank for rank, _ in known), default=None)
+    groups = _alike(matched, panel, factor)
+    fullest = max(
+        groups,
+        key=lambda alike: (_size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK),
+        default=None,
+    )
     rest = [name for name in names if name != factor]
-    named = [(in_words(alike[0], rest), alike) for rank, alike in known if rank == most]
-    return _curve(matched, panel, factor, *min(named, key=lambda one: one[0])) if named else None
+    return _curve(matched, panel, factor, in_words(fullest[0], rest), fullest) if fullest else None
 
 
 def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
@@ -65,7 +66,7 @@ def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[in
 
 
 def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
-    """Groups of workloads that differ in this factor only."""
+    """Groups of workloads that differ in this factor only, in the order of block size and concurrency."""
     groups: dict[frozenset[tuple[str, Value]], list[Workload]] = {}
     if known_dimension(factor).numeric:
         for one in matched.in_panel(panel):

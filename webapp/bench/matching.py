@@ -179,13 +179,19 @@ def _test(row: ResultRow) -> tuple[str, int, str]:
 
 
 def _several_tests(rows: Iterable[ResultRow]) -> frozenset[tuple[int, str, str]]:
-    """Places of imports that hold several tests of a tool with equal factors, such as Read and Re-read of iozone. Each
-    of these tests is a workload."""
-    names: dict[tuple[int, str, str], set[str]] = {}
+    """Places of imports that hold several tests of a tool with equal factors at one drive, such as Read and Re-read of
+    iozone. Each of these tests is a workload. If only different drives have different names, the names do not matter,
+    such as those of fio's jobs."""
+    names: dict[tuple[tuple[int, str, str], tuple[str, ...]], set[str]] = {}
     for row in rows:
         if row.imported:
-            names.setdefault(_place(row), set()).add(row.test)
-    return frozenset(place for place, tests in names.items() if len(tests) > 1)
+            names.setdefault((_place(row), _drive(row)), set()).add(row.test)
+    return frozenset(place for (place, _), tests in names.items() if len(tests) > 1)
+
+
+def _drive(row: ResultRow) -> tuple[str, ...]:
+    """What the labels of an import say about it. `target_name` may be the name of the test."""
+    return row.host, row.model, row.serial, row.layout
 
 
 class _Grid:

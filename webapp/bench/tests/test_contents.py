@@ -60,6 +60,18 @@ def test_a_curve_has_the_workloads_that_differ_in_one_factor(samsung: Lab, intel
     assert [len(points) for points in curve.points.values()] == [3, 3]
 
 
+def test_of_equally_full_curves_the_one_of_the_lowest_concurrency_is_shown(samsung: Lab, intel: Lab) -> None:
+    """The first one in the alphabet would be that of 16 jobs."""
+    for lab in (samsung, intel):
+        for jobs in (1, 2, 16):
+            for depth in (1, 2, 4):
+                lab.measure(100.0, iodepth=depth, numjobs=jobs)
+    assert [(curve.factor, curve.words) for curve in shown().curves] == [
+        ("iodepth", "4 KiB"),
+        ("numjobs", "4 KiB · QD 1"),
+    ]
+
+
 def test_the_ladder_has_all_percentiles_of_one_workload(samsung: Lab, intel: Lab) -> None:
     samsung.measure(100.0, 110.0, iodepth=1)
     intel.measure(100.0, iodepth=1)

@@ -46,16 +46,28 @@ def test_imported_drives_are_products_like_own_ones(samsung: Lab) -> None:
     assert {row.source for row in rows} == {1, -1}
 
 
-def test_tests_of_one_import_with_equal_factors_are_workloads_of_their_own(db: None) -> None:
+@pytest.mark.parametrize("drives", [("PM9A3", "PM1733"), ("", "")])
+def test_tests_of_one_import_with_equal_factors_are_workloads_of_their_own(db: None, drives: tuple[str, str]) -> None:
     """iozone's Read and Re-read have the same pattern and block size."""
     text = "pattern,block_size,iops\nrandread,4k,100\nrandread,4k,900\n"
-    first, second = an_import(text=text), an_import(title="New tests", drive="PM1733", text=text.replace("00", "50"))
+    first = an_import(drive=drives[0], text=text)
+    second = an_import(title="New tests", drive=drives[1], text=text.replace("00", "50"))
     for made in (first, second):
         for origin, name in zip(made.origins.order_by("number"), ("Read", "Re-read"), strict=True):
             made.origins.filter(pk=origin.pk).update(name=name)
     group = shown(of_import(first), of_import(second)).groups[0]
     means = [[cell.cell.summary.mean if cell else None for cell in row.cells] for row in group.rows]
     assert sorted(means) == [[100, 150], [900, 950]]
+
+
+def test_names_of_tests_that_differ_between_drives_keep_nothing_apart(db: None) -> None:
+    """One person calls fio's jobs `random-read`, another one `iotest`."""
+    made = an_import(text="pattern,block_size,iops\nrandread,4k,100\nrandread,4k,900\n")
+    for origin, name in zip(made.origins.order_by("number"), ("random-read", "iotest"), strict=True):
+        made.origins.filter(pk=origin.pk).update(name=name, drive=f"Drive {name}")
+    group = shown(*(Product(Kind.MODEL, f"Drive {name}") for name in ("random-read", "iotest"))).groups[0]
+    means = [[cell.cell.summary.mean if cell else None for cell in row.cells] for row in group.rows]
+    assert means == [[100, 900]]
 
 
 def test_what_an_import_does_not_state_is_no_difference_but_counted(samsung: Lab) -> None:
