@@ -61,7 +61,6 @@ def test_a_curve_has_the_workloads_that_differ_in_one_factor(samsung: Lab, intel
 
 
 def test_of_equally_full_curves_the_one_of_the_lowest_concurrency_is_shown(samsung: Lab, intel: Lab) -> None:
-    """The first one in the alphabet would be that of 16 jobs."""
     for lab in (samsung, intel):
         for jobs in (1, 2, 16):
             for depth in (1, 2, 4):
