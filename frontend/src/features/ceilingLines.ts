@@ -1,10 +1,10 @@
 /** Ceilings of targets in a chart of bandwidth: a dashed line each, and a band for the practical range. */
 
-import type { Chart, ChartType, Plugin } from "chart.js";
+import type { ChartType, Plugin } from "chart.js";
 import { themed } from "../lib/colours";
 import { bytesPerSecond } from "../lib/format";
 import type { ChartCeiling } from "../payloads/ceiling";
-import { drawLabels } from "./lineLabels";
+import { type Drawn, drawLabels, type LineLabel } from "./lineLabels";
 
 const BAND = "#8a929c33";
 
@@ -49,21 +49,14 @@ export function placed(
   });
 }
 
-/** `share` is the part of the chart's width that a label may use. */
-export function ceilingLines<T extends ChartType>(ceilings: readonly ChartCeiling[], share = 1): Plugin<T> {
-  return { id: "ceilings", afterDatasetsDraw: (chart) => draw(chart, ceilings, share) };
+export function ceilingLines<T extends ChartType>(ceilings: readonly ChartCeiling[]): Plugin<T> {
+  return { id: "ceilings", afterDatasetsDraw: (chart) => drawLabels(chart, drawCeilings(chart, ceilings)) };
 }
 
-/** What a chart of any type has. */
-interface Drawn {
-  readonly scales: Chart["scales"];
-  readonly chartArea: Chart["chartArea"];
-  readonly ctx: Chart["ctx"];
-}
-
-function draw(chart: Drawn, ceilings: readonly ChartCeiling[], share: number): void {
+/** Draw lines and bands. Returns their labels. */
+export function drawCeilings(chart: Drawn, ceilings: readonly ChartCeiling[]): LineLabel[] {
   const scale = chart.scales.y;
-  if (!scale || ceilings.length === 0) return;
+  if (!scale) return [];
   const { left, right } = chart.chartArea;
   const pen = chart.ctx;
   const lines = placed(ceilings, (value) => scale.getPixelForValue(value), chart.chartArea);
@@ -80,11 +73,5 @@ function draw(chart: Drawn, ceilings: readonly ChartCeiling[], share: number): v
     pen.stroke();
   }
   pen.restore();
-  drawLabels(
-    pen,
-    lines.map(({ name, value, y }) => ({ name, value, end: { x: left, y } })),
-    chart.chartArea,
-    "ceilings",
-    share,
-  );
+  return lines.map(({ name, value, y }) => ({ name, value, end: { x: left, y } }));
 }

@@ -20,10 +20,11 @@ import {
   type Panel,
   type Series,
 } from "../payloads/compare";
-import { ceilingLines, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
+import { drawCeilings, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
-import { legendOf, referenceLines } from "./referenceLines";
+import { drawLabels } from "./lineLabels";
+import { drawReferences, legendOf } from "./referenceLines";
 import { boxes, placesScale, repeatsDataset, repeatsTooltip } from "./repeatsChart";
 
 Chart.register(
@@ -309,10 +310,15 @@ function titleOf(data: PanelData, axis: XAxis): (items: TooltipItem<"line">[]) =
   };
 }
 
-function referencesOf(part: PanelData): Plugin {
+/** Ceilings and references together, so that their labels do not cover each other. */
+function linesOf(part: PanelData): Plugin {
   const axis = part.kind === "box" ? "names" : xAxisOf(part);
   const across = (level: number): number => (isPlaced(axis) ? level : (part.levels[level]?.number ?? level));
-  return referenceLines(part.references, across, part.levels.length, part.ceilings.length > 0 ? 0.5 : 0.65);
+  const draw = (chart: Chart): void => {
+    const ceilings = drawCeilings(chart, part.ceilings);
+    drawLabels(chart, [...ceilings, ...drawReferences(chart, part.references, across, part.levels.length)]);
+  };
+  return { id: "lines", afterDatasetsDraw: draw };
 }
 
 /** Ceilings and references in the legend. A line in several charts has its values in the charts. */
@@ -335,11 +341,7 @@ export function initCompareCharts(): void {
     if (!part) return [];
     const bounds = together ?? boundsOf([part], data.logarithmic);
     const made = part.kind === "box" ? ofRepeats(part, looks) : configuration(part, xAxisOf(part), looks, bounds);
-    const plugins = [
-      ...(made.plugins ?? []),
-      ceilingLines(part.ceilings, part.references.length > 0 ? 0.5 : 1),
-      referencesOf(part),
-    ];
+    const plugins = [...(made.plugins ?? []), linesOf(part)];
     return [new Chart(canvas, { ...made, plugins })];
   });
   const shown =

@@ -1,5 +1,6 @@
 /** Labels of lines in a chart that are not series. Each label is beside an end of its line, and a leader connects both. */
 
+import type { Chart } from "chart.js";
 import { themed } from "../lib/colours";
 
 const HEIGHT = 12; // px of a label
@@ -7,6 +8,7 @@ const LIFT = 8; // px from a line to the middle of a label above it
 const GAP = 14; // between a label and the end of its line, for the leader
 const HALO = 3; // px around the letters, half of it outside
 const WIDEST = 320; // px
+const SHARE = 0.8; // of the width of the chart, which a label may use
 const MOST = 8; // labels in a chart; the lines that are closest to each other share one
 
 export interface Place {
@@ -27,9 +29,16 @@ export interface Area {
   readonly bottom: number;
 }
 
+/** What a chart of any type has. */
+export interface Drawn {
+  readonly scales: Chart["scales"];
+  readonly chartArea: Chart["chartArea"];
+  readonly ctx: Chart["ctx"];
+}
+
 /** At most `most` labels, sorted from top to bottom: lines that are closest to each other get a common label, such as
- * `3 references: 410 to 420 MB/s`. */
-export function merged(labels: readonly LineLabel[], kind: string, most: number): LineLabel[] {
+ * `3 lines: 410 to 420 MB/s`. */
+export function merged(labels: readonly LineLabel[], most: number): LineLabel[] {
   const groups = [...labels].sort((a, b) => a.end.y - b.end.y).map((label) => [label]);
   const gap = (at: number): number => (groups[at + 1]?.[0]?.end.y ?? 0) - (groups[at]?.at(-1)?.end.y ?? 0);
   while (groups.length > Math.max(1, most)) {
@@ -37,14 +46,14 @@ export function merged(labels: readonly LineLabel[], kind: string, most: number)
     const closest = gaps.indexOf(Math.min(...gaps));
     groups.splice(closest, 2, groups.slice(closest, closest + 2).flat());
   }
-  return groups.flatMap((group) => commonLabel(group, kind) ?? []);
+  return groups.flatMap((group) => commonLabel(group) ?? []);
 }
 
-function commonLabel(group: readonly LineLabel[], kind: string): LineLabel | undefined {
+function commonLabel(group: readonly LineLabel[]): LineLabel | undefined {
   const [highest, lowest] = [group[0], group.at(-1)];
   if (!highest || !lowest || group.length === 1) return highest;
   const middle = group[Math.floor(group.length / 2)] ?? highest;
-  return { name: `${group.length} ${kind}`, value: range(lowest.value, highest.value), end: middle.end };
+  return { name: `${group.length} lines`, value: range(lowest.value, highest.value), end: middle.end };
 }
 
 /** With the unit once, if both have the same: `410 to 420 MB/s`. */
@@ -72,7 +81,11 @@ export function heightsFor(wanted: readonly number[], top: number, bottom: numbe
 }
 
 /** `Name: value` in at most `width` pixels. A long name loses its middle, because similar names differ at their ends. */
-export function fitted(label: LineLabel, width: number, widthOf: (text: string) => number): string {
+export function fitted(
+  label: Pick<LineLabel, "name" | "value">,
+  width: number,
+  widthOf: (text: string) => number,
+): string {
   const { name, value } = label;
   if (widthOf(`${name}: ${value}`) <= width) return `${name}: ${value}`;
   for (let kept = name.length - 1; kept > 1; kept -= 1) {
@@ -82,31 +95,38 @@ export function fitted(label: LineLabel, width: number, widthOf: (text: string) 
   return value;
 }
 
-/** Draw the labels, left of the ends of their lines where there is room, otherwise right of them. `kind` names several
- * lines in a common label, and `share` is the part of the chart's width that a label may use. */
-export function drawLabels(
-  pen: CanvasRenderingContext2D,
-  labels: readonly LineLabel[],
+/** The text of a label, and the side of the end of its line: before it if the text has room there, otherwise the side
+ * with more room. `x` is the edge of the text that is nearer to the end. */
+export function besideEnd(
+  { end, ...label }: LineLabel,
   area: Area,
-  kind: string,
-  share: number,
-): void {
+  widthOf: (text: string) => number,
+): { text: string; before: boolean; x: number } {
+  const widest = Math.min(WIDEST, (area.right - area.left) * SHARE - GAP);
+  const [left, right] = [end.x - area.left - GAP, area.right - end.x - GAP];
+  const before = left >= right || widthOf(fitted(label, widest, widthOf)) <= left;
+  const text = fitted(label, Math.min(widest, before ? left : right), widthOf);
+  return { text, before, x: end.x + (before ? -GAP : GAP) };
+}
+
+/** Draw all labels of a chart, left of the ends of their lines where there is room, otherwise right of them. */
+export function drawLabels(chart: Drawn, labels: readonly LineLabel[]): void {
+  const { ctx: pen, chartArea: area } = chart;
   pen.save();
   pen.font = "11px sans-serif";
   pen.textBaseline = "middle";
   const most = Math.min(MOST, Math.floor((area.bottom - area.top) / HEIGHT));
-  const shown = merged(labels, kind, most);
+  const shown = merged(labels, most);
   const heights = heightsFor(
     shown.map((label) => label.end.y - LIFT),
     area.top,
     area.bottom,
   );
-  const widest = Math.min(WIDEST, (area.right - area.left) * share - GAP - HALO);
-  const drawn = shown.map((label, index) => {
-    const text = fitted(label, widest, (each) => pen.measureText(each).width);
-    const before = label.end.x - area.left >= pen.measureText(text).width + GAP;
-    return { text, before, end: label.end, x: label.end.x + (before ? -GAP : GAP), y: heights[index] ?? label.end.y };
-  });
+  const drawn = shown.map((label, index) => ({
+    ...besideEnd(label, area, (text) => pen.measureText(text).width),
+    y: heights[index] ?? label.end.y,
+    end: label.end,
+  }));
   for (const each of drawn) leader(pen, { x: each.x + (each.before ? 3 : -3), y: each.y }, each.end);
   for (const { text, before, x, y } of drawn) {
     pen.textAlign = before ? "right" : "left";

@@ -1,9 +1,8 @@
 /** References in a chart of means: dotted lines over the levels that they have, each with its name and value. */
 
-import type { Chart, ChartType, Plugin } from "chart.js";
 import { themed } from "../lib/colours";
 import type { ReferenceLine } from "../payloads/compare";
-import { type Area, drawLabels, type LineLabel, type Place } from "./lineLabels";
+import type { Area, Drawn, LineLabel, Place } from "./lineLabels";
 
 const DOTS = [2, 3];
 const SHORT = 18; // half the width of a line with one level
@@ -32,32 +31,15 @@ export function legendOf(line: ReferenceLine): string {
   return `${line.name}: ${texts.join(" to ")}`;
 }
 
-/** `across` gives the value on x of a level, and `share` is the part of the chart's width that a label may use. */
-export function referenceLines<T extends ChartType>(
-  lines: readonly ReferenceLine[],
-  across: (level: number) => number,
-  levels: number,
-  share: number,
-): Plugin<T> {
-  return { id: "references", afterDatasetsDraw: (chart) => draw(chart, lines, across, levels, share) };
-}
-
-/** What a chart of any type has. */
-interface Drawn {
-  readonly scales: Chart["scales"];
-  readonly chartArea: Chart["chartArea"];
-  readonly ctx: Chart["ctx"];
-}
-
-function draw(
+/** Draw the lines. Returns their labels. `across` gives the value on x of a level. */
+export function drawReferences(
   chart: Drawn,
   lines: readonly ReferenceLine[],
   across: (level: number) => number,
   levels: number,
-  share: number,
-): void {
+): LineLabel[] {
   const { x: columns, y: rows } = chart.scales;
-  if (!columns || !rows || lines.length === 0) return;
+  if (!columns || !rows) return [];
   const area = chart.chartArea;
   const drawn = lines.map((line) => ({
     line,
@@ -70,13 +52,7 @@ function draw(
     ),
   }));
   for (const { places } of drawn) stroke(chart.ctx, places, area);
-  drawLabels(
-    chart.ctx,
-    drawn.flatMap(({ line, places }) => labelOf(line, places, area) ?? []),
-    area,
-    "references",
-    share,
-  );
+  return drawn.flatMap(({ line, places }) => labelOf(line, places, area) ?? []);
 }
 
 /** The name and the last value, at the last visible level. Undefined if the whole line is outside the axis. */
