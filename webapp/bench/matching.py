@@ -34,9 +34,8 @@ from webapp.compare.table import Table
 from webapp.hosts.names import BESIDE
 from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import METRICS, Metric
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import TEST, ResultRow
 
-TEST = "test"  # beside the factors of a workload, for imports
 RATE = "rate"  # IOPS of random patterns, bandwidth of the others
 P99 = "latency_p99"
 CHOICES = {

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from webapp.bench.matching import RATE, TEST, Matched
+from webapp.bench.matching import RATE, Matched
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import Workload, chart_words
 from webapp.hosts.models import Target
@@ -11,7 +11,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE
 from webapp.plans.factors import ALTERNATIVES, CHANGE, FACTORS, STREAM, by_cost
 from webapp.plans.values import Value
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import TEST, ResultRow
 
 MAX_PARTS = 50
 _NO_PLAN = {

@@ -1,14 +1,15 @@
 """Judge the results of one filter against those of another. Filters are those of `GET /results`.
 
 A cell is a target, a point and a direction. The target does not count if each side has only one, nor do factors that
-either filter names, so `factor.scheduler=none` can be judged against `factor.scheduler=bfq`.
+either filter names, so `factor.scheduler=none` can be judged against `factor.scheduler=bfq`. If an import has several
+tests in one cell, such as Read and Re-read of iozone, each test is a cell of its own.
 
 A cell must not mix results of different targets or points in one block (run and repeat), because its mean would say
 nothing. Then the filters are refused.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -20,7 +21,7 @@ from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import ResultFilter, read_filter
 from webapp.results.reading.query import ResultQuery
-from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.rows import TEST, ResultRow, read_rows
 from webapp.runs.models import Run
 from webapp.trends.history import ENDED
 from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
@@ -31,7 +32,8 @@ MAX_RESULTS = 20_000  # of each side
 
 @dataclass(frozen=True)
 class Place:
-    """`target` is "" if each side has only one. `point` is without the factors that a filter names."""
+    """`target` is "" if each side has only one. `point` is without the factors that a filter names, and has the name of
+    the test where an import has several."""
 
     target: str
     point: Point
@@ -90,12 +92,18 @@ def _read(asked: ResultFilter) -> list[ResultRow]:
 class _Cells:
     by_target: bool
     named: Collection[str]  # factors in filters
+    several_tests: Collection[tuple[str, str]]  # cells in which an import has several
     places: dict[str, Place]
 
     @classmethod
     def of(cls, theirs: Sequence[ResultRow], mine: Sequence[ResultRow], *, named: Collection[str]) -> "_Cells":
         several = any(len({row.target_name for row in side}) > 1 for side in (theirs, mine))
-        made = cls(several, named, {})
+        unparted = cls(several, named, (), {})
+        tests: dict[tuple[str, str, int], set[str]] = {}
+        for row in (*theirs, *mine):
+            if row.imported:
+                tests.setdefault((*unparted.key(row), row.imported), set()).add(row.test)
+        made = cls(several, named, {(key, way) for (key, way, _), names in tests.items() if len(names) > 1}, {})
         for side in (theirs, mine):
             made.add(side)
         return made
@@ -106,17 +114,19 @@ class _Cells:
         for row in rows:
             key, place = self.key(row)[0], self.place(row)
             self.places[key] = place
-            test = (row.point_key, row.target_name, row.facts if row.imported else None)
+            test = (row.point_key, row.target_name, row.tool, row.facts if row.imported else None)
             if tests.setdefault((key, row.direction, row.source, row.repeat), test) != test:
                 raise Refusal("results_mixed", _mixed(place))
 
     def place(self, row: ResultRow) -> Place:
         point = {name: value for name, value in row.point.items() if name not in self.named}
-        return Place(row.target_name if self.by_target else "", point)
+        place = Place(row.target_name if self.by_target else "", point)
+        if row.imported and (_text(place), row.direction) in self.several_tests:
+            return replace(place, point={**point, TEST: row.test})
+        return place
 
     def key(self, row: ResultRow) -> tuple[str, str]:
-        place = self.place(row)
-        return msgspec.json.encode([place.target, place.point], order="sorted").decode(), row.direction
+        return _text(self.place(row)), row.direction
 
     def by_metric(self, rows: Sequence[ResultRow], metrics: Iterable[str]) -> dict[str, Cells]:
         return {key: self._of_metric(rows, METRICS[key]) for key in metrics}
@@ -128,6 +138,10 @@ class _Cells:
                 grouped.setdefault(("", *self.key(row)), []).append(row)
         found = measured(Grouped(grouped, (), (), ()), metric)
         return {(key, way): cell for (_, key, way), cell in found.items()}
+
+
+def _text(place: Place) -> str:
+    return msgspec.json.encode([place.target, place.point], order="sorted").decode()
 
 
 def _mixed(place: Place) -> str:

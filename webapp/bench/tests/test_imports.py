@@ -174,3 +174,13 @@ def test_equal_results_are_matched_rather_than_one_that_states_more(db: None) ->
     for products in ((other, made), (made, other)):
         first, *_ = shown(*map(of_import, products)).groups[0].rows
         assert {cell.cell.summary.mean for cell in first.cells if cell} == {10200.0, 20400.0}
+
+
+def test_drives_of_one_model_are_several_targets(db: None) -> None:
+    """The mean over two drives must not look like repeats of one drive."""
+    for serial, iops in (("S1", "1000"), ("S2", "3000")):
+        made = an_import(title=serial, text=PLAIN.replace("10200", iops))
+        made.origins.update(serial=serial)
+    (cells, *_) = [row.cells for row in shown(Product(Kind.MODEL, "PM9A3")).groups[0].rows]
+    assert cells[0]
+    assert (cells[0].cell.summary.mean, cells[0].pooled) == (2000.0, "2 targets")

@@ -26,6 +26,7 @@ from webapp.runs.models import FurtherTarget, Run
 
 MODEL_FACT = "device.model"
 LAYOUT_LABEL = "layout"
+TEST = "test"  # beside the factors of a point, where an import has several tests with equal factors
 
 
 class ResultRow(msgspec.Struct, frozen=True, gc=False):
@@ -69,7 +70,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     label: str  # of the host in its group, "" for a run without a group
     host: str
     target: str  # several at once: first + second; likewise model and serial
-    target_name: str  # host/target
+    target_name: str  # host/target; of an import with the serial, because drives of one model are several targets
     model: str  # of the drive, "" if unknown
     serial: str
     point: Point
@@ -194,11 +195,12 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
     point_key, origin = row[_POINT_KEY], shared.origins[row[_ORIGIN]]
     imported = origin.imported
     what = origin.drive or origin.layout or origin.name or imported.title
+    target_name = f"{origin.host or str(imported)}/{' '.join(filter(None, (what, origin.serial)))}"
     facts = origin.other | {CONTROLLER_FACT: origin.controller, LAYOUT_LABEL: origin.layout, MODEL_FACT: origin.drive}
     values: tuple[Any, ...] = (
         *row[:_POINT_KEY], origin.repeat, origin.tool_version, point_key, "", "", origin.number,
         "marked as invalid" if row[_INVALID] else "", 0, "", "", "", origin.host,
-        what, f"{origin.host or str(imported)}/{what}", origin.drive, origin.serial, shared.points[point_key],
+        what, target_name, origin.drive, origin.serial, shared.points[point_key],
         {name: text for name, text in facts.items() if text}, origin.tool,
         imported.number, imported.title, imported.slug is not None, origin.name,
     )  # fmt: skip

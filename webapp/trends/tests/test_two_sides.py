@@ -6,6 +6,7 @@ from webapp.core.errors import Refusal
 from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 from webapp.trends.judging import Outcome
 from webapp.trends.tests.measuring import Nights
@@ -77,3 +78,19 @@ def test_runs_that_are_open_unknown_or_empty_are_refused(nights: Nights) -> None
     assert code("", "run=1") == "filter_missing"
     Result.objects.all().delete()
     assert code("run=1", "run=1") == "no_results"
+
+
+CACHED = """/dev/sda:
+ Timing cached reads:   {0}.00 MB in  2.00 seconds = {0}.00 MB/sec
+ Timing buffered disk reads: 1500 MB in  3.00 seconds = 500.00 MB/sec
+"""
+
+
+def test_tests_of_an_import_with_equal_factors_are_cells_of_their_own(nights: Nights) -> None:
+    """hdparm's cached reads measure memory. Their mean with the disk reads is the speed of nothing."""
+    for speed in (10_000, 5_000):
+        an_import(title=f"hdparm {speed}", text=CACHED.format(speed))
+    rows = judge_sides(baseline="import=1", candidate="import=2", tolerances={"bytes_per_s": 5.0})
+    values = {rows.places[row.cell[0]].point["test"]: (row.baseline, row.value) for row in rows.rows if row.cell}
+    assert values["disk reads"] == pytest.approx((500 * 1024**2, 500 * 1024**2))
+    assert values["cached reads"] == pytest.approx((10_000 * 1024**2, 5_000 * 1024**2))
