@@ -20,6 +20,7 @@ from webapp.imports.selectors import refused_by_reason, results_of
 from webapp.imports.services import add_found, add_path, begin_import, end_import, undo_import
 from webapp.imports.storing import Store
 from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
+from webapp.results.reading.doubts import doubts
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.imported_series import series_of
 from webapp.results.reading.query import ResultQuery
@@ -169,6 +170,7 @@ def test_logs_join_the_test_of_fio_beside_them_as_its_time_series() -> None:
     document["global options"] = {}
     for job in document["jobs"]:
         job["job options"] = {"rw": "randwrite", "iodepth": "32", "numjobs": "4", "bs": "4k"}
+        job["read"] = {}
     text = json.dumps({**document, "jobs": document["jobs"][:1]})
     logs = [Read(f"4k/{path.name}", path.read_text()) for path in sorted(LOGS.glob("*.log"))]
     imported = begun()
@@ -354,3 +356,13 @@ def test_the_command_names_a_missing_path(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="There is no"):
         call_command("import_results", str(tmp_path / "absent"))
     assert Import.objects.count() == 0
+
+
+def test_imported_tests_that_do_not_show_the_drive_alone_are_doubted() -> None:
+    made = begun()
+    cached = "/dev/sda:\n Timing cached reads: 20000 MB in 2.00 seconds = 10000.00 MB/sec\n"
+    job = json.loads(FIO.read_text())
+    job["jobs"].append({**job["jobs"][0], "jobname": "other"})
+    add_found(made, [Read("a.txt", cached), Read("b.json", json.dumps(job, indent=2))])
+    words = [doubt.short for row in rows_of(made) for doubt in doubts(row)]
+    assert words == ["memory, not a drive", *["beside other jobs"] * 4]

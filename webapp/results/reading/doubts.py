@@ -9,6 +9,7 @@ from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
+BESIDE_JOBS = "ran beside"  # label of an imported test: other jobs of fio at the same time
 PURGED = "purged"  # worker.drives.state.DriveState
 
 
@@ -26,12 +27,16 @@ def doubts(result: ResultRow) -> list[Doubt]:
     if result.settings_changed:
         words = "a setting was changed by something else during the measurement"
         found.append(Doubt(words, "setting changed meanwhile"))
+    if jobs := result.facts.get(BESIDE_JOBS) if result.imported else "":
+        found.append(Doubt(f"other jobs of fio ran at the same time ({jobs})", "beside other jobs"))
     if doubt := _no_drive(result) or _missed(result) or _purged(result):
         found.append(doubt)
     return found
 
 
 def _no_drive(result: ResultRow) -> Doubt | None:
+    if result.tool == "hdparm" and result.test == "cached reads" and not result.point.get("direct"):
+        return Doubt("hdparm -T measures memory and not the drive", "memory, not a drive")
     file_system, device = result.facts.get("file_system", ""), result.facts.get("device.kind", "")
     what = file_system if file_system in MEMORY_FILE_SYSTEMS else "zram" if device == "zram" else ""
     return Doubt(f"measured on {what}, which is memory and not a drive", "memory, not a drive") if what else None

@@ -15,19 +15,28 @@ from webapp.imports.formats.fio_json.options import factors
 from webapp.imports.measurement import Latency, Measurement
 from webapp.imports.values import KIB
 from webapp.plans.values import Value
+from webapp.results.reading.doubts import BESIDE_JOBS
 from worker.contract.items import Direction
+from worker.contract.workload import Pattern
 
 _DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
 _MIXED = (None,)  # unified_rw_reporting=1: reads and writes together
 _YEAR_6000 = 127_000_000_000  # s; Python's dates end with the year 9999
 _ALL_CLIENTS = "All clients"  # fio's own sum of the clients
+_LATER = {"wait_for", "wait_for_previous", "startdelay"}  # options of jobs that start after others of their group
+_OTHER_SIZES = 0.05  # larger differences from the block size are not the rest of a file
+_MERGED = (
+    "The options in this entry are not those of all its I/Os, as if fio had merged different jobs "
+    "(group_reporting). They are left out."
+)
 
 
 def measurements(document: Document) -> list[Measurement]:
     """Raises ImportRefused if no job did I/O."""
+    groups = _groups(document)
     found = [
-        _measured(document, group, direction)
-        for group in _groups(document)
+        _measured(document, group, direction, _beside(group, groups))
+        for group in groups
         for direction in (_active(group, _DIRECTIONS) or _active(group, _MIXED))
     ]
     if not found:
@@ -49,16 +58,30 @@ def _groups(document: Document) -> list[list[Job]]:
     return list(groups.values())
 
 
+def _beside(group: Sequence[Job], groups: Sequence[Sequence[Job]]) -> str:
+    """Names of other jobs that ran at the same time."""
+    number = group[0].groupid
+    together = [other for other in groups if number is not None and other[0].groupid == number]
+    if any(not _LATER.isdisjoint(job.options) for other in together for job in other):
+        return ""
+    return ", ".join(other[0].jobname for other in together if other is not group)[:500]
+
+
 def _flow(job: Job, direction: Direction | None) -> Flow:
     flow: Flow = getattr(job, direction.value if direction else "mixed")
     return flow
 
 
-def _measured(document: Document, group: Sequence[Job], direction: Direction | None) -> Measurement:
+def _measured(document: Document, group: Sequence[Job], direction: Direction | None, beside: str) -> Measurement:
     flows = [flow for job in group if (flow := _flow(job, direction)).active]
     found, other = factors(document.global_options | group[0].options)
     if clients := sorted({job.hostname for job in group if job.hostname}):
         other["clients"] = ", ".join(clients)[:500]
+    merged = _is_merged(group, found, document.global_options | group[0].options)
+    if merged:
+        found, other = {}, {}
+    if beside:
+        other[BESIDE_JOBS] = beside
     combined, notes = latency(flows)
     if problem := _wrong_latency(document.version, found):
         combined, notes = Latency(), (problem,)
@@ -73,8 +96,32 @@ def _measured(document: Document, group: Sequence[Job], direction: Direction | N
         latency=combined,
         metrics=_metrics(group, flows),
         measured_at=_time(document),
-        notes=(*_objects(document), *_errors(group), *notes),
+        notes=(*_objects(document), *_errors(group), *([_MERGED] if merged else []), *notes),
     )
+
+
+def _is_merged(group: Sequence[Job], found: Mapping[str, Value], options: Mapping[str, str]) -> bool:
+    """With group_reporting, fio prints the sum of all jobs of a group with the options of one of them."""
+    job = group[0]
+    if job.options.get("name", job.jobname) != job.jobname:
+        return True
+    stated = "pattern" in found and not {"rw", "readwrite"}.isdisjoint(options)
+    if not stated or "verify" in options:  # a verification reads what was written
+        return False
+    pattern = Pattern(str(found["pattern"]))
+    return any(
+        flow.active and (not does or _has_other_sizes(flow, size))
+        for flow, does, size in (
+            (job.read, pattern.reads, found.get("block_size")),
+            (job.write, pattern.stores, found.get("write_block_size", found.get("block_size"))),
+        )
+    )
+
+
+def _has_other_sizes(flow: Flow, size: Value) -> bool:
+    if not _exact(flow) or not flow.total_ios or not isinstance(size, int) or not size:
+        return False
+    return abs(flow.io_bytes / flow.total_ios / size - 1) > _OTHER_SIZES
 
 
 def _rates(flows: Sequence[Flow]) -> dict[str, float | int | None]:

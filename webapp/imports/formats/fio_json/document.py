@@ -54,7 +54,7 @@ class Job(msgspec.Struct, frozen=True):
     """An entry of `jobs` or `client_stats`."""
 
     jobname: str = ""
-    groupid: int = 0
+    groupid: int | None = None  # jobs of one group run at the same time
     error: int = 0
     hostname: str = ""
     options: dict[str, str] = msgspec.field(name="job options", default={})

@@ -105,7 +105,7 @@ def test_the_last_status_counts() -> None:
     ("version", "depth", "known"), [("3.33", 1, 0), ("3.35", 1, 1), ("3.35", 32, 0), ("3.36", 32, 1)]
 )
 def test_wrong_latencies_of_old_versions_are_left_out(version: str, depth: int, known: int) -> None:
-    options = {"rw": "randread", "ioengine": "io_uring", "sqthread_poll": "1", "iodepth": str(depth)}
+    options = {"rw": "randwrite", "ioengine": "io_uring", "sqthread_poll": "1", "iodepth": str(depth)}
     document = _document("3.1-group.json") | {"fio version": f"fio-{version}"}
     document["jobs"][0]["job options"] = options
     (measured,) = fio_json.parse(json.dumps(document, indent=2))
@@ -159,10 +159,10 @@ def test_bins_of_fio_2_are_numbers_of_its_table() -> None:
 
 
 def test_options_without_a_factor_are_kept() -> None:
-    options = {"rw": "randread", "ioengine": "rados", "filename": "/dev/sdz", "size": "10z"}
+    options = {"rw": "randwrite", "ioengine": "rados", "filename": "/dev/sdz", "size": "10z"}
     (measured,) = fio_json.parse(_job(**{"job options": options}))
     assert measured.factors == {
-        "pattern": "randread", "block_size": 4096, "iodepth": 1, "numjobs": 1, "direct": False,
+        "pattern": "randwrite", "block_size": 4096, "iodepth": 1, "numjobs": 1, "direct": False,
     }  # fmt: skip
     assert measured.other == {"ioengine": "rados", "filename": "/dev/sdz", "size": "10z"}
 
@@ -172,7 +172,7 @@ def test_options_without_a_factor_are_kept() -> None:
     [("bsrange", "4k-8k", "block_range"), ("bssplit", "4k/50:8k/50", "block_split")],
 )
 def test_several_block_sizes_are_not_the_default_size(option: str, text: str, factor: str) -> None:
-    (measured,) = fio_json.parse(_job(**{"job options": {"rw": "randread", option: text}}))
+    (measured,) = fio_json.parse(_job(**{"job options": {"rw": "randwrite", option: text}}))
     assert measured.factors[factor] == text
     assert "block_size" not in measured.factors
 
@@ -246,3 +246,57 @@ def test_the_standard_deviation_is_that_of_all_ios() -> None:
     (measured,) = fio_json.parse(json.dumps({"fio version": "fio-3.1", "jobs": flows}))
     assert measured.latency.mean_ns == pytest.approx(22 / 5)
     assert measured.latency.stddev_ns == pytest.approx(math.sqrt(sum((v - 4.4) ** 2 for v in (1, 3, 5, 5, 8)) / 4))
+
+
+def _jobs(*jobs: dict[str, Any]) -> str:
+    """A result of fio 3.33 with a flow of 1000 I/Os/s for each direction of a job."""
+    document = _document("3.33-group.json")
+    document["global options"] = {"direct": "1"}
+    known = document["jobs"][0]
+    document["jobs"] = [{**known, **job} for job in jobs]
+    return json.dumps(document, indent=2)
+
+
+def _did(block: int) -> dict[str, Any]:
+    return {"io_bytes": 1000 * block, "io_kbytes": block, "bw_bytes": 1000 * block, "iops": 1000.0, "total_ios": 1000}
+
+
+def _idle() -> dict[str, Any]:
+    return {"io_bytes": 0, "total_ios": 0}
+
+
+def _reader(**more: object) -> dict[str, Any]:
+    return {"jobname": "reader", "job options": {"rw": "randread"}, "read": _did(4096), "write": _idle()} | more
+
+
+def _writer(**more: object) -> dict[str, Any]:
+    return {"jobname": "writer", "job options": {"rw": "randwrite"}, "read": _idle(), "write": _did(4096)} | more
+
+
+def test_jobs_that_ran_at_the_same_time_name_each_other() -> None:
+    together = fio_json.parse(_jobs(_reader(), _writer()))
+    assert [one.other.get("ran beside") for one in together] == ["writer", "reader"]
+    after_another = fio_json.parse(_jobs(_reader(), _writer(groupid=1)))
+    assert [one.other.get("ran beside") for one in after_another] == [None, None]
+    waiting = _writer(**{"job options": {"rw": "randwrite", "wait_for": "reader"}})
+    assert [one.other.get("ran beside") for one in fio_json.parse(_jobs(_reader(), waiting))] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        _reader(**{"job options": {"name": "writer", "rw": "randread"}}),  # options on the command line have a name
+        _reader(write=_did(4096)),  # rw=randread does not write
+        _reader(read=_did(39_000)),  # bs=4k and bs=64k together
+    ],
+)
+def test_options_of_one_of_several_merged_jobs_are_left_out(entry: dict[str, Any]) -> None:
+    """group_reporting prints the sum of different jobs with the options of the last of them."""
+    for measured in fio_json.parse(_jobs(entry)):
+        assert measured.factors == {}
+        assert any("group_reporting" in note for note in measured.notes)
+
+
+def test_reads_that_verify_writes_are_no_sign_of_merged_jobs() -> None:
+    entry = _writer(**{"job options": {"rw": "randwrite", "verify": "crc32c"}, "read": _did(4096)})
+    assert all(one.factors["pattern"] == "randwrite" for one in fio_json.parse(_jobs(entry)))
