@@ -2,11 +2,14 @@
 
 Units: `Mb` and `Mb/sec` of 0.4 and `MB/s` of 0.5 are MiB (sb_fileio.c divides by 1024 * 1024), 1.0 prints MiB;
 latencies are ms, in 0.4 ms or s as printed. 0.4 prints one rate for reads and writes together, so the rates of 0.4 are
-computed from its exact numbers of operations, the block size and the time. Latencies of 1.0 include fsync.
+computed from its exact numbers of operations, the block size and the time. Latencies of 1.0 include fsync. A mixed test
+prints one latency for reads and writes together, so it is a measurement without a direction and without rates.
 """
 
 import re
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, Point, with_repeats
@@ -89,11 +92,17 @@ class _Run:
         for needed in ("mode", "block", "time"):
             if needed not in self.found:
                 raise ImportRefused(f"A run of sysbench has no line for its {needed}: the file is truncated.")
-        return [
+        found = [
             self._measured(direction, rates)
             for direction, rates in ((Direction.READ, self._rates(0)), (Direction.WRITE, self._rates(1)))
             if rates["iops"]
         ]
+        if len(found) < 2:
+            return found
+        latency = found[0].latency
+        of_both = replace(found[0], direction=None, iops=None, bytes_per_s=None, ios=None, bytes=None, series=())
+        printed = latency.percentiles or latency.mean_ns is not None or latency.max_ns is not None
+        return [*(replace(one, latency=Latency()) for one in found), *([of_both] if printed else [])]
 
     def _rates(self, place: int) -> dict[str, float | int | None]:
         """Of reads (0) or writes (1)."""

@@ -3,6 +3,7 @@ import pytest
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import sysbench_fileio
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.measurement import Latency
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE
@@ -25,8 +26,11 @@ def test_version_1_0() -> None:
         "size": 16 * MIB,
         "direct": True,
     }
-    assert read.latency.max_ns == 2_890_000
-    assert read.latency.percentiles == {95: 130_000}
+    together = only(found)
+    assert together.latency.max_ns == 2_890_000
+    assert together.latency.percentiles == {95: 130_000}
+    assert (together.iops, together.bytes_per_s) == (None, None)
+    assert read.latency == write.latency == Latency()  # sysbench does not print them
     assert "reads and writes together" in read.notes[-1]
     assert [(p.offset_ms, p.bytes_per_s) for p in write.series][:2] == [(1000, 144.84 * MIB), (2000, 154.87 * MIB)]
 
@@ -46,7 +50,7 @@ def test_version_0_4() -> None:
     total = (read.bytes_per_s or 0) + (write.bytes_per_s or 0)
     assert total == pytest.approx(3.5365 * MIB, rel=1e-4)  # as printed, so Mb is MiB
     assert read.factors["size"] == 80 * MIB
-    assert read.latency.mean_ns == 380_000
+    assert only(found).latency.mean_ns == 380_000
 
 
 def test_version_0_5_has_a_series() -> None:
