@@ -47,9 +47,10 @@ def interval(ratio: Ratio, form: str) -> str:
 
 def _outwards(value: float, form: str, whole: Callable[[float], int]) -> float:
     """Rounded to the digits that `shown` shows, so that no interval looks narrower than it is, or like 0.0 to 0.0."""
-    if form == RATIO:
-        return whole(round(100 * value, 6)) / 100 if value < 9.995 else value
     percent = 100 * (value - 1)
+    if form == RATIO or percent > MAX_PERCENT:
+        digits = 100.0 if value < 9.995 else 10.0 ** (2 - math.floor(math.log10(value)))
+        return whole(round(digits * value, 6)) / digits
     digits = 10 if abs(percent) < 9.95 else 1
     return 1 + whole(round(percent * digits, 6)) / digits / 100
 
@@ -101,7 +102,9 @@ class Statement:
         """`new: 11.6× faster than old (348 min → 30 min), one value each, no interval.`"""
         higher, lower = ("slower", "faster") if self._is_time else ("higher", "lower")
         factor = as_ratio(max(ratio, 1 / ratio)).removeprefix("×")
-        word = f"{factor}× {higher if ratio > 1 else lower} than" if factor != "1.00" else "equal to"
+        word = f"{factor}× {higher if ratio > 1 else lower} than"
+        if factor == "1.00":
+            word = "equal to" if math.isclose(ratio, 1, rel_tol=1e-9) else "within 1 % of"
         return f"{self.name}: {word} {self.baseline} ({before} → {after}), one value each, no interval."
 
     @property

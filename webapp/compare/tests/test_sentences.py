@@ -2,9 +2,10 @@ import pytest
 
 from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare
-from webapp.compare.sentences import shown
+from webapp.compare.sentences import RATIO, interval, shown
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
+from webapp.core.statistics import Ratio
 from webapp.results.models import Result
 from webapp.tests.factories.results import Lab
 
@@ -214,3 +215,17 @@ def test_opposite_differences_are_named_and_not_averaged(lab: Lab) -> None:
     against = made.panels[0].series[1].against_baseline
     assert against is not None
     assert (against.better, against.equal) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.234, 1.236, "×1.23 to ×1.24"),
+        (12.36, 12.44, "×12.3 to ×12.5"),
+        (120.6, 121.4, "×120 to ×122"),
+        (1234.0, 1236.0, "×1,230 to ×1,240"),
+        (9.991, 9.998, "×9.99 to ×10.0"),
+    ],
+)
+def test_an_interval_never_looks_narrower_than_it_is(low: float, high: float, text: str) -> None:
+    assert interval(Ratio((low + high) / 2, low, high), RATIO) == text

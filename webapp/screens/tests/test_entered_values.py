@@ -51,6 +51,12 @@ def test_their_ratio_is_said_with_the_values(operator: Client) -> None:
     assert f'<option value="{KEY}" selected' in page
 
 
+def test_values_that_differ_by_less_than_the_shown_digits_are_not_equal(operator: Client) -> None:
+    page = compared(operator, values="old: 348\nnew: 347")
+    assert "new: within 1 % of old (348 min → 347 min), one value each, no interval." in page
+    assert "new: equal to old" in compared(operator, title="Again", values="old: 348\nnew: 348")
+
+
 def test_repeats_and_other_labels_are_compared_like_those_of_runs(operator: Client) -> None:
     page = compared(
         operator, differs="change", values="before: 10 11 10.5\nafter: 20 21; 20.5", better="higher", unit=""
