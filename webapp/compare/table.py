@@ -233,13 +233,23 @@ def _noise(reach: float) -> str:
 
 
 def _mixed(rows: Sequence[ResultRow]) -> str:
-    """What differs between the points of one cell: `Jobs 1, 4`."""
+    """What differs between the points of one cell, `Jobs 1, 4`, or between equal points of an import, `Test of the tool
+    Read, Re-read`."""
     points = list({row.point_key: row.point for row in rows}.values())
     if len(points) < 2:
-        return ""
+        several = any(len(names) > 1 for names in _tests_of_imports(rows).values())
+        return f"{label_of('test')} {_levels('test', rows)}" if several else ""
     return (
         "; ".join(f"{label_of(name)} {_levels(name, rows)}" for name in in_order(differing(points))) or "several points"
     )
+
+
+def _tests_of_imports(rows: Sequence[ResultRow]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for row in rows:
+        if row.imported:
+            found.setdefault(row.imported, set()).add(row.test)
+    return found
 
 
 def _levels(name: str, rows: Sequence[ResultRow]) -> str:

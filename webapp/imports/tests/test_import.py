@@ -366,3 +366,12 @@ def test_imported_tests_that_do_not_show_the_drive_alone_are_doubted() -> None:
     add_found(made, [Read("a.txt", cached), Read("b.json", json.dumps(job, indent=2))])
     words = [doubt.short for row in rows_of(made) for doubt in doubts(row)]
     assert words == ["memory, not a drive", *["beside other jobs"] * 4]
+
+
+def test_a_mean_over_several_tests_of_one_import_is_doubted() -> None:
+    """Read and Re-read of iozone have equal factors; the second comes from the page cache."""
+    made = an_import(text="name,pattern,block_size,iops\nRead,read,4k,100\nRe-read,read,4k,900\n")
+    compared = compare(read_query([("x", "block_size"), ("import", str(made.number))]))
+    (cell,) = compared.panels[0].series[0].cells
+    assert cell.summary.mean == 500
+    assert cell.doubts == ("mean over Test of the tool Re-read, Read",)
