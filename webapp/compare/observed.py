@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Avg, Count, F, Sum
+from django.db.models import Avg, Count, F, Max, Sum
 from msgspec.structs import replace
 
 from webapp.compare.iops_per_price import IOPS_PER_PRICE, with_iops_per_price
@@ -71,15 +71,17 @@ def _drive_sensors(names: Sequence[str]) -> list[int]:
 
 
 def _ceiling_share(rows: Sequence[ResultRow]) -> Values:
-    """Percent of the calculated limit of the target's links."""
+    """Percent of the calculated limit of the target's links, which is that of one direction: of a mix, the direction
+    with the higher bandwidth counts."""
     bounds: dict[str, set[float]] = {}
     for bound in bounds_of(moments_of(rows), most=None):
         bounds.setdefault(bound.target, set()).add(bound.bytes_per_s)
     names = {row.trial_id: row.target_name for row in rows}
+    measured = Result.objects.filter(trial__in=list(names), iops__isnull=False, bytes_per_s__isnull=False).order_by()
     return {
-        trial: 100 * total["bytes_per_s"] / next(iter(known))
-        for trial, total in _totals(rows).items()
-        if len(known := bounds.get(names[trial], set())) == 1  # several drives had the name: unknown which one
+        str(trial): 100 * highest / next(iter(known))
+        for trial, highest in measured.values_list("trial").annotate(highest=Max("bytes_per_s"))
+        if len(known := bounds.get(names[str(trial)], set())) == 1  # several drives had the name: unknown which one
     }
 
 
@@ -153,9 +155,9 @@ def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:
 def _totals(rows: Sequence[ResultRow]) -> Mapping[str, Mapping[str, float]]:
     """Sums over all directions of each trial, also those that a filter leaves out. Trials without I/O have none."""
     found = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
-    summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"), bytes_per_s=Sum("bytes_per_s"))
+    summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"))
     return {
-        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops", "bytes_per_s")}
+        str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops")}
         for each in summed
         if each["iops"] is not None
     }

@@ -86,3 +86,16 @@ def test_the_share_of_the_ceiling_is_that_of_the_target_s_links(lab: Lab, monkey
     monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: twice)
     assert made("ceiling_share").panels == ()
     assert bounds.bounds_of({}, most=None) == ()
+
+
+def test_the_share_of_the_ceiling_of_a_mix_is_that_of_its_faster_direction(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits are of one direction: PCI Express moves reads and writes at the same time."""
+    (read,) = lab.measure(1000.0, pattern="randrw")  # 4,096,000 B/s
+    Result.objects.filter(pk=read.pk).update(direction="write")
+    read.pk, read.bytes_per_s = None, 6_144_000.0
+    read.save(force_insert=True)
+    one = (Bound("a/scratch", 8_192_000.0, "PCI Express"),)
+    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: one)
+    assert means(made("ceiling_share")) == [pytest.approx(75.0)]
