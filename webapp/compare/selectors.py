@@ -157,8 +157,9 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if selected.invalid:
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
     if selected.missing:
-        why = "too few I/Os" if selected.metric.column else "they have no value"
-        yield f"{selected.missing} results are left out: {why} for {selected.metric.label}."
+        words, has = ("result is", "it has") if selected.missing == 1 else ("results are", "they have")
+        why = "too few I/Os" if selected.metric.column else f"{has} no value"
+        yield f"{selected.missing} {words} left out: {why} for {selected.metric.label}."
     yield from selected.notes
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."

@@ -86,7 +86,7 @@ def test_results_without_a_price_are_left_out_and_counted(two_models: tuple[Lab,
     priced("M1", "250")
     comparison = made()
     assert set(means(comparison)) == {"M1"}
-    assert "1 results are left out: they have no value for IOPS per EUR." in comparison.notes
+    assert "1 result is left out: it has no value for IOPS per EUR." in comparison.notes
 
 
 def test_it_compares_no_prices_of_several_currencies(two_models: tuple[Lab, Lab]) -> None:

@@ -48,7 +48,7 @@ def test_a_trial_without_the_value_is_left_out_and_counted(lab: Lab) -> None:
     StreamRun.objects.filter(pk=known(first.stream_run).pk).update(usr_cpu_percent=10, sys_cpu_percent=0)
     comparison = made("cpu_per_io")
     assert means(comparison) == [pytest.approx(1e5)]
-    assert "1 results are left out: they have no value for CPU per I/O." in comparison.notes
+    assert "1 result is left out: it has no value for CPU per I/O." in comparison.notes
     assert made("iops_per_watt").panels == ()
     assert made("temperature").panels == ()
     assert known(unknown.stream_run).usr_cpu_percent is None

@@ -37,7 +37,8 @@ class Host:
 
     def run(self, step: Step, **_: object) -> str:
         self.altered.append(self.journal.layouts()[0].altered)
-        self.done.append(" ".join(step.argv[2:]))
+        if step.argv[0] != "udevadm":
+            self.done.append(" ".join(step.argv[2:]))
         if "--remove" in step.argv and self.failures:
             self.failures -= 1
             raise LayoutFailed("layout_refused", "Device or resource busy")
@@ -76,7 +77,7 @@ def test_the_last_member_is_removed_erased_while_held_and_added(host: Host) -> N
     found = array(host)
     found.remove_member()
     found.add_member()
-    assert [line for line in host.done if not line.startswith("settle")] == [
+    assert host.done == [
         f"{ARRAY} --fail {MEMBER}", f"{ARRAY} --remove {MEMBER}", f"hold {MEMBER}", f"wipe {MEMBER}",
         f"{ARRAY} --add {MEMBER}",
     ]  # fmt: skip
