@@ -3,7 +3,6 @@
 Django does not wait for the client: bytes that the client has not taken yet are in a temporary file.
 """
 
-import io
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -16,9 +15,8 @@ IN_MEMORY_BYTES = 1024 * 1024  # a longer body or response goes to a temporary f
 STEP_BYTES = 256 * 1024
 
 
-def temporary_file(size: int) -> IO[bytes]:
-    """For so many bytes: in memory if they are few."""
-    return io.BytesIO() if size <= IN_MEMORY_BYTES else tempfile.TemporaryFile()
+def temporary_file() -> IO[bytes]:
+    return tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)
 
 
 @contextmanager
@@ -35,7 +33,7 @@ class Stream:
 
     def __init__(self, transfers: Transfers) -> None:
         self._transfers = transfers
-        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY_BYTES)  # noqa: SIM115 - `close` closes it
+        self._file = temporary_file()
         self._changed = threading.Condition()
         self._written = 0
         self._ended = False

@@ -85,7 +85,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
             conn.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             req._expected_100_continue = False
         self.transfers.wait_for(length)
-        body = temporary_file(length)
+        body = temporary_file()
         while chunk := req.body.read(min(STEP_BYTES, length - body.tell())):
             body.write(chunk)
         if body.tell() < length:
@@ -133,13 +133,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
 
 def _whole(chunks: Iterable[bytes]) -> tuple[Iterable[bytes], int]:
+    file = temporary_file()
     with closing_at_the_end(chunks):
-        parts = list(chunks)
-    size = sum(map(len, parts))
-    if size <= IN_MEMORY_BYTES:
-        return parts, size
-    file = temporary_file(size)
-    file.writelines(parts)
+        file.writelines(chunks)
+    size = file.tell()
     file.seek(0)
     return _chunks_of(file), size
 
