@@ -34,7 +34,7 @@ from webapp.compare.table import Table
 from webapp.hosts.names import BESIDE
 from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import METRICS, Metric
-from webapp.results.reading.rows import TEST, ResultRow
+from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 RATE = "rate"  # IOPS of random patterns, bandwidth of the others
 P99 = "latency_p99"
@@ -181,11 +181,7 @@ def _several_tests(rows: Iterable[ResultRow]) -> frozenset[tuple[int, str, str]]
     """Places of imports that hold several tests of a tool with equal factors at one drive, such as Read and Re-read of
     iozone. Each of these tests is a workload. If only different drives have different names, the names do not matter,
     such as those of fio's jobs."""
-    names: dict[tuple[tuple[int, str, str], tuple[str, ...]], set[str]] = {}
-    for row in rows:
-        if row.imported:
-            names.setdefault((_place(row), _drive(row)), set()).add(row.test)
-    return frozenset(place for (place, _), tests in names.items() if len(tests) > 1)
+    return frozenset(place for place, _ in places_of_several_tests(rows, lambda row: (_place(row), _drive(row))))
 
 
 def _drive(row: ResultRow) -> tuple[str, ...]:

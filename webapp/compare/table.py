@@ -18,7 +18,7 @@ from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
@@ -237,19 +237,11 @@ def _mixed(rows: Sequence[ResultRow]) -> str:
     Read, Re-read`."""
     points = list({row.point_key: row.point for row in rows}.values())
     if len(points) < 2:
-        several = any(len(names) > 1 for names in _tests_of_imports(rows).values())
-        return f"{label_of('test')} {_levels('test', rows)}" if several else ""
+        several = places_of_several_tests(rows, lambda _: "")
+        return f"{label_of(TEST)} {_levels(TEST, rows)}" if several else ""
     return (
         "; ".join(f"{label_of(name)} {_levels(name, rows)}" for name in in_order(differing(points))) or "several points"
     )
-
-
-def _tests_of_imports(rows: Sequence[ResultRow]) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
-    for row in rows:
-        if row.imported:
-            found.setdefault(row.imported, set()).add(row.test)
-    return found
 
 
 def _levels(name: str, rows: Sequence[ResultRow]) -> str:

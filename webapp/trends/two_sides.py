@@ -21,7 +21,7 @@ from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import ResultFilter, read_filter
 from webapp.results.reading.query import ResultQuery
-from webapp.results.reading.rows import TEST, ResultRow, read_rows
+from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests, read_rows
 from webapp.runs.models import Run
 from webapp.trends.history import ENDED
 from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
@@ -99,11 +99,7 @@ class _Cells:
     def of(cls, theirs: Sequence[ResultRow], mine: Sequence[ResultRow], *, named: Collection[str]) -> "_Cells":
         several = any(len({row.target_name for row in side}) > 1 for side in (theirs, mine))
         unparted = cls(several, named, (), {})
-        tests: dict[tuple[str, str, int], set[str]] = {}
-        for row in (*theirs, *mine):
-            if row.imported:
-                tests.setdefault((*unparted.key(row), row.imported), set()).add(row.test)
-        made = cls(several, named, {(key, way) for (key, way, _), names in tests.items() if len(names) > 1}, {})
+        made = cls(several, named, places_of_several_tests((*theirs, *mine), unparted.key), {})
         for side in (theirs, mine):
             made.add(side)
         return made

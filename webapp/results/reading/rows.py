@@ -4,10 +4,10 @@ Rows are structs, because thousands of model instances take longer to create tha
 configurations are shared by many results, so each of them is read once, not once for each result.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from django.db.models import QuerySet, TextField
@@ -26,6 +26,7 @@ from webapp.runs.models import FurtherTarget, Run
 
 MODEL_FACT = "device.model"
 LAYOUT_LABEL = "layout"
+Place = TypeVar("Place", bound=Hashable)
 TEST = "test"  # beside the factors of a point, where an import has several tests with equal factors
 
 
@@ -237,6 +238,15 @@ def joined_names(targets: Iterable[TargetNames]) -> TargetNames:
 
 def _each_once(names: Iterable[str]) -> str:
     return BESIDE.join(dict.fromkeys(name for name in names if name))
+
+
+def places_of_several_tests(rows: Iterable[ResultRow], place_of: Callable[[ResultRow], Place]) -> frozenset[Place]:
+    """The places in which one import has several tests of a tool, such as Read and Re-read of iozone."""
+    names: dict[tuple[Place, int], set[str]] = {}
+    for row in rows:
+        if row.imported:
+            names.setdefault((place_of(row), row.imported), set()).add(row.test)
+    return frozenset(place for (place, _), tests in names.items() if len(tests) > 1)
 
 
 def read_histograms(result_ids: Iterable[int]) -> dict[int, bytes]:
