@@ -14,7 +14,6 @@ import json, os, sys, time
 words = sys.argv[1:]
 state = json.load(open({state!r}))
 good = True
-NAA = {naa!r}
 def save():
     with open({state!r} + ".new", "w") as file:
         json.dump(state, file)
@@ -33,9 +32,7 @@ class RaidController:
         self.hung = folder / "hung"  # a program that never ends has started
         self._state = folder / "state.json"
         self._state.write_text(json.dumps({**START, "write": BEFORE}))
-        head = _HEAD.format(
-            python=sys.executable, state=str(self._state), hangs=str(self.hangs), hung=str(self.hung), naa=NAA
-        )
+        head = _HEAD.format(python=sys.executable, state=str(self._state), hangs=str(self.hangs), hung=str(self.hung))
         (programs / PROGRAM).write_text(head + STORCLI)
         (programs / PROGRAM).chmod(0o755)
 

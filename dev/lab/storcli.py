@@ -24,7 +24,7 @@ def installed(system: System) -> Iterator[None]:
     storage = system.storage
     start = {**START, "naa": DRIVES[BAYS[0]][0].removeprefix("wwn-0x"), "address": _address(storage)}
     storage.write(STATE, json.dumps(start))
-    storage.write(PROGRAM, "#!/usr/bin/python3 -IS\n" + HEAD.format(path=STATE) + "NAA = None\n" + STORCLI)
+    storage.write(PROGRAM, "#!/usr/bin/python3 -IS\n" + HEAD.format(path=STATE) + STORCLI)
     storage.run("chmod", "755", PROGRAM)
     try:
         system.take_inventory()

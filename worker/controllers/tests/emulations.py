@@ -14,6 +14,7 @@ from worker.controllers.tests.tools import install
 NAA = "600605b010cbe11029aeeba55d3ea3e6"
 START = {
     "write": "wb", "read": "nora", "io": "direct", "disk": "default", "bad": "no", "battery": "Optimal", "asked": [],
+    "naa": NAA, "address": "00:03:00:00",
 }  # fmt: skip
 HEAD = """
 import json, os, sys
@@ -55,11 +56,10 @@ row = {"DG/VD": "0/0", "TYPE": "RAID5", "State": "Optl", "Access": "RW", "Cache"
 properties = {
     "Strip Size": "256 KB", "Write Cache(initial setting)": "WriteThrough" if write == "wt" else "WriteBack",
     "Disk Cache Policy": {"on": "Enabled", "off": "Disabled", "default": "Disk's Default"}[state["disk"]],
-    "SCSI NAA Id": state.get("naa", NAA),
+    "SCSI NAA Id": state["naa"],
 }
 if words[0] == "/call":
-    address = state.get("address", "00:03:00:00")
-    basics = {"Controller": 0, "Model": "AVAGO MegaRAID SAS 9361-8i", "PCI Address": address}
+    basics = {"Controller": 0, "Model": "AVAGO MegaRAID SAS 9361-8i", "PCI Address": state["address"]}
     say({"Basics": basics, "Cachevault_Info": [{"Model": "CVPM02", "State": state["battery"]}]})
 if "/v" in words[0]:
     say({"/c0/v0": [row], "PDs for VD 0": [{"EID:Slt": "252:0"}], "VD0 Properties": properties})
@@ -139,7 +139,7 @@ Smart Array P420i in Slot 0 (Embedded)
          Strip Size: 256 KB
          Status: OK
          Caching:  {"Enabled" if state["write"] == "wb" else "Disabled"}
-         Unique Identifier: {NAA.upper()}
+         Unique Identifier: {state["naa"].upper()}
          Disk Name: /dev/sda
 ''')
 """
@@ -177,8 +177,7 @@ class Emulation:
         self.path = directory / "state.json"
         self.path.write_text(json.dumps(START | state))
         program, body = _PROGRAMS[tool]
-        head = HEAD.format(path=str(self.path)) + f"NAA = {NAA!r}\n"
-        install(directory, monkeypatch, program, head + body)
+        install(directory, monkeypatch, program, HEAD.format(path=str(self.path)) + body)
 
     def __getitem__(self, name: str) -> Any:
         return json.loads(self.path.read_text())[name]
