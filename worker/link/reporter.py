@@ -8,7 +8,7 @@ One report is sent at a time, with the oldest unconfirmed batches, so after a lo
 everything unconfirmed is sent again. While an attempt is active there is an exchange every
 second, also without news: it renews the lease and returns a cancellation. A busy server asks for
 longer than a second between reports; the first and the last message of an attempt, and the rest of
-a backlog, are sent at once all the same.
+a backlog that did not fit into a report, are sent at once all the same.
 """
 
 import logging
@@ -215,11 +215,10 @@ class Reporter:
         lines = self._shipping.waiting() if self._shipping else None
         if not batches and not active and lines is None:
             return
-        self._next_at = time.monotonic() + self._report_every_s
+        sent_at, waiting_bytes = time.monotonic(), self._waiting_bytes(batches)
+        self._next_at = sent_at + self._report_every_s
         try:
-            body = encode_report(
-                batches, active, spool_bytes=self._waiting_bytes(batches), log=lines, version=self._client.contract
-            )
+            body = encode_report(batches, active, spool_bytes=waiting_bytes, log=lines, version=self._client.contract)
             reply = self._client.report(body)
         except Unreachable as error:
             self._log_trouble(str(error))
@@ -230,27 +229,29 @@ class Reporter:
             if self._shipping and lines:
                 self._shipping.confirm(lines)
             self._log_recovered()
-            self._apply_reply(reply)
-            self._after(batches)
+            self._apply_reply(reply, sent_at)
+            self._after(batches, rest=waiting_bytes > 0)
 
     def _waiting_bytes(self, batches: Sequence[Spooled]) -> int:
         """Bytes on disk that are not in this report."""
         return max(0, self.spool.backlog()[1] - sum(len(batch.body) for batch in batches))
 
-    def _after(self, batches: Sequence[Spooled]) -> None:
-        """Send the next report at once while the backlog shrinks."""
+    def _after(self, batches: Sequence[Spooled], *, rest: bool) -> None:
+        """Send the next report at once if a rest of the backlog did not fit into this one, and the backlog shrinks."""
         if not batches:
             return
         if self.spool.oldest(batches[0].attempt) == batches[0].seq:
             log.warning("The server confirmed nothing of batch %d of %s.", batches[0].seq, batches[0].attempt)
             self._back_off()
-        elif not self.spool.empty:
+        elif rest:
             self._next_at = 0.0
         else:
             self._singly = False
 
-    def _apply_reply(self, reply: ReportReply) -> None:
-        self._next_at += reply.report_every_s - self._report_every_s
+    def _apply_reply(self, reply: ReportReply, sent_at: float) -> None:
+        # If the reply took long, a pause follows it too. Hosts that wait for a busy server do not return all at once.
+        pause_s = reply.report_every_s - EXCHANGE_EVERY_S
+        self._next_at = max(sent_at + reply.report_every_s, time.monotonic() + pause_s)
         self._report_every_s = reply.report_every_s
         if reply.token_due:
             self.token_due.set()

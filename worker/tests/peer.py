@@ -48,6 +48,7 @@ class Peer:
         self.log: dict[tuple[str, int], LogLine] = {}
         self.lease_s = 900.0
         self.report_every_s = 1.0
+        self.reply_late_s = 0.0  # replies to reports
         self.changed = threading.Condition()
         self._server: _Server | None = None
         self.clock_ahead_s = 0.0
@@ -217,6 +218,8 @@ class _Handler(BaseHTTPRequestHandler):
             lost = self.path.endswith("report") and self.peer.lose_answers > 0
             self.peer.lose_answers -= lost
             self.peer.changed.notify_all()
+        if self.path.endswith("report"):
+            time.sleep(self.peer.reply_late_s)
         if lost:
             self.close_connection = True
             self.connection.shutdown(2)

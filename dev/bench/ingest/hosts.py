@@ -1,8 +1,9 @@
 """Many hosts against the whole server: each measures, and reports as often as the server asks it to.
 
 Hosts behave like `worker.link.reporter`: one report is under way at a time, with all seconds that have ended since the
-last one; the next one follows when the reply's `report_every_s` has passed. `overload` plays more hosts than the server
-can hear every second: it asks for fewer reports, loses nothing, and recovers.
+last one. The next one follows `report_every_s` after it, and not earlier than a second less than that after the reply.
+`overload` plays more hosts than the server can hear every second: it asks for fewer reports, loses nothing, and
+recovers.
 """
 
 import argparse
@@ -49,10 +50,11 @@ class _Reporter:
             sent_at = time.time()
             ended = [began + n + 1 for n in range(self.confirmed, min(total, int(sent_at - began)))] or [first_ends]
             answer = server.post(REPORT, self.host.headers, self.host.report(self.confirmed, ended))
-            self.delays_s.append(time.time() - first_ends)
+            replied_at = time.time()
+            self.delays_s.append(replied_at - first_ends)
             self.confirmed += len(ended)
             self.every_s = msgspec.json.decode(answer, type=_Reply).report_every_s
-            time.sleep(max(0.0, sent_at + self.every_s - time.time()))
+            time.sleep(max(sent_at + self.every_s, replied_at + self.every_s - 1) - replied_at)
 
 
 def measure(state: State, options: argparse.Namespace) -> list[Figure]:

@@ -103,6 +103,33 @@ def test_it_reports_as_often_as_the_server_asks_but_urgent_words_at_once(reporte
     peer.wait_end("a")
 
 
+def test_it_waits_as_asked_although_there_are_new_items_when_a_late_reply_arrives(
+    reporter: Reporter, peer: Peer, spool: Spool
+) -> None:
+    """Otherwise the hosts of a busy server report all the time, whatever it asks for."""
+    peer.report_every_s, peer.reply_late_s = 4.0, 1.5
+    reporter.follow(Control("a"))
+    peer.wait(lambda: peer.posts == 1)
+    arrived_at = time.monotonic()
+    reporter.emit("a", sample(0))
+    time.sleep(1.1)
+    reporter.emit("a", sample(1))
+    assert spool.backlog()[0] == 1  # on disk
+    peer.wait(lambda: seconds(peer, "a") == [0, 1])
+    assert time.monotonic() - arrived_at > 4.3  # of 1.5 until the reply, and 3 more: a second less than the interval
+
+
+def test_it_sends_the_rest_of_a_backlog_at_once(
+    reporter: Reporter, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.link.reporter.REPORT_BYTES", 1)  # a batch in each report
+    peer.report_every_s = 30.0
+    for attempt in "abcd":
+        reporter.finish(attempt, DONE)
+    for attempt in "abcd":
+        peer.wait_end(attempt, limit_s=5)
+
+
 def test_it_passes_on_a_cancellation(reporter: Reporter, peer: Peer) -> None:
     control = Control("a")
     reporter.follow(control)
