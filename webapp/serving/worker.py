@@ -12,7 +12,6 @@ bytes of a streaming response, such as an export, while Django makes the rest.
 import io
 import json
 import os
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
@@ -25,11 +24,11 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from webapp.serving.stream import IN_MEMORY_BYTES, Stream, closing_at_the_end, temporary_file
 from webapp.serving.transfers import Transfers
 
-# `worker_api.report_interval` sees an overload if more than 12 are busy on average. Each keeps a database connection.
+# `worker_api.report_interval` sees an overload if more than its HIGH_LOAD are busy on average. Each keeps a database
+# connection.
 PROCESSING_THREADS = 16
 MAX_BODY_BYTES = 520 * 1024 * 1024  # of an upload of `webapp.imports`; other views have lower limits
 STEP_BYTES = 64 * 1024
-MAX_ACCEPTED = 16  # connections in one turn of the main thread; the other processes accept too
 CLOSED = -1  # the descriptor of a closed socket
 
 Environment = dict[str, Any]
@@ -47,15 +46,6 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         super().load_wsgi()
         self.application: Application = self.wsgi  # type: ignore[has-type]  # gunicorn's loader has set it
         self.wsgi = self._process
-
-    def accept(self, listener: socket.socket) -> None:
-        """Accept the connections that wait. gunicorn accepts one in each turn of the main thread, which takes
-        milliseconds while many threads are busy: the last of 2,000 hosts that connect at once would wait for 20 s."""
-        for _ in range(min(MAX_ACCEPTED, self.worker_connections - self.nr_conns)):
-            before = self.nr_conns
-            super().accept(listener)
-            if self.nr_conns == before:
-                return
 
     def handle(self, conn: TConn) -> object:
         """In a thread for clients: read a request, answer it, and close the connection unless it is kept."""

@@ -78,9 +78,9 @@ class ReportInterval:
 
     def _hosts(self, elapsed_s: float, now: float) -> float:
         """How many report now and soon."""
-        known = {host: at for host, at in self._reported_at.items() if at > now - HOST_TIMEOUT_S}
-        new = self._reports.keys() - known.keys()
-        self._reported_at = known | dict.fromkeys(self._reports, now)
+        new = self._reports.keys() - self._reported_at.keys()
+        self._reported_at |= dict.fromkeys(self._reports, now)
+        self._reported_at = {host: at for host, at in self._reported_at.items() if at > now - HOST_TIMEOUT_S}
         return len(self._reported_at) + EXPECTED_S * len(new) / elapsed_s
 
 
