@@ -20,8 +20,8 @@ threads = 256
 # An idle connection waits in a selector and does not occupy a thread. All clients send requests at least once a minute:
 # an idle worker sends a Hello every minute, and open pages send a request every 1 to 15 seconds.
 keepalive = 75
-# Of one process. Not many more than its share of 2,000 hosts that connect at once: their first reports would wait longer
-# than those in the other processes.
+# Of one process. Not many more than its share of 2,000 hosts that connect at once: their first reports would wait
+# longer than those in the other processes.
 worker_connections = 800
 control_socket_disable = True
 # Its lines have the format of all others.
