@@ -148,19 +148,28 @@ def rates(offsets: Seconds, lengths: Seconds, counts: Seconds, span: Span) -> Se
 
 def _worst(offsets: Seconds, values: Seconds, span: Span) -> Seconds:
     """The greatest value of the samples that end in a second."""
-    ends = np.maximum(0, np.rint(offsets / 1000).astype(int) - 1) - span.from_s
-    inside = (ends >= 0) if span.to_s is None else (ends >= 0) & (ends < span.to_s - span.from_s)
+    ends, inside = _ends(offsets, span)
     line = np.full(int(ends[inside].max(initial=-1)) + 1, np.nan)
     np.fmax.at(line, ends[inside], values[inside])
     return line
 
 
+def _ends(offsets: Seconds, span: Span) -> tuple[NDArray[np.int_], NDArray[np.bool_]]:
+    """The second of the span in which each sample ends, to the nearest end of a second, and whether it has one."""
+    ends = np.maximum(0, np.rint(offsets / 1000).astype(int) - 1) - span.from_s
+    return ends, (ends >= 0) if span.to_s is None else (ends >= 0) & (ends < span.to_s - span.from_s)
+
+
 def _percentiles(attempts: Sequence[UUID], direction: str, quantity: Quantity, span: Span) -> Seconds:
     """Over all streams, for each second, from their histograms."""
+    found = list(
+        _samples(span).filter(attempt_id__in=attempts, direction=direction).values_list("offset_ms", "latency")
+    )
+    ends, inside = _ends(np.array([offset_ms for offset_ms, _ in found], dtype=np.float64), span)
     histograms: dict[int, list[Histogram]] = defaultdict(list)
-    found = _samples(span).filter(attempt_id__in=attempts, direction=direction)
-    for offset_ms, packed in found.values_list("offset_ms", "latency"):
-        histograms[max(0, round(offset_ms / 1000) - 1 - span.from_s)].append(unpack(bytes(packed)))
+    for second, is_inside, (_, packed) in zip(ends.tolist(), inside.tolist(), found, strict=True):
+        if is_inside:
+            histograms[second].append(unpack(bytes(packed)))
     line = np.full(max(histograms, default=-1) + 1, np.nan)
     for second, each in histograms.items():
         line[second] = supported_percentile(merge(each), quantity.percent) or np.nan

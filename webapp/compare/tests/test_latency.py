@@ -195,6 +195,23 @@ def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) ->
     assert median == (1000, 1000)
 
 
+def test_a_span_of_several_targets_has_only_the_samples_that_end_in_its_seconds(lab: Lab) -> None:
+    (together,) = lab.measure(20.0, at_once=2)
+    latencies = {2300: 9000, 3300: 1000, 4300: 2000, 5300: 3000, 5700: 7000}  # by the end of the sample in ms
+    Sample.objects.bulk_create(
+        Sample(
+            attempt=known(together.stream_run).attempt, stream=stream, offset_ms=offset_ms, length_ms=1000,
+            direction="read", at=START, ios=1000, bytes=4096000, p99_ns=latency_ns,
+            latency=pack(counts({latency_ns: 1000})),
+        )
+        for offset_ms, latency_ns in latencies.items()
+        for stream in (0, 1)
+    )  # fmt: skip
+    made = time_lines(chart_point(select(CompareQuery("iodepth"))), "latency_p99", Span(2, 5))
+    (series,) = made.series
+    assert series.mean == (1000, 2000, 3000)
+
+
 def test_the_curve_of_ios_above_17_s_rises_at_the_largest_latency(lab: Lab) -> None:
     """fio's last bucket says only that 40 I/Os took more than 17 s."""
     for result, largest_ns in zip(lab.measure(10.0, 11.0), (22_000_000_000, 30_000_000_000), strict=True):
