@@ -77,7 +77,8 @@ def count_between(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> 
 def _count_in_day(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
     """Of one day in `zone`."""
     if _clocks_change(start.date(), zone):
-        dues = due_times(line, zone, start - timedelta(microseconds=1))
+        start_utc = start.astimezone(UTC)  # subtraction in local time would forget which of two equal hours it is
+        dues = due_times(line, zone, start_utc - timedelta(microseconds=1))
         return sum(1 for _ in takewhile(lambda due: due < end, dues))
     midnight = datetime.combine(start.date(), time.min, zone)
     first = next(due_times(line, zone, midnight - timedelta(microseconds=1)), None)

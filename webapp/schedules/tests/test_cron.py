@@ -102,6 +102,7 @@ def test_days_of_the_month_and_of_the_week_are_joined_as_cron_joins_them(line: s
         (datetime(2026, 11, 18, 12, 0, 30, tzinfo=UTC), 60),
         (datetime(2026, 11, 17, 23, 0, tzinfo=UTC), 24),  # a day in Berlin
         (datetime(2026, 10, 24, 22, 0, tzinfo=UTC), 25),  # clocks are set back
+        (datetime(2026, 10, 25, 1, 30, tzinfo=UTC), 3),  # from 02:30, the second of two
         (datetime(2026, 3, 28, 23, 0, tzinfo=UTC), 23),  # and forward
     ],
 )
