@@ -30,6 +30,11 @@ def due_times(line: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
             yield due
 
 
+def just_before(moment: datetime) -> datetime:
+    """In UTC, because subtraction in local time can give the wrong one of two equal hours."""
+    return moment.astimezone(UTC) - timedelta(microseconds=1)
+
+
 def checked_line(line: str) -> str:
     """The line with single spaces. Raises Refusal cron_refused if it cannot be read or never matches a date."""
     written, now = " ".join(line.split()), datetime.now(UTC)
@@ -77,11 +82,10 @@ def count_between(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> 
 def _count_in_day(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
     """Of one day in `zone`."""
     if _clocks_change(start.date(), zone):
-        start_utc = start.astimezone(UTC)  # subtraction in local time would forget which of two equal hours it is
-        dues = due_times(line, zone, start_utc - timedelta(microseconds=1))
+        dues = due_times(line, zone, just_before(start))
         return sum(1 for _ in takewhile(lambda due: due < end, dues))
     midnight = datetime.combine(start.date(), time.min, zone)
-    first = next(due_times(line, zone, midnight - timedelta(microseconds=1)), None)
+    first = next(due_times(line, zone, just_before(midnight)), None)
     if first is None or first.astimezone(zone).date() != start.date():
         return 0
     read = _read(line, midnight)

@@ -110,3 +110,9 @@ def test_due_times_are_counted_as_they_are_listed(line: str, start: datetime, ho
     end = start + timedelta(hours=hours)
     listed = takewhile(lambda due: due < end, due_times(line, BERLIN, start - timedelta(microseconds=1)))
     assert count_between(line, BERLIN, start, end) == sum(1 for _ in listed)
+
+
+def test_due_times_are_counted_where_the_hour_before_midnight_is_repeated() -> None:
+    beirut, midnight = ZoneInfo("Asia/Beirut"), datetime(2026, 10, 24, 22, tzinfo=UTC)
+    assert count_between("* * * * *", beirut, midnight - timedelta(hours=2), midnight) == 120
+    assert count_between("* * * * *", beirut, midnight, midnight + timedelta(hours=24)) == 1440

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from webapp.core.windows import Span
 from webapp.hosts.maintenance_windows import next_span, span_at
 from webapp.hosts.models import MaintenanceWindow
-from webapp.schedules.cron import count_between
+from webapp.schedules.cron import count_between, just_before
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.selectors import occurrences_list
 from webapp.schedules.timing import due_after
@@ -133,7 +133,7 @@ def _add_dues(
     """Future due times; those after the first `listed` of a day are only counted."""
     start, end = bounds
     in_day: Counter[date] = Counter()
-    dues = due_after(schedule, start - timedelta(microseconds=1))
+    dues = due_after(schedule, just_before(start))
     while (due := next(dues, None)) is not None and due < end:
         date_there = due.astimezone(zone).date()
         in_day[date_there] += 1
@@ -142,7 +142,7 @@ def _add_dues(
         else:
             midnight = _midnight(date_there + timedelta(days=1), zone)
             days[date_there].unlisted += count_between(schedule.cron, ZoneInfo(schedule.time_zone), due, midnight)
-            dues = due_after(schedule, midnight - timedelta(microseconds=1))
+            dues = due_after(schedule, just_before(midnight))
 
 
 def _windows(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:

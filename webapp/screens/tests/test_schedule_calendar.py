@@ -123,6 +123,15 @@ def test_due_times_of_every_minute_are_counted_by_the_viewers_day(
     assert counted == [0, 10 * 60, 17 * 60]
 
 
+@pytest.mark.parametrize(("day", "hours"), [(date(2027, 10, 30), 25), (date(2027, 10, 31), 24)])
+def test_due_times_are_counted_where_the_hour_before_midnight_is_repeated(
+    olga: User, version: PlanVersion, day: date, hours: int
+) -> None:
+    hourly(olga, version, "* * * * *")
+    found = one_day(day, ZoneInfo("Asia/Beirut"), NOW)
+    assert len(found.entries) + found.unlisted == hours * 60
+
+
 def test_the_times_of_a_day_are_in_their_order(
     operator: Client, nightly: Schedule, olga: User, version: PlanVersion
 ) -> None:
