@@ -76,8 +76,8 @@ class StreamOut(Schema):
     target: str
     device: str
     direction: str
-    iops: float
-    bytes_per_s: float
+    iops: float | None  # null for a resync, like its latencies
+    bytes_per_s: float | None  # null for transactions
     latency_mean_ns: float | None
     p99_ns: int | None
     share_percent: float | None

@@ -26,7 +26,7 @@ from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import DOCUMENT, a_version
 from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, queued_orders, run_to_the_end, sample, say
-from worker.contract.items import Item
+from worker.contract.items import Direction, Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply
 from worker.contract.tests.examples import STREAM
@@ -247,6 +247,24 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     assert (told["target"], told["results"][0]["target"]) == (whole, whole)
     assert [stream["target"] for stream in told["streams"]] == [f"{host}/nvme2", f"{host}/nvme0"]
     assert "nvme2 + nvme0" in client.get(f"/results.csv?run={run.number}").getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    ("direction", "told"),
+    [(Direction.TRANSACTION, ("iops", "bytes_per_s")), (Direction.RESYNC, ("iops", "latency_mean_ns"))],
+)
+def test_the_api_tells_null_for_what_a_stream_cannot_have(
+    host: Host, drives: list[Target], direction: Direction, told: tuple[str, str]
+) -> None:
+    run = started(drives[:2])
+    beside = replace(SECOND_RESULT, directions=(replace(SECOND_RESULT.directions[0], direction=direction),))
+    to_the_end(host, dispatched(run), RESULT, beside)
+    client = Client()
+    client.force_login(a_user())
+    first, second = client.get(f"/api/v1/trials/{run.trials.get().pk}").json()["streams"]
+    assert first["iops"] == RESULT.directions[0].iops
+    assert second["direction"] == direction
+    assert {name for name in ("iops", "bytes_per_s", "latency_mean_ns") if second[name] is None} >= set(told)
 
 
 def test_an_ordinary_second_of_two_streams_needs_as_many_statements_as_of_one(host: Host, drives: list[Target]) -> None:
