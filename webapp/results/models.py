@@ -237,10 +237,8 @@ NO_IO = "none"  # the only row of a trial without I/O, and of its samples
 WITHOUT_BYTES = (Direction.TRANSACTION.value, NO_IO)  # their I/Os, bytes and rates are null
 WITHOUT_IOS = (Direction.RESYNC.value, *WITHOUT_BYTES)  # their I/Os and IOPS are null
 _BY_RUN = ("trial", "stream_run", "run", "host", "target", "repeat")
-_MEASURED = (
-    "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_min_ns", "latency_mean_ns", "latency_max_ns",
-    "latency_stddev_ns",
-)  # fmt: skip
+_COUNTED = ("ios", "bytes", "runtime_ms", "iops", "bytes_per_s")  # what a direction of a mix without I/O has
+_MEASURED = (*_COUNTED, "latency_min_ns", "latency_mean_ns", "latency_max_ns", "latency_stddev_ns")
 
 
 class Result(models.Model):
@@ -304,6 +302,7 @@ class Result(models.Model):
             models.CheckConstraint(
                 condition=Q(origin=None, **{f"{name}__isnull": False for name in (*_BY_RUN, *_MEASURED)})
                 | Q(origin=None, direction__in=WITHOUT_IOS, **{f"{name}__isnull": False for name in _BY_RUN})
+                | Q(origin=None, ios=0, **{f"{name}__isnull": False for name in (*_BY_RUN, *_COUNTED)})
                 | Q(origin__isnull=False, **dict.fromkeys(_BY_RUN)),
                 name="result_of_run_or_import",
             ),

@@ -278,6 +278,11 @@ class DirectionResult(Message, frozen=True, kw_only=True):
     latency_stddev_ns: Number
     latency: Packed  # the whole histogram
 
+    @property
+    def has_latencies(self) -> bool:
+        """False for a resync, whose I/Os are unknown, and for a direction of a mix without any I/O."""
+        return self.direction is not Direction.RESYNC and self.ios > 0
+
 
 class MediaType(StrEnum):
     JSON = "application/json"

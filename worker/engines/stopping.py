@@ -1,7 +1,7 @@
 """Applies a stop rule to the samples of streams while they run, and computes the result of the rule's window."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from math import sqrt
 from statistics import fmean
 
@@ -112,11 +112,12 @@ class StopWatch:
         assert self.window is not None
         return _inside(self._samples, self.window)
 
-    def results(self, kind: LatencyKind) -> tuple[DirectionResult, ...]:
-        """The result of the window, for each direction with I/O."""
+    def results(self, kind: LatencyKind, expected: Collection[Direction] = ()) -> tuple[DirectionResult, ...]:
+        """The result of the window, for each direction with I/O and each expected one."""
         directions = [each.direction for each in self._samples[-1].directions]
-        found = (_result(self.samples, each, kind) for each in directions)
-        return tuple(each for each in found if each.ios)
+        found = [_result(self.samples, each, kind) for each in directions]
+        has_io = any(each.ios for each in found)
+        return tuple(each for each in found if each.ios or (has_io and each.direction in expected))
 
     def device(self) -> DeviceSample | None:
         """The devices over the window."""

@@ -16,7 +16,7 @@ from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, Str
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.histogram import Histogram, supported_percentile
-from worker.contract.items import Direction, DirectionResult
+from worker.contract.items import DirectionResult
 from worker.contract.packing import BadPacking, pack, unpack
 
 
@@ -130,13 +130,12 @@ def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
 def _result(of: Mapping[str, Any], measured: DirectionResult) -> Result:
     """A transaction is no I/O: a result of transactions has neither I/Os nor bytes. Its engine's metrics count.
 
-    A resync has bytes, but its I/Os and latencies are unknown.
+    A resync has bytes, but its I/Os and latencies are unknown. A direction of a mix without any I/O has no latencies.
 
     `of` are the columns of `_of`.
     """
-    latency = unpack(measured.latency)
+    latency, has_latencies = unpack(measured.latency), measured.has_latencies
     has_ios, has_bytes = (measured.direction.value not in each for each in (WITHOUT_IOS, WITHOUT_BYTES))
-    has_latencies = measured.direction is not Direction.RESYNC
     return Result(
         direction=measured.direction.value,
         ios=measured.ios if has_ios else None,

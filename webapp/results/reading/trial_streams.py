@@ -11,7 +11,7 @@ from webapp.results.models import WITHOUT_BYTES, WITHOUT_IOS, StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Attempt, Trial
 from worker.contract.histogram import supported_percentile
-from worker.contract.items import Direction, DirectionResult
+from worker.contract.items import DirectionResult
 from worker.contract.packing import unpack
 
 MIN_OVERLAP = 0.95  # a smaller overlap of the streams is a warning
@@ -30,7 +30,7 @@ class StreamFigures:
     direction: str
     iops: float | None  # null for transactions, like bytes; null for a resync, like latencies
     bytes_per_s: float | None
-    latency_mean_ns: float | None
+    latency_mean_ns: float | None  # null without I/Os
     p99_ns: int | None
     share_percent: float | None  # of the sum of IOPS
     started_s: float
@@ -138,7 +138,7 @@ def _figures(
         direction=measured.direction.value,
         iops=measured.iops if has_ios else None,
         bytes_per_s=measured.bytes_per_s if has_bytes else None,
-        latency_mean_ns=None if measured.direction is Direction.RESYNC else measured.latency_mean_ns,
+        latency_mean_ns=measured.latency_mean_ns if measured.has_latencies else None,
         p99_ns=supported_percentile(unpack(measured.latency), 99.0),
         share_percent=100 * measured.iops / total if total else None,
         started_s=times[0],

@@ -21,14 +21,16 @@ from webapp.tests.factories.reports import (
     say,
 )
 from worker.contract.base import encode
+from worker.contract.histogram import Histogram
 from worker.contract.items import (
+    Direction,
     Item,
     Observed,
     Phase,
     PhaseName,
     SettingRecord,
 )
-from worker.contract.packing import unpack
+from worker.contract.packing import pack, unpack
 from worker.contract.reports import Batch, Report
 from worker.contract.tests.examples import AT, BINS
 
@@ -60,6 +62,25 @@ def test_it_keeps_everything_that_a_good_attempt_says(attempt: Attempt) -> None:
     assert (result.p50_ns, result.p999_ns) == (79_360, 80_384)
     assert result.trial == attempt.trial
     assert Sample.objects.count() == 2
+
+
+def test_a_direction_of_a_mix_without_io_is_a_result_of_zero_without_latencies(attempt: Attempt) -> None:
+    read = RESULT.directions[0]
+    nothing = msgspec.structs.replace(
+        read, direction=Direction.WRITE, ios=0, bytes=0, iops=0, bytes_per_s=0, latency_min_ns=0, latency_mean_ns=0,
+        latency_max_ns=0, latency_stddev_ns=0, latency=pack(Histogram()),
+    )  # fmt: skip
+    mixed = msgspec.structs.replace(RESULT, directions=(read, nothing))
+    say(attempt.host, attempt, (1, (ACCEPTED, STARTED)), (2, (sample(0),)), (3, (mixed, DONE)))
+    assert state(attempt) == ("done", "done")
+    written = Result.objects.get(direction="write")
+    assert (written.ios, written.iops, written.bytes_per_s, written.runtime_ms) == (0, 0, 0, read.runtime_ms)
+    assert (written.latency_kind, written.latency_mean_ns, written.latency_max_ns, written.p99_ns) == (
+        "",
+        None,
+        None,
+        None,
+    )
 
 
 def test_it_links_a_configuration_observed_in_an_earlier_report(attempt: Attempt) -> None:

@@ -9,7 +9,7 @@ bytes if all I/Os have the same size. Jobs leave the ramp at different times: I/
 and are not counted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -34,9 +34,18 @@ class Differ:
     Estimated I/Os are subtracted from the next intervals, so that all intervals add up to the final dump.
     """
 
-    def __init__(self, kind: LatencyKind, directions: Sequence[Direction], *, io_bytes: int | None) -> None:
+    def __init__(
+        self,
+        kind: LatencyKind,
+        directions: Sequence[Direction],
+        *,
+        io_bytes: int | None,
+        expected: Collection[Direction] = (),
+    ) -> None:
+        """`expected`: directions that have a result even without any I/O, if another direction has some."""
         self._kind = kind
         self._io_bytes = io_bytes
+        self._expected = expected
         self._reported = dict.fromkeys(directions, Totals())
         self._told = dict.fromkeys(directions, Totals())  # of all intervals so far
 
@@ -67,11 +76,26 @@ class Differ:
         moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
         return tuple(self._estimated(each, *moved[each], limits.get(each, 0.0)) for each in self._told)
 
-    def results(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
-        """The results of a dump before the final one, plus the I/Os estimated since, over `runtime`."""
+    def results(self, dump: Dump) -> tuple[DirectionResult, ...]:
+        """The results of the final dump, for each direction with I/O and each expected one."""
+        return self._results(dump, totals_of(dump, self._kind))
+
+    def results_until(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
+        """The results of a dump before the final one, plus the I/Os estimated since, over `runtime_ms`."""
         latencies = self._totals(dump)
         totals = {each: msgspec.structs.replace(told, bins=latencies[each].bins) for each, told in self._told.items()}
-        return _results(dump, totals, self._kind, runtime_ms)
+        return self._results(dump, totals, runtime_ms)
+
+    def _results(
+        self, dump: Dump, totals: Mapping[Direction, Totals], runtime_ms: int | None = None
+    ) -> tuple[DirectionResult, ...]:
+        job = dump.jobs[0]  # the only one: group_reporting
+        expected = self._expected if any(total.ios for total in totals.values()) else ()
+        return tuple(
+            _result(each, total, getattr(job, each), self._kind, runtime_ms or _lasted_ms(dump, each))
+            for each, total in totals.items()
+            if total.ios or each in expected
+        )
 
     def _estimated(
         self, direction: Direction, device_bytes: int, device_bytes_before: int, limit: float
@@ -134,31 +158,19 @@ def _histogram(bins: dict[int, int]) -> Histogram:
     return Histogram(latency_ns=tuple(b for b, _ in kept), counts=tuple(n for _, n in kept))
 
 
-def results_of(dump: Dump, kind: LatencyKind) -> tuple[DirectionResult, ...]:
-    """Results of the final dump, for each direction with I/O."""
-    return _results(dump, totals_of(dump, kind), kind)
+def _lasted_ms(dump: Dump, direction: Direction) -> int:
+    """fio's own time of a direction. A direction without I/O has the time of the others."""
+    flow: Flow = getattr(dump.jobs[0], direction)
+    return flow.runtime or runtime_ms(dump)
 
 
-def _results(
-    dump: Dump, totals: Mapping[Direction, Totals], kind: LatencyKind, runtime_ms: int | None = None
-) -> tuple[DirectionResult, ...]:
-    job = dump.jobs[0]  # the only one: group_reporting
-    return tuple(
-        _result(each, total, getattr(job, each), kind, runtime_ms) for each, total in totals.items() if total.ios
-    )
-
-
-def _result(
-    direction: Direction, total: Totals, flow: Flow, kind: LatencyKind, runtime_ms: int | None
-) -> DirectionResult:
-    """Over fio's own time, unless `runtime_ms` is given."""
-    lasted_ms, latency = flow.runtime if runtime_ms is None else runtime_ms, latency_of(flow, kind)
-    seconds = max(1, lasted_ms) / 1000
+def _result(direction: Direction, total: Totals, flow: Flow, kind: LatencyKind, runtime_ms: int) -> DirectionResult:
+    latency, seconds = latency_of(flow, kind), max(1, runtime_ms) / 1000
     return DirectionResult(
         direction=direction,
         ios=total.ios,
         bytes=total.bytes,
-        runtime_ms=lasted_ms,
+        runtime_ms=runtime_ms,
         iops=total.ios / seconds,
         bytes_per_s=total.bytes / seconds,
         latency_kind=kind,

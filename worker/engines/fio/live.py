@@ -17,7 +17,7 @@ from itertools import pairwise
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
 from worker.engines.device import Counted, has_counted_nothing, is_frozen
-from worker.engines.fio.difference import Differ, results_of, runtime_ms
+from worker.engines.fio.difference import Differ, runtime_ms
 from worker.engines.fio.output import Dump
 from worker.engines.sampling import Sampler
 
@@ -38,7 +38,13 @@ class DumpSampler:
         self._work = work
         self._alone = alone
         self._sampler = sampler
-        self._differ = Differ(self.kind, _directions(work), io_bytes=work.block_bytes if work.one_block_size else None)
+        self.expected = _expected(work)
+        self._differ = Differ(
+            self.kind,
+            _directions(work),
+            io_bytes=work.block_bytes if work.one_block_size else None,
+            expected=self.expected,
+        )
         self._heard = time.monotonic() + START_S  # time of the last dump
         self._look_at = self._heard + SILENT_S  # when the devices' counters are checked next
         self._began: float | None = None  # None in the ramp, and before the first dump
@@ -75,7 +81,7 @@ class DumpSampler:
         if any(part.ios or part.bytes or part.latency for part in rest):
             end = self._sampler.began + runtime_s  # of the job that ran longest; others may have begun later
             self._sampler.emit(rest, end if end > self._sampler.ended else _moment(dump))
-        return results_of(dump, self.kind)
+        return self._differ.results(dump)
 
     def finish_stalled(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """The result of a stream whose device froze until fio was killed. The stall is part of its time.
@@ -84,7 +90,7 @@ class DumpSampler:
         latencies.
         """
         self._sampler.emit(self._differ.advance(dump), time.monotonic())
-        return self._differ.results(dump, round((self._sampler.ended - self._sampler.began) * 1000))
+        return self._differ.results_until(dump, round((self._sampler.ended - self._sampler.began) * 1000))
 
     def is_frozen(self) -> bool:
         """Whether I/O is in flight, but the devices completed none of fio's I/Os since shortly after its last dump.
@@ -165,3 +171,10 @@ def _directions(work: FioWorkload) -> tuple[Direction, ...]:
         Direction.TRIM: work.pattern.trims,
     }
     return tuple(direction for direction, is_wanted in wanted.items() if is_wanted)
+
+
+def _expected(work: FioWorkload) -> tuple[Direction, ...]:
+    """The directions that have a result even without any I/O: both of a mix. Without it, a mean over repeats would
+    leave out the repeat in which a direction got no I/O."""
+    is_mix = work.pattern.mixed and 0 < (work.read_percent or 0) < 100
+    return (Direction.READ, Direction.WRITE) if is_mix else ()

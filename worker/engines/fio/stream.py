@@ -93,7 +93,7 @@ def run_stream(
         engine_version=final.version,
         exit_code=ended.exit_code,
         stderr=ended.stderr[-STDERR_KEPT:],
-        directions=watched.results(dumps.kind) if is_window else directions,
+        directions=watched.results(dumps.kind, dumps.expected) if is_window else directions,
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
         device=watched.device() if is_window else sampler.whole(),

@@ -5,7 +5,7 @@ import pytest
 
 from worker.contract.histogram import Histogram
 from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
-from worker.contract.packing import unpack
+from worker.contract.packing import pack, unpack
 from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped, StopRule
 from worker.engines.sampling import direction_sample
 from worker.engines.stopping import SharedStop, StopWatch
@@ -52,6 +52,18 @@ def test_the_result_is_that_of_the_window() -> None:
     assert device is not None
     assert (device.read_bytes, device.utilisation_percent) == (4096 * FAST * seconds, 50)
     assert len(passed_on) == 36  # also those after the rule was reached
+
+
+def test_an_expected_direction_without_io_in_the_window_has_a_result_of_zero() -> None:
+    found = StopWatch(Settled(hold_s=10), 5, lambda _: None)
+    for second in range(1, 31):
+        whole = sample(second, FAST, 500_000)
+        nothing = msgspec.structs.replace(whole.directions[1], ios=0, bytes=0, latency=pack(Histogram()))
+        found.take(msgspec.structs.replace(whole, directions=(whole.directions[0], nothing)))
+    assert found.end(30_000)
+    assert [each.direction for each in found.results(LatencyKind.LAT)] == [Direction.READ]
+    _, write = found.results(LatencyKind.LAT, (Direction.READ, Direction.WRITE))
+    assert (write.direction, write.ios, write.iops, write.latency_max_ns) == (Direction.WRITE, 0, 0, 0)
 
 
 def test_confidence_reports_its_interval() -> None:

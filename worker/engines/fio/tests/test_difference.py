@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from worker.contract.histogram import merge
 from worker.contract.items import DeviceSample, Direction, DirectionSample, LatencyKind
 from worker.contract.packing import unpack
-from worker.engines.fio.difference import Differ, results_of
+from worker.engines.fio.difference import Differ
 from worker.engines.fio.output import Dump, Flow, Job, Latency
 
 KIB4 = 4096
@@ -47,10 +47,17 @@ def test_it_adds_up_to_the_final_dump(seconds: list[dict[int, int]], io_bytes: i
         parts += machine.advance(dump(bins))
     final = dump(bins | {99: 2})
     parts += machine.advance(final, final=True)
-    (result,) = results_of(final, LatencyKind.LAT)
+    (result,) = machine.results(final)
     assert sum(p.ios for p in parts) == result.ios
     assert sum(p.bytes for p in parts) == result.bytes
     assert merge(unpack(p.latency) for p in parts) == unpack(result.latency)
+
+
+def test_an_expected_direction_without_io_has_a_result_of_zero() -> None:
+    machine = Differ(LatencyKind.LAT, (Direction.READ, Direction.WRITE), io_bytes=KIB4, expected=(Direction.WRITE,))
+    read, write = machine.results(dump({100: 5}, runtime_ms=2000))
+    assert (read.direction, read.ios, read.iops) == (Direction.READ, 5, 2.5)
+    assert (write.direction, write.ios, write.iops, write.runtime_ms) == (Direction.WRITE, 0, 0, 2000)
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 700)), min_size=1, max_size=12))

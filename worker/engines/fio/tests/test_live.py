@@ -26,7 +26,7 @@ class Simulated:
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(time, "time", lambda: 5e8 + self.now_s)
         monkeypatch.setattr("worker.engines.sampling.read_counters", self._counters)
-        work = FioWorkload(pattern=Pattern.RANDREAD, **({"runtime_s": 60} | workload))
+        work = FioWorkload(**({"pattern": Pattern.RANDREAD, "runtime_s": 60} | workload))
         self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append), alone=alone)
 
     def _counters(self, _device: str) -> Counters:
@@ -259,3 +259,22 @@ def test_a_change_of_the_wall_clock_has_no_effect(simulated: Simulated, monkeypa
     monkeypatch.setattr(time, "time", lambda: 4e8 + simulated.now_s)
     simulated.second(2000)
     assert simulated.offsets == [1000, 2000]
+
+
+@pytest.mark.parametrize(
+    ("workload", "directions"),
+    [
+        ({"pattern": Pattern.RANDRW, "read_percent": 99}, ["read", "write"]),
+        ({"pattern": Pattern.RANDRW, "read_percent": 100}, ["read"]),
+        ({"pattern": Pattern.RANDREAD}, ["read"]),
+    ],
+)
+def test_a_direction_of_a_mix_has_a_result_without_any_io(
+    monkeypatch: pytest.MonkeyPatch, workload: dict[str, Any], directions: list[str]
+) -> None:
+    simulated = Simulated(monkeypatch, **workload)
+    simulated.second(1000)
+    simulated.wait(1, reads_per_s=1000)
+    found = simulated.dumps.finish(simulated.printed(2000))
+    assert [result.direction.value for result in found] == directions
+    assert [result.iops for result in found] == [1000, 0][: len(found)]
