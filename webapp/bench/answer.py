@@ -18,7 +18,8 @@ class BenchPrice(msgspec.Struct, frozen=True, kw_only=True):
 class BenchProduct(msgspec.Struct, frozen=True, kw_only=True):
     product: str  # as in the address
     name: str
-    results: int
+    results: int  # that were read: the newest
+    cut: bool  # it has older results too, which may contain workloads that are lacking here
     lacking: int  # workloads that another product has
     price: BenchPrice | None  # of its drive model or controller, as a person entered it
 
@@ -84,6 +85,7 @@ def _product(found: SideBySide, product: Product) -> BenchProduct:
         product=str(product),
         name=found.matched.names[product],
         results=len(found.read.rows[product]),
+        cut=product in found.read.cut,
         lacking=len(found.missing[product]),
         price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
         if price

@@ -6,6 +6,7 @@ from django.http import QueryDict
 
 from webapp.bench.missing import why_no_plan
 from webapp.bench.products import Product
+from webapp.bench.reading import Read
 from webapp.bench.side_by_side import SideBySide
 from webapp.screens.bench.address import with_value, without
 from webapp.screens.bench.product_addresses import product_address
@@ -27,6 +28,13 @@ class Column:
     missing: frozenset[str]  # keys of the workloads that it lacks
     why_no_plan: str  # "" if a plan can measure what the product lacks
     results: int
+    is_cut: bool  # it has more results
+    absent: str  # in place of a value
+
+
+def absent_words(read: Read, product: Product) -> str:
+    """What is known of a workload without a value: older results than those read may have one."""
+    return f"not in its newest {read.limit:,} results" if product in read.cut else "not measured"
 
 
 def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
@@ -44,6 +52,8 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
             missing=frozenset(one.key for one in found.missing[product]),
             why_no_plan=why_no_plan(product, found.read.rows[product], usable),
             results=len(found.read.rows[product]),
+            is_cut=product in found.read.cut,
+            absent=absent_words(found.read, product),
         )
         for product in found.products
     ]

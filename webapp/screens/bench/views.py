@@ -75,6 +75,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "charts": BenchCharts(charts=tuple(charts)),
         "metrics": [(text, with_value(data, metric=key), key == found.asked.choice) for key, text in CHOICES.items()],
         "metric": CHOICES[found.asked.choice],
+        "absent": "no value" if found.read.cut else "not measured",
         "kept": [(key, text) for key in data for text in data.getlist(key) if key != "at"],
         "query": data.urlencode(),
         "all": with_value(data, all="1"),
@@ -143,7 +144,10 @@ def _notes(found: SideBySide) -> Iterator[str]:
     for product in found.empty:
         yield f"{names[product]} has no valid results."
     for product in found.read.cut:
-        yield f"{names[product]} has more results; the newest {found.read.limit:,} are shown."
+        yield (
+            f"{names[product]} has more results; the newest {found.read.limit:,} are shown. Workloads of older results "
+            "are missing here. Choose single runs to compare those."
+        )
     for product in found.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
     if found.single:
