@@ -18,8 +18,8 @@ class BenchPrice(msgspec.Struct, frozen=True, kw_only=True):
 class BenchProduct(msgspec.Struct, frozen=True, kw_only=True):
     product: str  # as in the address
     name: str
-    results: int  # that were read: the newest
-    cut: bool  # it has older results too, which may contain workloads that are lacking here
+    results: int  # that were read
+    cut: bool  # it has more results; the others may contain workloads that are lacking here
     lacking: int  # workloads that another product has
     price: BenchPrice | None  # of its drive model or controller, as a person entered it
 

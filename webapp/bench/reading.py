@@ -1,13 +1,15 @@
 """The results of products. The number of queries does not depend on the number of products."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from uuid import UUID
 
 from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 
 from webapp.bench.products import Kind, Product
+from webapp.bench.runs_by_plan import runs_by_plan
 from webapp.hosts.models import Target
 from webapp.results.models import Origin, Result
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -20,11 +22,12 @@ _ORIGINS = {
 }  # fmt: skip
 # Implied by a condition on origins. It tells PostgreSQL to read the index of imported results and not all results.
 _IMPORTED = Q(origin__isnull=False)
+Targets = Mapping[Product, list[UUID]]
 
 
 @dataclass(frozen=True)
 class Read:
-    """The newest valid results of each product."""
+    """The valid results of each product; of those with too many, some (`runs_by_plan`)."""
 
     rows: Mapping[Product, tuple[ResultRow, ...]]
     limit: int  # for each product
@@ -32,9 +35,11 @@ class Read:
 
 
 def read_results(products: Sequence[Product]) -> Read:
-    """At most nine queries."""
-    limit = MAX_RESULTS // max(len(products), 1)
-    ids = _newest_ids(products, limit + 1)
+    """At most eleven queries."""
+    limit, targets = MAX_RESULTS // max(len(products), 1), _targets_of(products)
+    newest = _newest_ids(_conditions(products, targets), limit + 1)
+    cut = tuple(product for product in products if len(newest.get(product, [])) > limit)
+    ids = newest | _ids_by_plan({one: targets[one] for one in cut if one in targets}, newest, limit)
     known = {id_ for each in ids.values() for id_ in each[:limit]}
     # One array: thousands of parameters take longer to write than the query to answer.
     wanted = Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [sorted(known)])).order_by()
@@ -43,7 +48,19 @@ def read_results(products: Sequence[Product]) -> Read:
         product: tuple(_of_product(product, [rows[id_] for id_ in reversed(ids.get(product, [])[:limit])]))
         for product in products
     }
-    return Read(found, limit, tuple(product for product in products if len(ids.get(product, [])) > limit))
+    return Read(found, limit, cut)
+
+
+def _ids_by_plan(
+    targets: Mapping[Product, Collection[UUID]], newest: Mapping[Product, list[int]], limit: int
+) -> dict[Product, list[int]]:
+    """Of products that have more results: those of the chosen runs, filled up with the newest others."""
+    if not targets:
+        return {}
+    runs = runs_by_plan(targets, limit)
+    chosen = _newest_ids([(one, Q(run__in=runs[one], target__in=ids)) for one, ids in targets.items()], limit)
+    both = {one: dict.fromkeys([*chosen.get(one, []), *newest[one]]) for one in targets}
+    return {one: sorted(list(ids)[:limit], reverse=True) for one, ids in both.items()}
 
 
 def _of_product(product: Product, rows: list[ResultRow]) -> list[ResultRow]:
@@ -59,12 +76,12 @@ def _of_product(product: Product, rows: list[ResultRow]) -> list[ResultRow]:
     return rows
 
 
-def _newest_ids(products: Sequence[Product], limit: int) -> dict[Product, list[int]]:
-    """Newest first; results of runs before those of imports."""
-    queries = [_newest(product, condition, limit) for product, condition in _conditions(products)]
+def _newest_ids(conditions: Sequence[tuple[Product, Q]], limit: int) -> dict[Product, list[int]]:
+    """The newest of each condition, in the order of the conditions."""
+    queries = [_newest(product, condition, limit) for product, condition in conditions]
     if not queries:
         return {}
-    names = {str(product): product for product in products}
+    names = {str(product): product for product, _ in conditions}
     found: dict[Product, list[int]] = {}
     for name, id_ in queries[0].union(*queries[1:], all=True) if len(queries) > 1 else queries[0]:
         found.setdefault(names[name], []).append(id_)
@@ -77,21 +94,20 @@ def _newest(product: Product, condition: Q, limit: int) -> "QuerySet[Result, tup
     return named.values_list("product", "id")[:limit]
 
 
-def _conditions(products: Iterable[Product]) -> list[tuple[Product, Q]]:
+def _conditions(products: Sequence[Product], targets: Targets) -> list[tuple[Product, Q]]:
     """One for results of runs and one for imported results, so that each is found by its own index."""
-    known = list(products)
-    return [*_of_runs(known), *((one, condition) for one in known if (condition := _of_imports(one)))]
+    imports = ((one, condition) for one in products if (condition := _of_imports(one)))
+    return [*_of_runs(products, targets), *imports]
 
 
-def _of_runs(products: Sequence[Product]) -> list[tuple[Product, Q]]:
-    """Two queries: ids of targets and of runs, because PostgreSQL plans those well."""
-    targets = list(_targets(products))
+def _of_runs(products: Sequence[Product], targets: Targets) -> list[tuple[Product, Q]]:
+    """With the ids of targets and of runs, because PostgreSQL plans those well."""
     numbers = [one.number for one in products if one.kind is Kind.RUN]
     runs = dict(Run.objects.filter(number__in=numbers).values_list("number", "pk"))
     found: list[tuple[Product, Q]] = []
     for product in products:
-        if product.kind in _TARGETS:
-            found.append((product, Q(target__in=[target.pk for target in targets if _is_of(product, target)])))
+        if product in targets:
+            found.append((product, Q(target__in=targets[product])))
         elif product.kind is Kind.RUN:
             found.append((product, Q(run__in=[runs[product.number]] if product.number in runs else [])))
         elif product.kind is Kind.LAYOUT:
@@ -113,14 +129,16 @@ def _of_imports(product: Product) -> Q:
     return Q()
 
 
-def _targets(products: Iterable[Product]) -> "QuerySet[Target]":
+def _targets_of(products: Iterable[Product]) -> Targets:
+    """The ids of the targets of each product that is defined by targets."""
+    known = [one for one in products if one.kind in _TARGETS]
     asked = [
         Q(**{_TARGETS[one.kind]: one.value.partition("/")[2] if one.kind is Kind.TARGET else one.value})
-        for one in products
-        if one.kind in _TARGETS
+        for one in known
     ]
     nothing = Q(pk__in=[])
-    return Target.objects.filter(reduce(Q.__or__, asked, nothing)).select_related("host").order_by()
+    found = list(Target.objects.filter(reduce(Q.__or__, asked, nothing)).select_related("host").order_by())
+    return {one: [target.pk for target in found if _is_of(one, target)] for one in known}
 
 
 def _is_of(product: Product, target: Target) -> bool:

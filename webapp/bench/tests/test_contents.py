@@ -1,5 +1,7 @@
 """Headlines, curves, ladder, specifications, offers, and the plan of what is missing."""
 
+from itertools import groupby
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -13,7 +15,9 @@ from webapp.bench.tests.test_matching import MODELS, shown
 from webapp.plans.grids import part_grid
 from webapp.plans.points import point_key
 from webapp.results.reading import content
+from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, Lab
 
 
@@ -166,3 +170,23 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_products(samsung
         read = read_results(products)
     assert [len(rows) for rows in read.rows.values()] == [2] * count
     assert len(queries) == 7, [query["sql"][:90] for query in queries]
+
+
+def test_of_too_many_results_each_plan_has_its_newest_run(samsung: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A characterisation is older than nine runs of a nightly plan, which alone have as many results as are read."""
+    monkeypatch.setattr("webapp.bench.reading.MAX_RESULTS", 12)
+    whole = Lab(samsung.target, number=20)
+    for depth in (1, 2, 4, 8):
+        whole.measure(100.0, iodepth=depth)
+    nightly = a_version(slug="nightly")
+    for night in range(9):
+        lab = Lab(samsung.target, version=nightly, number=30 + night)
+        lab.measure(100.0, 101.0, iodepth=16)
+    Run.objects.filter(number=20).update(trial_count=4)
+    Run.objects.filter(number__gte=30).update(trial_count=2)
+    product = Product(Kind.MODEL, SAMSUNG)
+    read = read_results([product])
+    assert read.cut == (product,)
+    assert [(run, len(list(rows))) for run, rows in groupby(read.rows[product], lambda row: row.run)] == [
+        (20, 4), (35, 2), (36, 2), (37, 2), (38, 2),
+    ]  # fmt: skip

@@ -33,8 +33,8 @@ class Column:
 
 
 def absent_words(read: Read, product: Product) -> str:
-    """What is known of a workload without a value: older results than those read may have one."""
-    return f"not in its newest {read.limit:,} results" if product in read.cut else "not measured"
+    """What is known of a workload without a value: results that were not read may have one."""
+    return f"not in the {read.limit:,} results read" if product in read.cut else "not measured"
 
 
 def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:

@@ -145,8 +145,8 @@ def _notes(found: SideBySide) -> Iterator[str]:
         yield f"{names[product]} has no valid results."
     for product in found.read.cut:
         yield (
-            f"{names[product]} has more results; the newest {found.read.limit:,} are shown. Workloads of older results "
-            "are missing here. Choose single runs to compare those."
+            f"{names[product]} has more than {found.read.limit:,} results. The page reads the newest run of each plan, "
+            "then older runs, up to this number. Choose single runs to compare others."
         )
     for product in found.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
