@@ -3,14 +3,22 @@
 Units: bandwidth KiB/s, amounts KiB, runtimes ms, latencies µs. Terse output has no job options. Version 2 has no
 version of fio in its head. Source: fio's stat.c (show_thread_status_terse_v2, show_thread_status_terse_all,
 show_ddir_status_terse) and HOWTO, "Terse output".
+
+Lines of one job name and group are either the jobs of one run, which ran at the same time, or runs appended to one
+file. From version 3 on, each line ends with the counters of the disks over the whole run, which are equal in all lines
+of a run and differ between runs. Without such counters, nothing tells both cases apart.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
 from webapp.imports.values import KIB, US, lines, number, whole
+from webapp.results.reading.doubts import BESIDE_JOBS
 from worker.contract.items import Direction
 
 TOOL = "fio"
@@ -27,6 +35,9 @@ _FIELDS = {
 _HEAD = {2: 4, 3: 5, 4: 5, 5: 5}
 _MOST_DIRECTIONS = {2: 3, 3: 2, 4: 3, 5: 3}
 _MOST_FIELDS = 4000
+# After the CPU time: context switches, two kinds of page faults, 7 queue depths, 10 + 12 latencies; then the disks.
+_BEFORE_DISKS = 2 + 3 + 7 + 10 + 12
+_UNKNOWN_RUN = "unless the equal lines are repeated runs"
 
 
 def sniff(head: str) -> bool:
@@ -37,15 +48,77 @@ def _is_terse(line: str) -> bool:
     return bool(_LINE.match(line)) and line.count(";") >= 40
 
 
+class _Line(msgspec.Struct, frozen=True):
+    name: str
+    group: str
+    disks: tuple[str, ...]  # their counters, and the description of the job
+    measured: Mapping[Direction, Measurement]
+
+    @property
+    def run(self) -> Hashable:
+        """Equal in the lines of one run; None if the disks counted nothing."""
+        counted = any(field.strip("0.%") for field in self.disks if field[:1].isdigit())
+        return self.disks if counted else None
+
+
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = [measured for line in lines(text) if _LINE.match(line) for measured in _job(line)]
+    found = [line for each in lines(text) if _LINE.match(each) for line in (_line(each),) if line.measured]
     if not found:
         raise ImportRefused("No line of fio's terse output has any I/O.")
-    return with_repeats(found)
+    return with_repeats(measured for jobs in _tests(found) for measured in _combined(jobs, _beside(jobs[0], found)))
 
 
-def _job(line: str) -> list[Measurement]:
+def _tests(found: Sequence[_Line]) -> list[list[_Line]]:
+    """The jobs of one name in one group of one run. A line of an unknown run is a test of its own."""
+    tests: dict[Hashable, list[_Line]] = {}
+    for place, line in enumerate(found):
+        tests.setdefault((line.name, line.group, line.run or place), []).append(line)
+    return list(tests.values())
+
+
+def _beside(line: _Line, found: Sequence[_Line]) -> str:
+    """The names of jobs that ran at the same time."""
+    if line.run is None:
+        alike = sum((other.name, other.group) == (line.name, line.group) for other in found)
+        return f"{line.name}, {_UNKNOWN_RUN}" if alike > 1 else ""
+    together = (other.name for other in found if (other.group, other.run) == (line.group, line.run))
+    return ", ".join(name for name in dict.fromkeys(together) if name != line.name)
+
+
+def _combined(jobs: Sequence[_Line], beside: str) -> Iterator[Measurement]:
+    for direction in Direction:
+        parts = [job.measured[direction] for job in jobs if direction in job.measured]
+        if parts:
+            one = parts[0] if len(parts) == 1 else _sum(parts)
+            yield replace(one, other={BESIDE_JOBS: beside[:500]}) if beside else one
+
+
+def _sum(parts: Sequence[Measurement]) -> Measurement:
+    """Rates and amounts are added, and means are weighted with IOPS. Percentiles and deviations cannot be added."""
+    latencies = [part.latency for part in parts]
+    iops = sum(part.iops or 0 for part in parts)
+    whole = Latency()
+    if len({one.kind for one in latencies}) == 1 and latencies[0].kind and iops:
+        whole = Latency(
+            kind=latencies[0].kind,
+            min_ns=min(one.min_ns or 0 for one in latencies),
+            max_ns=max(one.max_ns or 0 for one in latencies),
+            mean_ns=sum((part.iops or 0) * (part.latency.mean_ns or 0) for part in parts) / iops,
+        )
+    return replace(
+        parts[0],
+        iops=iops,
+        bytes_per_s=sum(part.bytes_per_s or 0 for part in parts),
+        bytes=sum(part.bytes or 0 for part in parts),
+        runtime_ms=max(part.runtime_ms or 0 for part in parts),
+        latency=whole,
+        metrics={name: sum(part.metrics.get(name, 0) for part in parts) for name in parts[0].metrics},
+        notes=(*parts[0].notes, f"The sum of {len(parts)} jobs of one run. Their percentiles cannot be combined."),
+    )
+
+
+def _line(line: str) -> _Line:
     fields = line.split(";", _MOST_FIELDS)
     version = int(fields[0])
     head, width = _HEAD[version], _FIELDS[version]
@@ -53,14 +126,15 @@ def _job(line: str) -> list[Measurement]:
     if not directions:  # the CPU shares follow the directions
         raise ImportRefused(f"A line of fio's terse output has {len(fields)} fields: it is truncated or damaged.")
     parts = [fields[head + i * width : head + (i + 1) * width] for i in range(directions)]
-    cpu = fields[head + directions * width :][:2]
-    name, error = (fields[1], fields[3]) if version == 2 else (fields[2], fields[4])
+    rest = fields[head + directions * width :]
+    name, group, error = (fields[1], fields[2], fields[3]) if version == 2 else (fields[2], fields[3], fields[4])
     notes = (f"fio reports error {whole(error, 'error')} in this job.",) if whole(error, "error") else ()
-    return [
-        _measured(part, direction, name, "" if version == 2 else fields[1], cpu, notes)
+    measured = {
+        direction: _measured(part, direction, name, "" if version == 2 else fields[1], rest[:2], notes)
         for part, direction in zip(parts, Direction, strict=False)
         if whole(part[0], "amount")
-    ]
+    }
+    return _Line(name, group, () if version == 2 else tuple(rest[_BEFORE_DISKS:]), measured)
 
 
 def _is_share(fields: Sequence[str], place: int) -> bool:
