@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import Kinds, kinds_of
-from webapp.results.metrics import Metric
+from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.rows import ResultRow
 from worker.contract.histogram import LAST_BUCKET_NS
 
@@ -63,14 +63,29 @@ def _is_balanced(blocks: Sequence[Sequence[ResultRow]]) -> bool:
 
 
 def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
-    """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates.
-    Above 17 s, a percentile is only a lower bound. A tool that prints no counts prints at least two digits."""
-    if metric.column in PERCENTILES:
-        return 1.0 if any(metric.of(row) == LAST_BUCKET_NS for row in rows) else BUCKET_WIDTH
+    """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates. A
+    tool that prints no counts prints at least two digits, unless its format states the step."""
     if metric.shown_as == "latency":
-        least = min([metric.of(row) or 0.0 for row in rows])
-    else:
-        counted = [(row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,) for row in rows]
-        least = min([PRINTED_STEPS if count is None else count for counts in counted for count in counts])
+        return max([_latency_step(row, metric) for row in rows])
+    counted = [(row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,) for row in rows]
+    least = min([PRINTED_STEPS if count is None else count for counts in counted for count in counts])
     step = min(1 / least, 1.0) if least > 0 else 1.0
     return max(step, 1 / PRINTED_STEPS) if any(row.ios is None and row.imported for row in rows) else step
+
+
+def _latency_step(row: ResultRow, metric: Metric) -> float:
+    """Above 17 s, a percentile is only a lower bound."""
+    value, is_percentile = metric.of(row) or 0.0, metric.column in PERCENTILES
+    if is_percentile and value == LAST_BUCKET_NS:
+        return 1.0
+    step = BUCKET_WIDTH if is_percentile else _share(1, value)
+    if not row.imported or not metric.column:
+        return step
+    printed = (row.metrics.get(PERCENTILE_STEP) if is_percentile else None) or row.metrics.get(LATENCY_STEP)
+    if printed:
+        return max(step, _share(printed, value))
+    return max(step, 1 / PRINTED_STEPS) if row.ios is None else step
+
+
+def _share(step: float, value: float) -> float:
+    return min(step / value, 1.0) if value > 0 else 1.0

@@ -43,6 +43,8 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
     max_ns: float | None = None
     stddev_ns: float | None = None
     percentiles: Mapping[float, float] = {}  # percent -> ns
+    step_ns: float = 0  # between the values that the tool can print; 0 if it is fine, or unknown
+    percentile_step_ns: float = 0  # of percentiles, if theirs is coarser
     histogram: Histogram = Histogram()
 
     def __post_init__(self) -> None:

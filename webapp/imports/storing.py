@@ -1,8 +1,9 @@
 """Files of an import as rows of the database, in batches."""
 
+import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -14,8 +15,9 @@ from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test
 from webapp.imports.measurement import Latency, Measurement
 from webapp.plans.points import point_key
+from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP
 from webapp.results.models import BOTH, NO_IO, Import, ImportedFile, Origin, Result
-from worker.contract.histogram import supported_percentile
+from worker.contract.histogram import least_count, supported_percentile
 from worker.contract.packing import pack
 
 BATCH, MAX_BATCH_TESTS = 500, 2_000  # files and their tests in one transaction
@@ -94,7 +96,7 @@ class Store:
         origin = Origin(
             imported=self._imported, file=row, number=self._number, tool=first.tool, tool_version=first.tool_version,
             name=first.name, other=_others(row.path, test, first), time_known=first.measured_at is not None,
-            notes=list(first.notes)[:_LISTED_NOTES], series=_series(test),
+            notes=[*first.notes, *_left_out(test.measured)][:_LISTED_NOTES], series=_series(test),
             **{name: _label(name, stated) for name in _LABELS},
         )  # fmt: skip
         results = [_result(origin, measured, self._unknown_time, self._imported) for measured in test.measured]
@@ -184,12 +186,12 @@ def _result(origin: Origin, measured: Measurement, unknown_time: datetime, impor
         latency_mean_ns=latency.mean_ns,
         latency_max_ns=latency.max_ns,
         latency_stddev_ns=latency.stddev_ns,
-        p50_ns=_percentile(latency, 50.0),
-        p95_ns=_percentile(latency, 95.0),
-        p99_ns=_percentile(latency, 99.0),
-        p999_ns=_percentile(latency, 99.9),
+        p50_ns=_percentile(measured, 50.0),
+        p95_ns=_percentile(measured, 95.0),
+        p99_ns=_percentile(measured, 99.0),
+        p999_ns=_percentile(measured, 99.9),
         latency=pack(latency.histogram),
-        metrics=dict(measured.metrics),
+        metrics={**measured.metrics, **_steps(latency)},
         reference=imported.slug is not None,
     )
 
@@ -206,7 +208,28 @@ def _rates(measured: Measurement) -> tuple[float | None, float | None]:
     return iops, bytes_per_s
 
 
-def _percentile(latency: Latency, percent: float) -> int | None:
-    """As the tool states it, otherwise computed from its histogram."""
+def _steps(latency: Latency) -> dict[str, float]:
+    steps = {LATENCY_STEP: latency.step_ns, PERCENTILE_STEP: latency.percentile_step_ns}
+    return {name: step for name, step in steps.items() if step}
+
+
+def _percentile(measured: Measurement, percent: float) -> int | None:
+    """As the tool states it, otherwise computed from its histogram. None if there are too few I/Os for it."""
+    latency = measured.latency
     stated = latency.percentiles.get(percent)
-    return round(stated) if stated is not None else supported_percentile(latency.histogram, percent)
+    if stated is None:
+        return supported_percentile(latency.histogram, percent)
+    return None if _ios(measured) < least_count(percent) else round(stated)
+
+
+def _ios(measured: Measurement) -> float:
+    """Infinite if the tool does not state it."""
+    known = measured.ios if measured.ios is not None else measured.latency.histogram.total
+    return known or math.inf
+
+
+def _left_out(measured: Sequence[Measurement]) -> Iterator[str]:
+    for one in measured:
+        few = [f"p{percent:g}" for percent in one.latency.percentiles if _ios(one) < least_count(percent)]
+        if few:
+            yield f"{', '.join(few)} left out: {_ios(one):,} I/Os are too few. A percentile needs 10 I/Os beyond it."

@@ -112,6 +112,9 @@ _TABLE = (
     *(_own(metric) for engine in ENGINES.values() for metric in engine.METRICS),
 )
 
+# In the metrics of an imported result: the step in ns between the latencies that its tool can print
+LATENCY_STEP, PERCENTILE_STEP = "latency_step_ns", "percentile_step_ns"
+
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}
 IOPS = METRICS["iops"]
 

@@ -173,7 +173,10 @@ def _latency(fields: Sequence[str]) -> Latency:
         return Latency()
     low, high, mean, deviation = (number(field, kind) * US for field in chosen)
     percentiles = _percentiles(fields[8 : 8 + _PERCENTILES]) if kind == "clat" else {}
-    return Latency(kind=kind, min_ns=low, max_ns=high, mean_ns=mean, stddev_ns=deviation, percentiles=percentiles)
+    return Latency(
+        kind=kind, min_ns=low, max_ns=high, mean_ns=mean, stddev_ns=deviation, percentiles=percentiles,
+        percentile_step_ns=US,
+    )  # fmt: skip
 
 
 def _percentiles(fields: Sequence[str]) -> dict[float, float]:

@@ -172,11 +172,13 @@ class _Run:
             mean_ns=values.get("avg"),
             max_ns=values.get("max"),
             percentiles={number(percentile[1]): self._ns(percentile, 2)} if percentile else {},
+            step_ns=max((_step_ns(self.found[name], 1) for name in values), default=0),
+            percentile_step_ns=_step_ns(percentile, 2) if percentile else 0,
         )
 
     def _ns(self, match: re.Match[str], place: int) -> float:
         """1.0 prints ms without a unit; 0.4 prints `0.38ms` or `0.0004s`."""
-        return number(match[place], "latency") * (SECOND if match[place + 1] == "s" else MS)
+        return number(match[place], "latency") * _unit_ns(match, place)
 
     def _series(self, place: int) -> tuple[Point, ...]:
         points, before = [], 0
@@ -199,3 +201,13 @@ class _Run:
         elif "write" in self.found["mode"][1] and "operations" not in self.found:
             notes.append("The latency is of writes and fsync together.")
         return tuple(notes)
+
+
+def _unit_ns(match: re.Match[str], place: int) -> int:
+    return SECOND if match[place + 1] == "s" else MS
+
+
+def _step_ns(match: re.Match[str], place: int) -> float:
+    """Of its last printed digit."""
+    _, _, decimals = match[place].partition(".")
+    return float(_unit_ns(match, place)) / 10 ** len(decimals)

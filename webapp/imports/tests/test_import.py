@@ -1,6 +1,7 @@
 """Importing into the database: what is stored, repeats, labels, the same file twice, undo."""
 
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -375,3 +376,36 @@ def test_a_mean_over_several_tests_of_one_import_is_doubted() -> None:
     (cell,) = compared.panels[0].series[0].cells
     assert cell.summary.mean == 500
     assert cell.doubts == ("mean over Test of the tool Re-read, Read",)
+
+
+def test_a_stated_percentile_of_too_few_ios_is_left_out_with_a_note() -> None:
+    document = json.loads(FIO.read_text())
+    read = document["jobs"][0]["read"]
+    read["total_ios"] = 25
+    read["clat_ns"]["percentile"] = {"50.000000": 100_000, "99.000000": 290_000, "99.900000": 290_000}
+    document["jobs"] = document["jobs"][:1]
+    imported = begun()
+    add_found(imported, [Read("a.json", json.dumps(document))])
+    row = next(row for row in rows_of(imported) if row.direction == "read")
+    assert (row.ios, row.p50_ns, row.p99_ns, row.p999_ns) == (25, 100_000, None, None)
+    note = "p99, p99.9 left out: 25 I/Os are too few. A percentile needs 10 I/Os beyond it."
+    assert note in imported.origins.get().notes
+
+
+def test_a_difference_within_the_printed_step_of_a_tool_is_not_claimed() -> None:
+    """sysbench prints 0.06 and 0.07 ms, each of three times: the ratio is between 0.065 / 0.065 and 0.075 / 0.055."""
+    text = (DATA / "sysbench-fileio" / "1.0-seqwr.txt").read_text()
+    printed = re.search(r"95th percentile: +([\d.]+)", text)
+    assert printed
+    for drive, p95 in (("A", "0.06"), ("B", "0.07")):
+        imported = begun(drive=drive)
+        latency = text.replace(printed[0], printed[0].replace(printed[1], p95))
+        repeats = [latency.replace("1.0003s", f"1.000{n}s") for n in range(3)]
+        assert len({text, *repeats}) == 4
+        add_found(imported, [Read(f"{n}.txt", repeat) for n, repeat in enumerate(repeats)])
+    query = read_query([("x", "block_size"), ("series", "model"), ("metric", "latency_p95"), ("baseline", "A")])
+    (panel,) = compare(query).panels
+    against = panel.series[1].against_baseline
+    assert against is not None
+    assert against.better is None
+    assert (against.ratio.low or 0) < 1 < (against.ratio.high or 0)

@@ -60,6 +60,7 @@ def _combined(
         max_ns=max(((part.max or 0) * unit for part, unit, _ in known), default=None),
         stddev_ns=stddev,
         percentiles=percentiles,
+        percentile_step_ns=unit if unit > 1 else 0,
         histogram=histogram,
     )
     return found, notes

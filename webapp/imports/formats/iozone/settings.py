@@ -4,6 +4,7 @@ import re
 
 import msgspec
 
+from webapp.imports.errors import ImportRefused
 from webapp.imports.values import KIB, size, sorted_factors, whole
 from webapp.plans.values import Value
 
@@ -42,6 +43,7 @@ def runs(text_lines: list[str]) -> list[list[str]]:
 
 
 def settings(text_lines: list[str]) -> Settings:
+    """Raises ImportRefused for a unit that is not imported."""
     found = Settings()
     for line in map(str.strip, text_lines):
         if record := _RECORD.fullmatch(line):
@@ -61,6 +63,8 @@ def settings(text_lines: list[str]) -> Settings:
             found.factors[name] = value
         elif line.startswith("OPS Mode"):
             found.operations = True
+        elif line.startswith("Microseconds/op Mode"):
+            raise ImportRefused("These results are in microseconds per operation (iozone -N). They are not imported.")
     return found
 
 

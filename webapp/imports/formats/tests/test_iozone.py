@@ -90,3 +90,10 @@ def test_operations_per_second() -> None:
     write, read = parsed("iozone/operations.txt")
     assert (write.iops, write.bytes_per_s) == (1074.97, None)
     assert (read.iops, read.direction) == (952.91, READ)
+
+
+def test_microseconds_per_operation_are_refused() -> None:
+    """They were read as KiB/s, so that a faster drive looked slower."""
+    head = "Microseconds/op Mode. Output is in microseconds per operation."
+    with pytest.raises(ImportRefused, match="iozone -N"):
+        iozone.parse(text("iozone/operations.txt").replace("OPS Mode. Output is in operations per second.", head))
