@@ -5,8 +5,9 @@ rates are counts per longest runtime, means are weighted with the numbers of I/O
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_json.document import Document, Flow, Job
@@ -23,7 +24,8 @@ _DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
 _MIXED = (None,)  # unified_rw_reporting=1: reads and writes together
 _YEAR_6000 = 127_000_000_000  # s; Python's dates end with the year 9999
 _ALL_CLIENTS = "All clients"  # fio's own sum of the clients
-_LATER = {"wait_for", "wait_for_previous", "startdelay"}  # options of jobs that start after others of their group
+_WAITS = {"wait_for", "wait_for_previous"}  # options of jobs that start after others of their group have ended
+_MOST_NAMES = 20
 _OTHER_SIZES = 0.05  # larger differences from the block size are not the rest of a file
 _MERGED = (
     "The options in this entry are not those of all its I/Os, as if fio had merged different jobs "
@@ -35,8 +37,8 @@ def measurements(document: Document) -> list[Measurement]:
     """Raises ImportRefused if no job did I/O."""
     groups = _groups(document)
     found = [
-        _measured(document, group, direction, _beside(group, groups))
-        for group in groups
+        _measured(document, group, direction, beside)
+        for group, beside in zip(groups, _beside(groups), strict=True)
         for direction in (_active(group, _DIRECTIONS) or _active(group, _MIXED))
     ]
     if not found:
@@ -58,13 +60,28 @@ def _groups(document: Document) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _beside(group: Sequence[Job], groups: Sequence[Sequence[Job]]) -> str:
-    """Names of other jobs that ran at the same time."""
-    number = group[0].groupid
-    together = [other for other in groups if number is not None and other[0].groupid == number]
-    if any(not _LATER.isdisjoint(job.options) for other in together for job in other):
-        return ""
-    return ", ".join(other[0].jobname for other in together if other is not group)[:500]
+def _beside(groups: Sequence[Sequence[Job]]) -> Iterator[str]:
+    """For each section, the names of others that ran at the same time."""
+    together: dict[int | None, list[Sequence[Job]]] = {}
+    for group in groups:
+        together.setdefault(group[0].groupid, []).append(group)
+    apart = {number for number, sections in together.items() if number is None or _has_later(sections)}
+    for group in groups:
+        number = group[0].groupid
+        others = (other[0].jobname for other in together[number] if other is not group)
+        yield "" if number in apart else ", ".join(islice(others, _MOST_NAMES))[:500]
+
+
+def _has_later(sections: Sequence[Sequence[Job]]) -> bool:
+    """Whether a job starts after others of its group have ended. A shorter delay than the runtime is an overlap."""
+    jobs = [job for section in sections for job in section]
+    longest_ms = max(_flow(job, each).runtime for job in jobs for each in (*_DIRECTIONS, None))
+    return any(not _WAITS.isdisjoint(job.options) or 0 < longest_ms <= 1000 * _delay_s(job) for job in jobs)
+
+
+def _delay_s(job: Job) -> int:
+    delay = job.options.get("startdelay", "").removesuffix("s")
+    return int(delay) if delay.isascii() and delay.isdecimal() and len(delay) < 9 else 0
 
 
 def _flow(job: Job, direction: Direction | None) -> Flow:

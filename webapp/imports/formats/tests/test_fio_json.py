@@ -282,6 +282,14 @@ def test_jobs_that_ran_at_the_same_time_name_each_other() -> None:
     assert [one.other.get("ran beside") for one in fio_json.parse(_jobs(_reader(), waiting))] == [None, None]
 
 
+@pytest.mark.parametrize(("delay", "beside"), [("1", ["writer", "reader"]), ("3s", [None, None])])
+def test_a_job_that_starts_later_may_still_overlap(delay: str, beside: list[str | None]) -> None:
+    """The reader runs for 3 s."""
+    reader = _reader(read=_did(4096) | {"runtime": 3000})
+    delayed = _writer(**{"job options": {"rw": "randwrite", "startdelay": delay}})
+    assert [one.other.get("ran beside") for one in fio_json.parse(_jobs(reader, delayed))] == beside
+
+
 @pytest.mark.parametrize(
     "entry",
     [
