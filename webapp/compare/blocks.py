@@ -4,12 +4,14 @@ A block is one repeat of everything in one run (`plans.expand`). Trials of a blo
 the host does at that time, so they are not independent: their mean is one observation.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import Kinds, kinds_of
+from webapp.plans.varying import differing
 from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP, Metric
+from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from worker.contract.histogram import LAST_BUCKET_NS
 
@@ -26,18 +28,42 @@ class Measured:
     """One cell. `values` and `at` are means over the rows of each block."""
 
     values: Mapping[Block, float]
-    at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds
+    at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds; missing if unknown
     step: float  # resolution of a value relative to it, as 0.016
     balanced: bool  # every block has the same workloads: point keys
     kinds: Kinds = frozenset()  # of latencies
+    points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
 
     def same_kind(self, other: "Measured") -> bool:
         """Whether both are one kind of latency, as far as their tools say it."""
         return len(self.kinds | other.kinds) < 2
 
+    def same_points(self, other: "Measured") -> bool:
+        """Whether both are means over the same levels. Factors with one level in each cell may differ: they confound
+        the comparison, but do not change what the mean covers."""
+        if len(self.points) < 2 and len(other.points) < 2:
+            return True
+        mixed = differing(self.points) | differing(other.points)
+        mine, theirs = ({repr(sorted(_only(point, mixed))) for point in each} for each in (self.points, other.points))
+        return mine == theirs
+
     @property
     def positive(self) -> bool:
         return min(self.values.values()) > 0
+
+
+def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    return ((name, repr(level)) for name, level in point.items() if name in names)
+
+
+def with_points(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
+    """For cells that may cover several workloads."""
+    return {key: replace(cell, points=points_of(grouped.cells[key])) for key, cell in cells.items()}
+
+
+def points_of(rows: Iterable[ResultRow]) -> tuple[Point, ...]:
+    """Each point once."""
+    return tuple({row.point_key: row.point for row in rows}.values())
 
 
 def measured(grouped: Grouped, metric: Metric) -> dict[CellKey, Measured]:
@@ -50,7 +76,8 @@ def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     for row in rows:
         blocks.setdefault((row.source, row.repeat), []).append(row)
     values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
-    at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in blocks.items()}
+    known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}
+    at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in known.items()}
     return Measured(values, at, _step(rows, metric), _is_balanced(list(blocks.values())), kinds_of(rows, metric))
 
 

@@ -73,7 +73,7 @@ class Series(Struct, frozen=True, kw_only=True):
     headline: str  # the same for the headline of a run: a difference only if it is certain enough; else ""
     against_baseline: BaselineRatio | None  # over the chart points that both have, without those set apart
     points: int  # in that mean
-    order: str  # before | after: it always ran so, and drift may look like a difference; "" if the order changed
+    order: str  # contrasts.same_order: unless it is "", drift may look like a difference
 
 
 class Panel(Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ class SeriesResult:
     n: int  # blocks at the point that has the fewest
     points: tuple[CellKey, ...]  # in the mean
     apart: tuple[CellKey, ...]  # not in the mean
-    order: str  # before | after: it always ran so; "" if the order changed
+    order: str  # contrasts.same_order
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Extremes:
     claim: Claim
     n: int
     points: int
-    same_order: bool
+    order: str  # contrasts.same_order
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,12 @@ class _Chart:
 
 def _comparable(pair: Pair) -> bool:
     mine, theirs = pair
-    return mine.same_kind(theirs) and all(one.positive and one.balanced for one in pair)
+    return mine.same_kind(theirs) and mine.same_points(theirs) and all(one.positive and one.balanced for one in pair)
+
+
+def _mean_is_comparable(mine: Measured, theirs: Measured) -> bool:
+    """Of values that contain a 0: without a logarithm, but of the same workloads."""
+    return mine.same_kind(theirs) and mine.same_points(theirs) and mine.balanced and theirs.balanced
 
 
 def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str, margin: float) -> Conclusions:
@@ -149,7 +154,7 @@ def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: s
             claim,
             test.shown.n,
             count,
-            bool(same_order([(cells[high], cells[low])])),
+            same_order([(cells[high], cells[low])]),
         )
         for (panel, (low, high, count, test)), claim in zip(ranges.items(), found[len(tests) :], strict=True)
     }
@@ -181,7 +186,7 @@ def _points(
             contrast_ = chart.contrasts.get(key)
             if contrast_ is not None:
                 found[key] = PointResult(contrast_.ratio, claimed[key], contrast_.n)
-            elif mine.same_kind(theirs) and (baseline := fmean(theirs.values.values())):
+            elif _mean_is_comparable(mine, theirs) and (baseline := fmean(theirs.values.values())):
                 ratio = Ratio(fmean(mine.values.values()) / baseline, None, None)
                 found[key] = PointResult(ratio, NOTHING, min(len(mine.values), len(theirs.values)))
     return found, len(tests)

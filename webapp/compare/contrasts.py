@@ -26,6 +26,7 @@ from webapp.core.statistics import Ratio, student_t, tail
 Pair = tuple[Measured, Measured]  # the series and the baseline at one point
 LEANS = 0.2  # a smaller lean is balance: drift then hardly changes the mean of a block (our convention)
 MIN_RUNS = 3  # on each side, for a run to be one observation
+UNKNOWN_ORDER = "unknown"
 
 
 @dataclass(frozen=True)
@@ -176,11 +177,14 @@ def pooled_freedom(points: Sequence[Contrast], mean: Contrast) -> float:
 
 
 def same_order(pairs: Iterable[Pair]) -> str:
-    """ "before" or "after" if the series was always measured so, else "". Then drift looks like a difference.
+    """ "before" or "after" if the series was always measured so, UNKNOWN_ORDER if imported files do not state when,
+    else "". Then drift looks like a difference.
 
     Paired: in every block, on average over the points. Else: all blocks of one series before all of the other.
     """
     given = list(pairs)
+    if any(len(one.at) < len(one.values) for pair in given for one in pair):
+        return UNKNOWN_ORDER
     blocks: dict[Block, list[float]] = {}
     for series, baseline in given:
         for block in _common((series, baseline)):

@@ -49,7 +49,9 @@ def _figures(cell: Cell) -> Sequence[object]:
 def _against(baseline: BaselineRatio | None) -> Sequence[object]:
     if baseline is None:
         return (None,) * 5
-    return baseline.ratio.value, baseline.ratio.low, baseline.ratio.high, baseline.p, baseline.equal
+    ratio = baseline.ratio
+    tested = (None, None) if ratio.low is None else (baseline.p, baseline.equal)  # nothing is tested without repeats
+    return ratio.value, ratio.low, ratio.high, *tested
 
 
 def _doubts(cell: Cell) -> str | None:

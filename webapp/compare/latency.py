@@ -40,16 +40,18 @@ def distributions(point: ChartPoint) -> tuple[Distribution, ...]:
 def _distribution(
     series: Level, rows: tuple[ResultRow, ...], stored: Mapping[int, bytes], baseline: str
 ) -> Distribution:
-    whole = merge(unpack(stored[row.id]) for row in rows if row.id in stored)
+    histograms = [(row, unpack(stored[row.id])) for row in rows if row.id in stored]
+    measured = [row for row, histogram in histograms if histogram.counts]
+    whole = merge(histogram for _, histogram in histograms)
     latencies, shares = _cumulative(whole)
     if latencies[-1:] == (LAST_BUCKET_NS,):
         latencies = (*latencies[:-1], round(max(row.latency_max_ns or 0 for row in rows)))
     return Distribution(
         name=series.text,
         is_baseline=series.key == baseline,
-        repeats=len(rows),
+        repeats=len(measured),
         ios=whole.total,
-        kinds=tuple(sorted({row.latency_kind for row in rows if row.id in stored} - {""})),
+        kinds=tuple(sorted({row.latency_kind for row in measured} - {""})),
         percentiles_ns=tuple(supported_percentile(whole, percent) for percent in PERCENTS),
         cdf_ns=latencies,
         cdf_shares=shares,

@@ -7,7 +7,7 @@ from webapp.compare.comparison import Level
 from webapp.compare.contrasts import contrast
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.query import CompareQuery
-from webapp.compare.sentences import RATIO, interval
+from webapp.compare.sentences import RATIO, certainty
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.results.metrics import Metric
@@ -35,7 +35,7 @@ def scaling(
 def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
     for count, cell in sorted(cells.items()):
         if count > 1 and 1.0 in cells:
-            found = contrast([(cell, cells[1.0])]).ratio
-            sure = f"95 % CI {known}; " if (known := interval(found, RATIO)) else ""
-            share = f"{100 * found.value / count:.0f} % of linear scaling"
-            yield f"{count:g} at once reach {as_ratio(found.value)} ({sure}{share})"
+            found = contrast([(cell, cells[1.0])])
+            ratio = found.ratio
+            share = f"{100 * ratio.value / count:.0f} % of linear scaling"
+            yield f"{count:g} at once reach {as_ratio(ratio.value)} ({certainty(ratio, found.n, RATIO)}; {share})"

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.baseline import baseline_of
-from webapp.compare.blocks import PERCENTILES, Measured, measured
+from webapp.compare.blocks import PERCENTILES, Measured, measured, with_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.conclusions import Conclusions, conclusions
+from webapp.compare.contrasts import UNKNOWN_ORDER
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
@@ -17,6 +18,7 @@ from webapp.compare.observed import metric_named, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
+from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
@@ -111,7 +113,7 @@ def comparison_of(selected: Selected) -> Comparison:
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
     baseline = baseline_of(query, grouped)
-    cells = measured(grouped, metric)
+    cells = with_points(measured(grouped, metric), grouped)
     concluded = conclusions(grouped, cells, baseline.key, query.margin)
     table = Table(
         metric=metric, x=query.x, baseline=baseline, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
@@ -138,7 +140,7 @@ def comparison_of(selected: Selected) -> Comparison:
         verdict=words,
         single_factor=single,
         differs=found,
-        warnings=tuple(filter(None, [mixed_kinds(_kinds_of_series(grouped, cells))])),
+        warnings=tuple(_warnings(grouped, cells, baseline.key)),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
@@ -151,6 +153,24 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
     return {series.text: found[series.key] for series in grouped.series}
 
 
+def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str) -> Iterator[str]:
+    yield from filter(None, (mixed_kinds(_kinds_of_series(grouped, cells)), _mixed_points(cells, baseline)))
+
+
+def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
+    """A warning if a series and the baseline are means over different workloads at a point; else ""."""
+    pairs = [(cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items()]
+    apart = [(cell, other) for cell, other in pairs if other and not cell.same_points(other)]
+    if not apart:
+        return ""
+    names = in_order({name for pair in apart for cell in pair for name in differing(cell.points)})
+    return (
+        f"Some values are means over several workloads ({', '.join(label_of(name) for name in names)}), and not over "
+        "the same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
+        "chart."
+    )
+
+
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     if not selected.rows and not selected.missing:
         yield "No valid results match."
@@ -158,8 +178,10 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
     if selected.missing:
         words, has = ("result is", "it has") if selected.missing == 1 else ("results are", "they have")
-        why = "too few I/Os" if selected.metric.column else f"{has} no value"
-        yield f"{selected.missing} {words} left out: {why} for {selected.metric.label}."
+        label = selected.metric.label
+        few = f"too few I/Os for {label}, or its tool does not state it"
+        why = few if selected.metric.column in PERCENTILES else f"{has} no value for {label}"
+        yield f"{selected.missing} {words} left out: {why}."
     yield from selected.notes
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
@@ -193,7 +215,10 @@ def _missing_cells(grouped: Grouped) -> Iterator[str]:
 
 def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     """How claims are made, and when they are not."""
-    if any(one.order for one in found.series.values()) or any(one.same_order for one in found.extremes.values()):
+    orders = {one.order for one in (*found.series.values(), *found.extremes.values())}
+    if UNKNOWN_ORDER in orders:
+        yield "Imported files do not state when they were measured. Drift of the host can look like a difference."
+    if orders - {UNKNOWN_ORDER, ""}:
         yield (
             "Two or more series always ran in the same order, on average over their points, as in a listed plan or in "
             "runs one after another. Drift of the host can then look like a difference. A randomised plan with all "

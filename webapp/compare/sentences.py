@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from webapp.compare.claims import EACH, MIN_BLOCKS, Claim
 from webapp.compare.comparison import BaselineRatio
+from webapp.compare.contrasts import UNKNOWN_ORDER
 from webapp.compare.opposites import Side
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio
@@ -13,7 +14,7 @@ from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
 TIME_UNITS = ("ms", "s", "min", "h", "d")
-FAR = 2  # our convention, as for points that are set apart from the mean
+_NO_TIMES = "imported files do not state when they were measured"
 MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 % is not
 
 
@@ -62,8 +63,17 @@ def unclear(against: BaselineRatio) -> str:
     if against.equal:
         return "No difference beyond the margin."
     if against.p <= EACH:
-        return "May be drift: the series always ran in the same order."
+        return "May be drift: the series always ran in the same order, or the order is unknown."
     return "May be chance, also because of the number of comparisons on this page."
+
+
+def certainty(ratio: Ratio | None, n: int, form: str) -> str:
+    """`95 % CI ×1.2 to ×1.4, n = 3`"""
+    known = interval(ratio, form) if ratio else ""
+    if not known:
+        return f"n = {n}: may be chance"
+    few = ": too few repeats" if n < MIN_BLOCKS else ""
+    return f"95 % CI {known}, n = {n}{few}"
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,12 @@ class Statement:
     claim: Claim
     n: int
     points: int  # in the ratio
+    common: int  # points that both series have
     total: int  # points that either series has
     apart: tuple[str, ...]  # such as "×0.00 at 4 KiB"
     different: tuple[float, ...]  # ratios of points that differ for certain
     measured: tuple[float, ...]  # ratios of all points in the ratio
-    order: str  # before | after: it always ran so; "" if the order changed
+    order: str  # before | after: it always ran so; UNKNOWN_ORDER; "" if the order changed
     compared: int  # comparisons on the page that were corrected together
     opposites: tuple[Side, Side] | None  # higher and lower, if points differ for certain in both directions
     single: tuple[str, str] | None = None  # baseline and series, if both have one value in all
@@ -96,7 +107,8 @@ class Statement:
             return f"{self.name} and {self.baseline}{self._no_points}."
         if self.opposites:
             return f"{self._both_sides(*self.opposites)}{''.join(f'; {text}' for text in self.apart)}{self._drift}."
-        return f"{self._result} ({self._certainty}){self._over}{self._small}{self._points_apart}{self._caution}."
+        sure = certainty(self.ratio, self.n, self.form)
+        return f"{self._result} ({sure}){self._over}{self._small}{self._points_apart}{self._caution}."
 
     def _of_single_values(self, ratio: float, before: str, after: str) -> str:
         """`new: 11.6× faster than old (348 min → 30 min), one value each, no interval.`"""
@@ -119,7 +131,8 @@ class Statement:
         if self.opposites:
             values = [value for side in self.opposites for value in side.ratios]
             return f"{self._compared}: {self._range(values)} {self._what}, {self.points} points; not certain."
-        return f"{self._compared}: {self._value} {self._what} ({self._certainty}){self._over}; not certain."
+        sure = certainty(self.ratio, self.n, self.form)
+        return f"{self._compared}: {self._value} {self._what} ({sure}){self._over}; not certain."
 
     @property
     def _no_points(self) -> str:
@@ -186,27 +199,22 @@ class Statement:
         return label if abbreviated else f"{label[0].lower()}{label[1:]}"
 
     @property
-    def _certainty(self) -> str:
-        known = interval(self.ratio, self.form) if self.ratio else ""
-        if not known:
-            return f"n = {self.n}: may be chance"
-        few = f", n = {self.n}" + (": too few repeats" if self.n < MIN_BLOCKS else "")
-        return f"95 % CI {known}{few}"
-
-    @property
     def _over(self) -> str:
+        """`, 47 of 49 points`: two are set apart. `, 2 common points of 49`: both series have only these two."""
         if self.total == 1:
             return ""
-        of_all = f" of {self.total}" if self.points < self.total else ""
-        return f", {self.points}{of_all} points{self._far_apart}"
+        inside = f"{self.points} of {self.common}" if self.points < self.common else f"{self.points}"
+        kind, of_all = (" common", f" of {self.total}") if self.common < self.total else ("", "")
+        return f", {inside}{kind} point{'' if self.common == 1 else 's'}{of_all}{self._points_range}"
 
     @property
-    def _far_apart(self) -> str:
-        """The range of the points if one is twice another: their mean may describe none of them. Ranges of points that
-        differ for certain are in `_points_apart`."""
-        if len(self.different) > 1 or not self.measured or max(self.measured) < FAR * min(self.measured):
+    def _points_range(self) -> str:
+        """The range of the points, unless they agree within the margin: their mean may describe none of them. Ranges of
+        points that differ for certain are in `_points_apart`."""
+        known = self.measured
+        if len(self.different) > 1 or len(known) < 2 or max(known) <= (1 + self.margin) * min(known):
             return ""
-        return f" from {self._range(self.measured)}"
+        return f" from {self._range(known)}"
 
     @property
     def _small(self) -> str:
@@ -231,6 +239,8 @@ class Statement:
 
     @property
     def _drift(self) -> str:
+        if self.order == UNKNOWN_ORDER:
+            return f", or drift: {_NO_TIMES}"
         return f", or drift: it always ran {self.order} {self.baseline}" if self.order else ""
 
 
@@ -247,7 +257,7 @@ class RangeStatement:
     claim: Claim
     n: int
     points: int
-    same_order: bool
+    order: str  # before | after: the highest always ran so; UNKNOWN_ORDER; "" if the order changed
 
     @property
     def sentence(self) -> str:
@@ -255,7 +265,8 @@ class RangeStatement:
 
     @property
     def _claimed(self) -> str:
-        drift = ", or drift: they always ran in the same order" if self.same_order else ""
+        why = _NO_TIMES if self.order == UNKNOWN_ORDER else "they always ran in the same order"
+        drift = f", or drift: {why}" if self.order else ""
         extremes = f"from {self.low} ({self.low_at}) to {self.high} ({self.high_at})"
         return f"{self.metric.label} {extremes} over {self.points} points{drift}."
 

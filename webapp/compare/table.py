@@ -12,7 +12,7 @@ from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.compare.opposites import Side, Where, by_range, opposites
-from webapp.compare.sentences import MAX_PERCENT, RangeStatement, Statement, form_of, interval, shown
+from webapp.compare.sentences import RangeStatement, Statement, form_of, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing, in_order
@@ -20,6 +20,7 @@ from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
+OTHER_WORKLOADS = "the values are means over different workloads"
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
 
@@ -117,6 +118,7 @@ class Table:
             claim=result.claim if result else NOTHING,
             n=result.n if result else 0,
             points=len(inside),
+            common=len(inside) + len(result.apart) if result else 0,
             total=self._total(panel, series),
             apart=tuple(self._apart(result.apart)) if result else (),
             different=tuple(one.ratio.value for one in inside if one.claim.different),
@@ -151,10 +153,14 @@ class Table:
         """`×0.01 at 4 KiB`"""
         levels = {x.key: x.text for x in self._grouped.x}
         pairs = {key: (self._cells[key], self._cells[key[0], self._baseline.key, key[2]]) for key in keys}
-        if apart := [levels[key[2]] for key, (mine, theirs) in pairs.items() if not mine.same_kind(theirs)]:
-            more = f" and {len(apart) - _LISTED} more points" if len(apart) > _LISTED else ""
-            yield f"not compared at {', '.join(apart[:_LISTED])}{more}: {NOT_COMPARED}"
-        keys = [key for key, (mine, theirs) in pairs.items() if mine.same_kind(theirs)]
+        other_kinds = [key for key, (mine, theirs) in pairs.items() if not mine.same_kind(theirs)]
+        balanced = [key for key, pair in pairs.items() if all(one.balanced for one in pair)]
+        other_points = [key for key in balanced if not pairs[key][0].same_points(pairs[key][1])]
+        for without, why in ((other_kinds, NOT_COMPARED), (other_points, OTHER_WORKLOADS)):
+            if without:
+                more = f" and {len(without) - _LISTED} more points" if len(without) > _LISTED else ""
+                yield f"not compared at {', '.join(levels[key[2]] for key in without[:_LISTED])}{more}: {why}"
+        keys = [key for key in keys if key not in (*other_kinds, *other_points)]
         for key in keys[:_LISTED]:
             mine, theirs = pairs[key]
             if not (mine.balanced and theirs.balanced):
@@ -181,7 +187,7 @@ class Table:
             claim=found.claim,
             n=found.n,
             points=found.points,
-            same_order=found.same_order,
+            order=found.order,
         )
 
     # ---- cells
@@ -223,13 +229,7 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, 
     if summary.n == 1 and repeated:
         yield "n = 1: its spread is unknown"
     if summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
-        yield f"noisy ({_noise(summary.high / summary.mean)})"
-
-
-def _noise(reach: float) -> str:
-    """±80 %, or a factor if the interval reaches far above the mean."""
-    percent = 100 * (reach - 1)
-    return f"up to {as_ratio(reach)} the mean" if percent > MAX_PERCENT else f"±{percent:,.0f} %"
+        yield f"noisy (×/÷ {as_ratio(summary.high / summary.mean).removeprefix('×')})"
 
 
 def _mixed(rows: Sequence[ResultRow]) -> str:

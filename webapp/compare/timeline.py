@@ -10,6 +10,7 @@ from math import ceil, isnan
 
 import numpy as np
 
+from webapp.compare.blocks import points_of
 from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level, Struct
 from webapp.compare.query import CompareRefused
@@ -24,8 +25,9 @@ Line = tuple[float | None, ...]
 
 
 class SeriesLines(Struct, frozen=True, kw_only=True):
-    """Each repeat and their mean, one value per bin; None without data or with too few I/Os for a percentile. `low`
-    and `high` are the extremes of all seconds of all repeats; they are empty if a bin is one second."""
+    """Each repeat and their mean, one value per bin; None without data or with too few I/Os for a percentile. The mean
+    is empty for several workloads. `low` and `high` are the extremes of all seconds of all repeats; they are empty if a
+    bin is one second."""
 
     name: str
     is_baseline: bool
@@ -109,7 +111,7 @@ def time_lines(point: ChartPoint, metric: str, span: Span = WHOLE) -> TimeLines:
         metric=known.key, label=known.label, shown_as=known.shown_as, from_s=span.from_s, bin_s=bins.width_s,
         bin_text=bins.text,
         series=tuple(
-            _series(series, [seconds[row.id] for row in rows if row.id in seconds], bins, point.baseline)
+            _series(series, rows, [seconds[row.id] for row in rows if row.id in seconds], bins, point.baseline)
             for series, rows in point.series.items()
         ),
     )  # fmt: skip
@@ -128,14 +130,18 @@ def _quantity(rows: Sequence[ResultRow], metric: str) -> Quantity:
     return _LOGGED_LATENCY if not quantity.is_rate and rows and all(row.imported for row in rows) else quantity
 
 
-def _series(series: Level, lines: Sequence[Seconds], bins: _Bins, baseline: str) -> SeriesLines:
+def _series(
+    series: Level, rows: Sequence[ResultRow], lines: Sequence[Seconds], bins: _Bins, baseline: str
+) -> SeriesLines:
+    """Trials of several workloads have no mean: no workload ran at that rate."""
     binned = [bins.values(line) for line in lines]
     low, high = bins.extremes(lines)
+    are_repeats = binned and len(points_of(rows)) == 1
     return SeriesLines(
         name=series.text,
         is_baseline=series.key == baseline,
         repeats=tuple(map(_as_line, binned)),
-        mean=_as_line(_together(binned, np.nanmean)) if binned else (),
+        mean=_as_line(_together(binned, np.nanmean)) if are_repeats else (),
         low=low,
         high=high,
     )

@@ -6,6 +6,7 @@ import scipy
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.compare.comparison import Comparison, DifferenceKind
+from webapp.compare.export import comparison_table
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
 from webapp.compare.selectors import compare
 from webapp.compare.tests.measuring import ENGINES, measure_engines
@@ -70,7 +71,7 @@ def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> N
     lab.measure(10.0, 11.0)
     made = compare(CompareQuery("iodepth", metric="latency_p999"))
     assert made.results == 0
-    assert "2 results are left out: too few I/Os for p99.9 latency." in made.notes
+    assert "2 results are left out: too few I/Os for p99.9 latency, or its tool does not state it." in made.notes
 
 
 def test_percentiles_above_17_s_are_not_called_equal(lab: Lab) -> None:
@@ -166,7 +167,7 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     assert doubts == [
         (),
         ("n = 1: its spread is unknown",),
-        ("noisy (up to ×574 the mean)",),
+        ("noisy (×/÷ 574)",),
         ("includes invalid results: marked as invalid",),
     ]
 
@@ -191,3 +192,10 @@ def test_reads_of_a_purged_drive_are_doubted_as_such(lab: Lab) -> None:
     lab.measure(10.0, direct=True, facts=FACTS | {"stream.0.drive_state": "purged"})
     (cell,) = compare(ENGINES).panels[0].series[0].cells
     assert cell.doubts[0] == "reads of a purged drive (1 of 1)"
+
+
+def test_a_file_has_no_test_result_without_repeats(lab: Lab) -> None:
+    lab.measure(10.0)
+    lab.measure(20.0, ioengine="psync")
+    _, psync = comparison_table(compare(ENGINES)).rows
+    assert tuple(psync)[-6:] == (2.0, None, None, None, None, None)

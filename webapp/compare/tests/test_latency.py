@@ -67,6 +67,14 @@ def test_repeats_are_taken_together(lab: Lab, django_assert_num_queries: DjangoA
     assert (made.cdf_ns, made.cdf_shares) == ((1000, 2000, 3000), (0.66, 0.96, 1.0))
 
 
+def test_repeats_without_a_histogram_are_not_counted(lab: Lab) -> None:
+    first, second = lab.measure(10.0, 11.0)
+    store(first, {1000: 600})
+    store(second, {})
+    (made,) = distributions(chart_point(select(ENGINES)))
+    assert (made.repeats, made.ios) == (1, 600)
+
+
 def test_of_very_many_buckets_each_that_is_kept_is_exact(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
     store(result, dict.fromkeys(range(1, 1001), 1))
@@ -118,6 +126,15 @@ def test_trials_are_aligned_at_their_start_and_the_mean_uses_existing_values(
     assert series.repeats == ((100.0, 200.0, None, 400.0), (200.0, 150.0))
     assert series.mean == (150.0, 175.0, None, 400.0)
     assert (made.bin_s, made.bin_text, made.metric) == (1, "", "iops")
+
+
+def test_several_workloads_at_a_point_have_no_mean_over_time(lab: Lab) -> None:
+    (one,) = lab.measure(10.0, numjobs=1)
+    (four,) = lab.measure(40.0, numjobs=4)
+    samples(one, {1: 10})
+    samples(four, {1: 40})
+    (series,) = time_lines(chart_point(select(ENGINES)), "iops").series
+    assert (series.repeats, series.mean) == (((10.0,), (40.0,)), ())
 
 
 def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:

@@ -7,6 +7,7 @@ from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
 from webapp.core.statistics import Ratio
 from webapp.results.models import Result
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +125,7 @@ def test_missing_points_are_counted(lab: Lab) -> None:
     lab.measure(62.0, 62.0, 62.0, iodepth=2, ioengine="psync")
     made = compare(ENGINES)
     assert "2 of 6 points have no result: they failed or were not measured." in made.notes
-    assert ", 1 of 3 points" in sentence(made)
+    assert ", 1 common point of 3" in sentence(made)
 
 
 def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
@@ -229,3 +230,52 @@ def test_opposite_differences_are_named_and_not_averaged(lab: Lab) -> None:
 )
 def test_an_interval_never_looks_narrower_than_it_is(low: float, high: float, text: str) -> None:
     assert interval(Ratio((low + high) / 2, low, high), RATIO) == text
+
+
+def test_a_mean_over_points_that_disagree_has_their_range(lab: Lab) -> None:
+    """The geometric mean of ×0.71 and ×1.41 is ×1.00, and one repeat is no evidence of a difference."""
+    for depth, value in ((1, 71.0), (2, 141.0), (4, 100.0)):
+        lab.measure(100.0, iodepth=depth)
+        if depth < 4:
+            lab.measure(value, iodepth=depth, ioengine="psync")
+    said = sentence(compare(ENGINES))
+    assert "n = 1: may be chance), 2 common points of 3 from −29 % to +41 %" in said
+
+
+def test_means_over_different_workloads_are_not_compared(lab: Lab) -> None:
+    """io_uring has queue depths 1 and 32 at a block size, psync only 1: their means differ by the queue depth alone."""
+    for depth in (1, 32):
+        lab.measure(*(depth * value for value in (99.0, 100.0, 101.0)), iodepth=depth)
+    lab.measure(99.0, 100.0, 101.0, iodepth=1, ioengine="psync")
+    made = compare(CompareQuery("block_size", ("ioengine",), baseline="io_uring"))
+    why = "not compared at 4 KiB: the values are means over different workloads"
+    assert sentence(made) == f"psync and io_uring: {why}."
+    assert [cell.against_baseline for cell in made.panels[0].series[1].cells] == [None]
+    (warning,) = made.warnings
+    assert warning.startswith("Some values are means over several workloads (Queue depth), and not over the same ones")
+
+
+def test_one_level_of_another_factor_in_each_series_confounds_but_is_compared(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0, numjobs=1)
+    lab.measure(50.0, 50.0, 50.0, numjobs=4, ioengine="psync")
+    made = compare(ENGINES)
+    assert made.warnings == ()
+    assert made.panels[0].series[1].against_baseline is not None
+
+
+def test_incomplete_blocks_have_no_ratio(lab: Lab) -> None:
+    """M2 is as fast as the other at each point, but lacks two repeats of one of them."""
+    for engine, repeats in (("io_uring", 1), ("psync", 3)):
+        lab.measure(1000.0, 1000.0, 1000.0, block_size=4096, ioengine=engine)
+        lab.measure(*[100.0] * repeats, block_size=65536, ioengine=engine)
+    made = compare(ENGINES)
+    assert [cell.against_baseline for cell in made.panels[0].series[1].cells] == [None]
+
+
+def test_the_order_of_imports_without_a_time_is_unknown() -> None:
+    for drive, factor in (("A", 1), ("B", 3)):
+        rows = "".join(f"randread,4k,1,{factor * iops}\n" for iops in (1000, 1001, 1002))
+        an_import(title=drive, drive=drive, text=f"pattern,block_size,iodepth,iops\n{rows}")
+    made = compare(read_query([("x", "iodepth"), ("series", "model"), ("baseline", "A")]))
+    assert sentence(made).endswith("or drift: imported files do not state when they were measured.")
+    assert not any("always ran in the same order" in note for note in made.notes)

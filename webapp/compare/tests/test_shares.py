@@ -26,7 +26,7 @@ def of_stream(stream: str, streams: str, iops: Sequence[float], trial: int, **le
             | {
                 "direction": "write", "iops": value, "ios": 10_000, "runtime_ms": 10_000, "point": point,
                 "point_key": point_key(point), "repeat": repeat, "run": 1, "trial_id": f"t{trial + repeat}",
-                "target_name": "a/scratch",
+                "target_name": "a/scratch", "time_known": True,
                 "measured_at": START + timedelta(hours=repeat, seconds=trial * (-1) ** repeat),
             }
         )

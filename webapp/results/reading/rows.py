@@ -81,6 +81,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     import_title: str = ""
     reference: bool = False  # a published table
     test: str = ""  # its name in the tool whose output was imported
+    time_known: bool = True  # else `measured_at` is the time of the import
     summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
 
     @property
@@ -204,6 +205,7 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
         what, target_name, origin.drive, origin.serial, shared.points[point_key],
         {name: text for name, text in facts.items() if text}, origin.tool,
         imported.number, imported.title, imported.slug is not None, origin.name,
+        origin.time_known,
     )  # fmt: skip
     return ResultRow(*values)
 
