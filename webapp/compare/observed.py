@@ -8,9 +8,12 @@ metrics of an engine.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Avg, Count, F, Max, Sum
+from django.db.models import Avg, Count, F, Max, Q, Sum
 from msgspec.structs import replace
 
 from webapp.compare.iops_per_price import IOPS_PER_PRICE, with_iops_per_price
@@ -71,18 +74,28 @@ def _drive_sensors(names: Sequence[str]) -> list[int]:
 
 
 def _ceiling_share(rows: Sequence[ResultRow]) -> Values:
-    """Percent of the calculated limit of the target's links, which is that of one direction: of a mix, the direction
-    with the higher bandwidth counts."""
-    bounds: dict[str, set[float]] = {}
-    for bound in bounds_of(moments_of(rows), most=None):
-        bounds.setdefault(bound.target, set()).add(bound.bytes_per_s)
-    names = {row.trial_id: row.target_name for row in rows}
-    measured = Result.objects.filter(trial__in=list(names), iops__isnull=False, bytes_per_s__isnull=False).order_by()
+    """Percent of the calculated limit of the target's links when its run started. The limit is that of one direction:
+    of a mix, the direction with the higher bandwidth counts."""
+    limits = _limits(rows)
+    places = {row.trial_id: (row.run, row.target_name) for row in rows}
+    measured = Result.objects.filter(trial__in=list(places), iops__isnull=False, bytes_per_s__isnull=False).order_by()
     return {
         str(trial): 100 * highest / next(iter(known))
         for trial, highest in measured.values_list("trial").annotate(highest=Max("bytes_per_s"))
-        if len(known := bounds.get(names[str(trial)], set())) == 1  # several drives had the name: unknown which one
+        if len(known := limits.get(places[str(trial)], set())) == 1  # several drives had the name: unknown which one
     }
+
+
+def _limits(rows: Sequence[ResultRow]) -> Mapping[tuple[int, str], set[float]]:
+    """In bytes/s, by run and target. Four queries for each run."""
+    runs: dict[int, list[ResultRow]] = {}
+    for row in rows:
+        runs.setdefault(row.run, []).append(row)
+    found: dict[tuple[int, str], set[float]] = {}
+    for run, own in runs.items():
+        for bound in bounds_of(moments_of(own), most=None):
+            found.setdefault((run, bound.target), set()).add(bound.bytes_per_s)
+    return found
 
 
 _Reader = Callable[[Sequence[ResultRow]], Values]
@@ -118,7 +131,7 @@ def metric_named(key: str) -> Metric:
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
-    """The rows with this metric, if it is one of this module. At most five queries.
+    """The rows with this metric, if it is one of this module. At most five queries, but for shares of ceilings.
 
     Not for trials on several hosts: their results refer only to the first host.
     """
@@ -169,22 +182,31 @@ def _sensor_means(
     chosen: Callable[[Sequence[str]], list[int]],
     together: Callable[[Iterable[float]], float] = sum,
 ) -> Values:
-    """The means of the chosen sensors over each trial, combined by `together`."""
+    """The means of the chosen sensors over the time that the result of each trial covers, combined by `together`."""
     results = Result.objects.filter(id__in=[row.id for row in rows]).values_list("stream_run__attempt")
     streams = StreamRun.objects.filter(attempt__in=results).exclude(sensors=[])
-    places: dict[tuple[int, ...], list[UUID]] = {}
+    places: dict[tuple[int, ...], list[Q]] = {}
     trials: dict[UUID, str] = {}
-    for attempt, trial, sensors in streams.values_list("attempt", "attempt__trial", "sensors"):
+    for attempt, trial, sensors, stopped in streams.values_list("attempt", "attempt__trial", "sensors", "stopped"):
         own = [(place, name) for place, (its_kind, name) in enumerate(sensors) if its_kind == kind]
         picked = tuple(own[n][0] for n in chosen([name for _, name in own]))
         if picked:
-            places.setdefault(picked, []).append(attempt)
+            places.setdefault(picked, []).append(_covered(attempt, stopped))
             trials[attempt] = str(trial)
     values: dict[str, float] = {}
     for picked, attempts in places.items():
         means = {f"mean_{place}": Avg(f"telemetry__{place}") for place in picked}
-        samples = Sample.objects.filter(attempt__in=attempts).order_by().values_list("attempt").annotate(**means)
+        covered = Sample.objects.alias(middle_ms=F("offset_ms") - F("length_ms") / 2).filter(reduce(or_, attempts))
+        samples = covered.order_by().values_list("attempt").annotate(**means)
         for attempt, *found in samples:
             if None not in found:
                 values[trials[attempt]] = together(found)
     return values
+
+
+def _covered(attempt: UUID, stopped: Mapping[str, Any] | None) -> Q:
+    """The samples of a result: those in the window of a stop rule, or all."""
+    whole = Q(attempt=attempt)
+    if stopped is None or not stopped["reached"]:
+        return whole
+    return whole & Q(middle_ms__gte=stopped["from_ms"], middle_ms__lt=stopped["to_ms"])

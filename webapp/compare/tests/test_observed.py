@@ -1,5 +1,8 @@
 """Metrics of a whole trial that are read only when they are compared. Expected values are worked out by hand."""
 
+from datetime import datetime, timedelta
+
+import msgspec
 import pytest
 
 from webapp.compare.comparison import Comparison
@@ -8,7 +11,9 @@ from webapp.compare.selectors import compare
 from webapp.hosts.inventory import bounds
 from webapp.hosts.inventory.bounds import Bound
 from webapp.results.models import Result, Sample, StreamRun, known
+from webapp.runs.models import Run
 from webapp.tests.factories.results import START, Lab
+from worker.contract.stopping import Settled, Stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -64,6 +69,17 @@ def test_power_is_that_of_the_server_rather_than_of_its_processors(lab: Lab) -> 
     assert sorted(cell.summary.values) == [pytest.approx(1000 / 200), pytest.approx(1000 / 25)]
 
 
+def test_power_is_of_the_window_of_a_stop_rule(lab: Lab) -> None:
+    """100 W before the window and 50 W in it; the result of 1,000 IOPS is that of the window."""
+    (result,) = lab.measure(1000.0)
+    sensed(result, [["power", "server (IPMI)"]], *[[100.0]] * 60, *[[50.0]] * 30)
+    stopped = Stopped(rule=Settled(hold_s=30), reached=True, at_ms=90_000, from_ms=60_000, to_ms=90_000)
+    StreamRun.objects.update(stopped=msgspec.to_builtins(stopped))
+    assert (means(made("power")), means(made("iops_per_watt"))) == ([50.0], [20.0])
+    StreamRun.objects.update(stopped=msgspec.to_builtins(msgspec.structs.replace(stopped, reached=False)))
+    assert means(made("power")) == [pytest.approx(250 / 3)]
+
+
 def test_temperature_is_that_of_the_hottest_drive_and_not_of_a_processor(lab: Lab) -> None:
     (result,) = lab.measure(1000.0)
     sensed(
@@ -86,6 +102,24 @@ def test_the_share_of_the_ceiling_is_that_of_the_target_s_links(lab: Lab, monkey
     monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: twice)
     assert made("ceiling_share").panels == ()
     assert bounds.bounds_of({}, most=None) == ()
+
+
+def test_the_share_of_the_ceiling_is_that_of_the_links_when_the_run_started(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.measure(1000.0)  # 4,096,000 B/s
+    later = Lab(lab.target, number=2)
+    later.measure(1000.0)
+    Run.objects.filter(number=2).update(started_at=START + timedelta(days=10))
+
+    def limits(moments: dict[str, datetime], most: None) -> tuple[Bound, ...]:
+        return tuple(
+            Bound(name, 8_192_000.0 if at < START + timedelta(days=5) else 16_384_000.0, "SATA")
+            for name, at in moments.items()
+        )
+
+    monkeypatch.setattr("webapp.compare.observed.bounds_of", limits)
+    assert means(compare(CompareQuery("iodepth", ("run",), metric="ceiling_share"))) == [50.0, 25.0]
 
 
 def test_the_share_of_the_ceiling_of_a_mix_is_that_of_its_faster_direction(
