@@ -1,5 +1,6 @@
 """The page of one trial: its order, configuration and results."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -33,6 +34,10 @@ from worker.contract.histogram import LAST_BUCKET_NS, supported_percentile
 from worker.contract.packing import unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
+_KIND_WORDS = {
+    "lat": "{} the total latency, submission to completion.",
+    "clat": "{} completion latency: with this engine option there is no total latency.",
+}
 TILES = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
 METRICS_SHOWN = (
     "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999", "latency_max",
@@ -90,6 +95,23 @@ class Tile:
 
     label: str
     values: tuple[tuple[str, str], ...]
+
+
+def _steadiness(results: Sequence[ResultRow]) -> list[tuple[str, str]]:
+    """The name of a stream, or "", and the verdict on it. Directions of a stream share one verdict."""
+    words = {result.stream: steadiness_words(result) for result in results}
+    return [(stream, text) for stream, text in words.items() if text != "–"]
+
+
+def _latency_kinds(results: Sequence[ResultRow]) -> list[str]:
+    """Sentences on what the latencies are, by stream if they differ."""
+    kinds: dict[str, list[str]] = {}
+    for result in results:
+        if result.latency_kind:
+            kinds.setdefault(result.latency_kind, []).append(result.stream_direction)
+    if len(kinds) == 1:
+        return [_KIND_WORDS[kind].format("Latency is") for kind in kinds]
+    return [_KIND_WORDS[kind].format(f"{', '.join(dict.fromkeys(names))}: latency is") for kind, names in kinds.items()]
 
 
 def _tiles(results: list[ResultRow]) -> list[Tile]:
@@ -161,7 +183,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "repeats": repeats,
         "results": results,
         "tiles": _tiles(results),
-        "steadiness": steadiness_words(results[0]) if results else "",
+        "steadiness": _steadiness(results),
+        "latency_kinds": _latency_kinds(results),
         "doubts": dict.fromkeys(doubt.words for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
         "stops": dict.fromkeys(stop_words(stream.stopped) for stream in found if stream.stopped),

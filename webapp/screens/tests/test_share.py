@@ -1,6 +1,7 @@
 """Reports of saved comparisons, frozen numbers and links for people without an account."""
 
 import re
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -58,6 +59,13 @@ def test_the_report_and_the_list_name_the_filters(operator: Client, saved: Saved
     assert filters in operator.get("/comparisons/").content.decode()
     SavedComparison.objects.update(query="x=iodepth&invalid=0&reference=1&reference=0")
     assert "Filters: none." in report(operator, saved)
+
+
+def test_the_time_of_frozen_numbers_is_in_utc_for_every_viewer(operator: Client, saved: SavedComparison) -> None:
+    operator.post(f"/comparisons/{saved.pk}/freeze/")
+    SavedComparison.objects.update(frozen_at=datetime(2026, 3, 1, 20, 0, tzinfo=UTC))
+    operator.cookies["timezone"] = "Asia/Tokyo"
+    assert "Numbers frozen on 2026-03-01 20:00 UTC." in report(operator, saved)
 
 
 @pytest.mark.parametrize("view", ["latency", "timeline", "means&chart=heat"])
