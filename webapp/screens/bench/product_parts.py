@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from webapp.bench.history import Change, OverTime, RunOfProduct, changes, over_time, runs
-from webapp.bench.matching import RATE
+from webapp.bench.panels import RATE
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
