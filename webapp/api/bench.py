@@ -6,6 +6,7 @@ from ninja import Field, Query, Router, Schema
 from webapp.api.common.schemas import json_of, schema_of
 from webapp.bench.answer import BenchAnswer, answer
 from webapp.bench.asked import read_asked
+from webapp.bench.panels import CHOICES
 from webapp.bench.products import BenchRefused
 from webapp.bench.side_by_side import side_by_side
 
@@ -16,8 +17,11 @@ _KINDS = "model, serial, controller, host, target, layout, configuration, import
 class BenchIn(Schema):
     product: list[str] = Field(description=f"kind:name, repeated, at most eight; kinds are {_KINDS}")
     baseline: str = Field("", description="one of the products; default: the first")
-    metric: str = Field("", description="rate, latency_mean, latency_p50, latency_p99, latency_p999 or latency_max")
-    ignore: list[str] = Field([], description="factors in which matched workloads may differ, repeated")
+    metric: str = Field("", description=f"one of {', '.join(CHOICES)}")
+    ignore: list[str] = Field(
+        [],
+        description="factors, or labels as label:fill level, in which matched workloads may differ, repeated",
+    )
 
 
 @router.get("/bench", response=schema_of(BenchAnswer))

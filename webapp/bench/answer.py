@@ -4,7 +4,8 @@ from datetime import date
 
 import msgspec
 
-from webapp.bench.matching import Matched, Panel
+from webapp.bench.matching import Matched
+from webapp.bench.panels import Panel
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 

@@ -1,13 +1,13 @@
 """Why products share no workload: factors of which no two of them have a level in common."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.bench.import_labels import factor_words, labels_in, level_text, varying_labels
 from webapp.bench.products import Product
 from webapp.bench.workloads import PATTERN
-from webapp.compare.dimensions import known_dimension
-from webapp.plans.factors import FACTORS
 from webapp.plans.varying import in_order
+from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 
 
@@ -27,20 +27,31 @@ class OwnLevels:
 
 def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
     """Without the factors that are ignored already, that define a product, or that imports do not state."""
-    measured = {product: list({row.point_key: row for row in rows}.values()) for product, rows in found.items()}
-    names = {name for rows in measured.values() for row in rows for name in row.point}
-    imports = {name for rows in measured.values() for row in rows if row.imported for name in row.point}
+    labels = varying_labels(row for rows in found.values() for row in rows)
+    measured = {product: _points(rows, labels) for product, rows in found.items()}
+    names = {name for points in measured.values() for point in points for name in point}
+    imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
+    stated = {name for product in imports for point in measured[product] for name in point}
     defining = {name for product in found for name in product.factors}
     for name in in_order(names - set(ignored) - defining):
         binding = [
-            {repr(row.point.get(name)) for row in rows}
-            for rows in measured.values()
-            if rows and (name in imports or not any(row.imported for row in rows))
+            {repr(point.get(name)) for point in points}
+            for product, points in measured.items()
+            if points and (name in stated or product not in imports)
         ]
         if len(binding) > 1 and not set.intersection(*binding):
-            yield OwnLevels(name, known_dimension(name).label, tuple(_texts(name, rows) for rows in measured.values()))
+            yield OwnLevels(name, factor_words(name), tuple(_texts(name, points) for points in measured.values()))
 
 
-def _texts(name: str, rows: Sequence[ResultRow]) -> str:
-    levels = {repr(level): level for level in (row.point.get(name) for row in rows)}.values()
-    return ", ".join(sorted("not stated" if level is None else FACTORS[name].format(level) for level in levels))
+def _points(rows: Iterable[ResultRow], labels: Collection[str]) -> list[Point]:
+    """Each point once, with the labels that are part of it."""
+    found: dict[object, Point] = {}
+    for row in rows:
+        stated = labels_in(row, labels)
+        found[row.point_key, *stated.items()] = {**row.point, **stated}
+    return list(found.values())
+
+
+def _texts(name: str, points: Iterable[Point]) -> str:
+    levels = {repr(level): level for level in (point.get(name) for point in points)}.values()
+    return ", ".join(sorted("not stated" if level is None else level_text(name, level) for level in levels))

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from webapp.bench.matching import CHOICES, RATE
+from webapp.bench.import_labels import is_label
+from webapp.bench.panels import CHOICES, RATE
 from webapp.bench.products import BenchRefused, Product, read_products
 from webapp.bench.side_by_side import Asked
 from webapp.plans.factors import FACTORS
@@ -18,7 +19,7 @@ def read_asked(
     if metric and metric not in CHOICES:
         raise BenchRefused("bench_metric_unknown", f"metric={metric} is unknown. Use {', '.join(CHOICES)}.")
     factors = frozenset(ignored) - {""}
-    if unknown := sorted(factors - set(FACTORS)):
+    if unknown := sorted(name for name in factors - set(FACTORS) if not is_label(name)):
         raise BenchRefused("bench_factor_unknown", f"ignore={unknown[0]}: there is no factor with this name.")
     return Asked(chosen, _baseline(baseline, chosen), metric or RATE, workload, factors)
 

@@ -1,14 +1,17 @@
-"""Curves over queue depth, jobs and block size: workloads that differ in this factor alone."""
+"""Curves over queue depth, jobs, block size, and labels of imports that are numbers with a unit, such as a fill level:
+workloads that differ in this factor alone."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.bench.matching import Matched, Panel
+from webapp.bench.import_labels import factor_words, is_label, level_text
+from webapp.bench.matching import Matched
+from webapp.bench.panels import Panel
 from webapp.bench.products import Product
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, Workload, in_words, naming
 from webapp.compare.comparison import Cell
-from webapp.compare.dimensions import known_dimension, label_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value
 from worker.contract.workload import KIB
@@ -16,6 +19,7 @@ from worker.contract.workload import KIB
 AXES = (DEPTH, BLOCK, JOBS)
 MIN_LEVELS = 3  # two points are in the bars already
 _USUAL_BLOCK = 4 * KIB
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)  # 20 %
 
 
 @dataclass(frozen=True)
@@ -30,17 +34,22 @@ class Curve:
 
     @property
     def label(self) -> str:
-        return label_of(self.factor)
+        return factor_words(self.factor)
 
     @property
     def texts(self) -> list[str]:
-        return [FACTORS[self.factor].format(level) for level in self.levels]
+        return [level_text(self.factor, level) for level in self.levels]
+
+    @property
+    def numbers(self) -> list[float | None]:
+        return [number[0] if (number := _number(self.factor, level)) else None for level in self.levels]
 
 
 def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
     """For each panel and factor, the curve that most products have."""
     panels = [(panel, naming(matched.in_panel(panel))) for panel in matched.panels_of(choice)]
-    found = (_fullest(matched, panel, factor, names) for factor in AXES for panel, names in panels)
+    labels = sorted({name for one in matched.workloads.values() for name in one.point if is_label(name)})
+    found = (_fullest(matched, panel, factor, names) for factor in (*AXES, *labels) for panel, names in panels)
     return tuple(curve for curve in found if curve and len(curve.levels) >= MIN_LEVELS)
 
 
@@ -67,17 +76,24 @@ def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[in
 
 def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
     """Groups of workloads that differ in this factor only, in the order of block size and concurrency."""
-    groups: dict[frozenset[tuple[str, Value]], list[Workload]] = {}
-    if known_dimension(factor).numeric:
-        for one in matched.in_panel(panel):
-            if factor in one.point:
-                rest = frozenset(one.point.items()) - {(factor, one.point[factor])}
-                groups.setdefault(rest, []).append(one)
+    groups: dict[tuple[frozenset[tuple[str, Value]], str], list[Workload]] = {}
+    for one in matched.in_panel(panel):
+        if number := _number(factor, one.point.get(factor)):
+            rest = frozenset(one.point.items()) - {(factor, one.point[factor])}
+            groups.setdefault((rest, number[1]), []).append(one)
     return groups.values()
 
 
+def _number(factor: str, level: Value) -> tuple[float, str] | None:
+    """With its unit; None if the level has no place on an axis."""
+    if not is_label(factor):
+        return (float(level), "") if FACTORS[factor].numeric and isinstance(level, int | float) else None
+    found = _NUMBER.fullmatch(str(level).strip())
+    return (float(found[1]), found[2]) if found else None
+
+
 def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
-    ordered = sorted(alike, key=lambda one: one.number(factor))
+    ordered = sorted(alike, key=lambda one: _number(factor, one.point[factor]) or (0.0, ""))
     points: dict[Product, dict[Value, Cell]] = {}
     for one in ordered:
         for product in matched.products:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
-from webapp.bench.matching import P99, RATE, Matched, Panel
+from webapp.bench.matching import Matched
+from webapp.bench.panels import RATE, Panel
 from webapp.bench.workloads import BLOCK, Workload
 from worker.contract.workload import KIB, Pattern
 
@@ -25,18 +26,18 @@ class Headline:
 @dataclass(frozen=True)
 class _Rule:
     title: str
-    choice: str
+    is_rate: bool
     pattern: Pattern
     block: int = 4 * KIB  # preferred
 
 
 _RULES = (
-    _Rule("Random read", RATE, Pattern.RANDREAD),
-    _Rule("Random write", RATE, Pattern.RANDWRITE),
-    _Rule("Sequential read", RATE, Pattern.READ, 0),
-    _Rule("Sequential write", RATE, Pattern.WRITE, 0),
-    _Rule("Random read, p99", P99, Pattern.RANDREAD),
-    _Rule("Random write, p99", P99, Pattern.RANDWRITE),
+    _Rule("Random read", True, Pattern.RANDREAD),
+    _Rule("Random write", True, Pattern.RANDWRITE),
+    _Rule("Sequential read", True, Pattern.READ, 0),
+    _Rule("Sequential write", True, Pattern.WRITE, 0),
+    _Rule("Random read, {}", False, Pattern.RANDREAD),
+    _Rule("Random write, {}", False, Pattern.RANDWRITE),
 )
 
 
@@ -46,17 +47,23 @@ def headlines(matched: Matched) -> tuple[Headline, ...]:
 
 def _chosen(matched: Matched) -> Iterator[Headline]:
     for rule in _RULES:
-        panels = [panel for panel in matched.panels_of(rule.choice) if panel.chart == rule.pattern]
-        for panel in panels[:1]:
-            yield Headline(rule.title, panel, _workload(matched, panel, rule))
+        choice = RATE if rule.is_rate else matched.percentile
+        panels = [panel for panel in matched.panels_of(choice) if panel.chart == rule.pattern]
+        if panels:
+            panel = max(panels, key=lambda one: _most(matched, one))
+            yield Headline(rule.title.format(panel.metric.short), panel, _workload(matched, panel, rule))
+
+
+def _most(matched: Matched, panel: Panel) -> int:
+    """The products of the workload that most products have."""
+    return max(len(matched.measured_by(panel, one.key)) for one in matched.in_panel(panel))
 
 
 def _workload(matched: Matched, panel: Panel, rule: _Rule) -> Workload:
-    all_ = matched.in_panel(panel)
-    most = max(len(matched.measured_by(panel, one.key)) for one in all_)
+    all_, most = matched.in_panel(panel), _most(matched, panel)
     shared = [one for one in all_ if len(matched.measured_by(panel, one.key)) == most]
     alike = _of_block(shared, rule.block)
-    if rule.choice == RATE:
+    if rule.is_rate:
         return max(alike, key=lambda one: _mean(matched, panel, one))
     return min(alike, key=lambda one: (one.concurrency, one.order))
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from webapp.bench.matching import Matched, Panel
+from webapp.bench.matching import Matched
+from webapp.bench.panels import Panel
 from webapp.bench.products import Product
 from webapp.bench.workloads import Workload
 from webapp.compare.blocks import measured

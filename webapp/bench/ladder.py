@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.bench.matching import P99, Matched, Panel
+from webapp.bench.matching import Matched
+from webapp.bench.panels import P95, P99, Panel
 from webapp.bench.products import Product
 from webapp.bench.workloads import Workload
 from webapp.compare.blocks import measured
@@ -12,7 +13,7 @@ from webapp.core.statistics import Summary, summarise
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.rows import ResultRow
 
-STEPS = ("latency_p50", "latency_p95", "latency_p99", "latency_p999", "latency_max")
+STEPS = ("latency_p50", P95, P99, "latency_p999", "latency_max")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _title(matched: Matched, panel: Panel, one: Workload) -> str:
 
 def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
     """Workloads that at least two products have, otherwise all."""
-    all_ = [(panel, one) for panel in matched.panels_of(P99) for one in matched.in_panel(panel)]
+    all_ = [(panel, one) for panel in matched.panels_of(matched.percentile) for one in matched.in_panel(panel)]
     counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
     least = min(2, max(counts, default=0))
     yield from (each for each, count in zip(all_, counts, strict=True) if count >= least)

@@ -4,70 +4,26 @@ A chart of `compare` is a panel here (a metric, a pattern, a direction), a level
 product. All panels of a page are corrected together.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
 from msgspec.structs import replace
 
+from webapp.bench.grid import Grid, Rows
+from webapp.bench.panels import RATE, Panel, percentile_of
 from webapp.bench.products import Product
-from webapp.bench.workloads import (
-    Stated,
-    Workload,
-    chart_order,
-    chart_words,
-    in_words,
-    is_random,
-    matched_workloads,
-    naming,
-    telling_apart,
-)
+from webapp.bench.workloads import JOBS, Workload, chart_words, in_words, naming, telling_apart
 from webapp.compare.blocks import Measured, measured
 from webapp.compare.comparison import Cell, Level
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.grouping import CellKey, Grouped
-from webapp.compare.mixes import totals
 from webapp.compare.query import MARGIN
 from webapp.compare.sentences import form_of
 from webapp.compare.table import Table
-from webapp.hosts.names import BESIDE
 from webapp.plans.varying import differing, in_order
-from webapp.results.metrics import METRICS, Metric
-from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
-
-RATE = "rate"  # IOPS of random patterns, bandwidth of the others
-P99 = "latency_p99"
-CHOICES = {
-    RATE: "IOPS and bandwidth", "latency_mean": "Mean latency", "latency_p50": "Median latency", P99: "p99 latency",
-    "latency_p999": "p99.9 latency", "latency_max": "Maximum latency",
-}  # fmt: skip
-
-Rows = Mapping[Product, Sequence[ResultRow]]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One metric of the workloads of one pattern. `choice` is a key of CHOICES."""
-
-    choice: str
-    metric: Metric
-    chart: str
-    direction: str
-
-    @cached_property
-    def key(self) -> str:
-        return f"{self.choice}|{self.chart}|{self.direction}"
-
-    @property
-    def name(self) -> str:
-        """`Random read`, `Random mix, reads`."""
-        mixed = self.direction in ("read", "write") and self.direction not in self.chart
-        return f"{chart_words(self.chart)}{f', {self.direction}s' if mixed else ''}"
-
-    @property
-    def order(self) -> tuple[int, str, str]:
-        return chart_order(self.chart), self.chart, self.direction
+from webapp.results.reading.rows import ResultRow
 
 
 @dataclass(frozen=True)
@@ -84,6 +40,8 @@ class Matched:
     measured: Mapping[CellKey, Measured]
     concluded: Conclusions
     tables: Mapping[str, Table]  # by metric
+    percentile: str  # of headline numbers: a key of CHOICES
+    placed: frozenset[tuple[Product, str]]  # the workloads of each product, also those without a shown value
     made: dict[CellKey, Cell] = field(default_factory=dict, compare=False)
 
     @property
@@ -143,14 +101,15 @@ class Matched:
 
 
 def match(
-    found: Rows, names: Mapping[Product, str], baseline: Product, choices: Sequence[str], ignored: Collection[str] = ()
+    found: Rows, names: Mapping[Product, str], baseline: Product, choice: str, ignored: Collection[str] = ()
 ) -> Matched:
-    """`choices` are keys of CHOICES. Factors in `ignored` are not part of a workload: their levels are pooled."""
+    """The rates, a percentile, and `choice`, a key of CHOICES. Factors in `ignored` are not part of a workload: their
+    levels are pooled."""
     found = {product: [_without_repeats(row) for row in rows] for product, rows in found.items()}
-    grid = _Grid(found, ignored)
-    for product, rows in found.items():
-        for choice in choices:
-            grid.add(product, rows, choice)
+    grid = Grid(found, ignored)
+    percentile = percentile_of(found.values())
+    for each in dict.fromkeys((RATE, percentile, choice)):
+        grid.add(each)
     texts = dict(_texts(grid.workloads.values()))
     products = [Level(str(product), names[product], None) for product in found]
     grouped = Grouped(
@@ -161,76 +120,12 @@ def match(
             Level(one.key, texts[one.key], None) for one in sorted(grid.workloads.values(), key=lambda one: one.order)
         ),
     )
-    return _concluded(grid, grouped, tuple(found), names, baseline, texts)
+    return _concluded(grid, grouped, tuple(found), names, baseline, texts, percentile)
 
 
 def _without_repeats(row: ResultRow) -> ResultRow:
     """Count the figures of a published table as one value, so that nothing is claimed from their spread."""
     return replace(row, repeat=1) if row.reference else row
-
-
-def _place(row: ResultRow) -> tuple[int, str, str]:
-    return row.imported, row.point_key, row.direction
-
-
-def _test(row: ResultRow) -> tuple[str, int, str]:
-    return row.point_key, row.imported, row.test
-
-
-def _several_tests(rows: Iterable[ResultRow]) -> frozenset[tuple[int, str, str]]:
-    """Places of imports that hold several tests of a tool with equal factors at one drive, such as Read and Re-read of
-    iozone. Each of these tests is a workload. If only different drives have different names, the names do not matter,
-    such as those of fio's jobs."""
-    return frozenset(place for place, _ in places_of_several_tests(rows, lambda row: (_place(row), _drive(row))))
-
-
-def _drive(row: ResultRow) -> tuple[str, ...]:
-    """What the labels of an import say about it. `target_name` may be the name of the test."""
-    return row.host, row.model, row.serial, row.layout
-
-
-class _Grid:
-    """Puts rows into cells."""
-
-    def __init__(self, found: Rows, ignored: Collection[str]) -> None:
-        self.cells: dict[CellKey, list[ResultRow]] = {}
-        self.panels: dict[str, Panel] = {}
-        self.workloads: dict[str, Workload] = {}
-        self._ignored = frozenset(ignored)
-        self._several_tests = _several_tests(row for rows in found.values() for row in rows)
-        places = {(product, *_test(row)): row for product, rows in found.items() for row in rows}
-        stated = {place: self._stated(place[0], row) for place, row in places.items()}
-        matched = matched_workloads(stated.values())
-        self._places = {place: matched[one] for place, one in stated.items()}
-
-    def _stated(self, product: Product, row: ResultRow) -> Stated:
-        key, point = row.point_key, row.point
-        if _place(row) in self._several_tests:
-            key, point = f"{key} {row.test}", {**point, TEST: row.test}
-        return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
-
-    def add(self, product: Product, rows: Sequence[ResultRow], choice: str) -> None:
-        alike: dict[tuple[str, str, int, str], list[ResultRow]] = {}  # thousands of rows share a few cells
-        for row in totals(rows) if choice == RATE else rows:
-            alike.setdefault((row.direction, *_test(row)), []).append(row)
-        for own in alike.values():
-            for panel, key in self._cells_of(product, own[0], choice):
-                if known := [row for row in own if panel.metric.of(row) is not None]:
-                    self.panels.setdefault(panel.key, panel)
-                    self.cells.setdefault(key, []).extend(known)
-
-    def _cells_of(self, product: Product, row: ResultRow, choice: str) -> Iterator[tuple[Panel, CellKey]]:
-        for one in self._places[product, *_test(row)]:
-            panel = _panel(choice, one.chart, row.direction)
-            self.workloads[one.key] = one
-            yield panel, (panel.key, str(product), one.key)
-
-
-def _panel(choice: str, chart: str, direction: str) -> Panel:
-    if choice != RATE:
-        return Panel(choice, METRICS[choice], chart, direction)
-    metric = METRICS["iops" if is_random(chart) else "bytes_per_s"]
-    return Panel(choice, metric, chart, "mixed" if BESIDE in direction else direction)
 
 
 def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
@@ -242,9 +137,14 @@ def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
         names = naming(alike)
         same: dict[str, list[Workload]] = {}
         for one in alike:
-            same.setdefault(in_words(one, names) or chart_words(one.chart), []).append(one)
+            same.setdefault(in_words(one, names) or _otherwise(one), []).append(one)
         for text, own in same.items():
             yield from ((one.key, _told_apart(text, one, own)) for one in own)
+
+
+def _otherwise(one: Workload) -> str:
+    """Words for a workload without a block size."""
+    return "1 job" if JOBS in one.point else chart_words(one.chart)
 
 
 def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
@@ -254,12 +154,13 @@ def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
 
 
 def _concluded(
-    grid: _Grid,
+    grid: Grid,
     grouped: Grouped,
     products: tuple[Product, ...],
     names: Mapping[Product, str],
     baseline: Product,
     texts: Mapping[str, str],
+    percentile: str,
 ) -> Matched:
     cells = dict(_measured(grid, grouped))
     found = conclusions(grouped, cells, str(baseline), MARGIN)
@@ -282,10 +183,12 @@ def _concluded(
         measured=cells,
         concluded=found,
         tables=tables,
+        percentile=percentile,
+        placed=grid.placed,
     )
 
 
-def _measured(grid: _Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]]:
+def _measured(grid: Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]]:
     """A metric has its own blocks, because its resolution differs."""
     for metric in {panel.metric for panel in grid.panels.values()}:
         own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}

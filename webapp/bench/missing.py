@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from webapp.bench.matching import RATE, Matched
+from webapp.bench.import_labels import PREFIX, is_label
+from webapp.bench.matching import Matched
+from webapp.bench.panels import RATE
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import Workload, chart_words
 from webapp.hosts.models import Target
@@ -36,13 +38,16 @@ def missing(matched: Matched, product: Product) -> list[Workload]:
     found: dict[str, Workload] = {}
     for panel in matched.panels_of(RATE):
         for one in matched.in_panel(panel):
-            if product not in matched.measured_by(panel, one.key):
+            if (product, one.key) not in matched.placed:
                 found[one.key] = one
     return list(found.values())
 
 
 def why_not_alone(workload: Workload) -> str:
     """The reason why no new plan can measure exactly this workload; "" if a plan can."""
+    labels = [name.removeprefix(PREFIX) for name in workload.point if is_label(name)]
+    if labels:
+        return f"No plan sets {' or '.join(labels)}: an import states it as a label."
     return next((why for name, why in _NOT_ALONE.items() if name in workload.point), "")
 
 

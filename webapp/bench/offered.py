@@ -7,6 +7,7 @@ from itertools import combinations
 
 from django.db.models import Exists, OuterRef, Subquery
 
+from webapp.bench.import_parts import part_names
 from webapp.bench.products import LABELS, MAX_PRODUCTS, Kind, Product
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.hosts.models import Target
@@ -75,23 +76,24 @@ def _of_imports() -> Iterator[Offer]:
     found = Import.objects.filter(results_made__gt=0).order_by("-number")[:MAX_IMPORTS]
     imports = {one.pk: one for one in found}
     columns = ("imported", "host", "controller", "drive", "serial", "layout")
-    parts: dict[int, set[str]] = defaultdict(set)
+    parts: dict[int, set[tuple[str, str]]] = defaultdict(set)
     labels = Origin.objects.filter(imported__in=imports).order_by().values_list(*columns).distinct()
     for key, host, controller, drive, serial, layout in labels:
-        parts[key].add(drive or layout)
+        parts[key].add((drive, layout))
         if imports[key].slug is None:
             yield from _of_labels(host, controller, drive, serial, layout)
     for key, one in imports.items():
         note = "reference" if one.slug else "import"
         yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, note)
-        for part in sorted(parts[key] - {""}) if len(parts[key]) > 1 else ():
+        names = part_names(parts[key])
+        for part in names if len(names) > 1 or ("", "") in parts[key] else ():
             yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", note)
 
 
 def products_of_import(imported: Import) -> list[Product]:
     """Its drives or layouts, as many as Bench shows, or the import itself if it has only one."""
     labels = Origin.objects.filter(imported=imported).order_by().values_list("drive", "layout").distinct()
-    parts = sorted({drive or layout for drive, layout in labels} - {""})
+    parts = part_names(labels)
     if len(parts) < 2:
         return [Product(Kind.IMPORT, str(imported.number))]
     return [Product(Kind.IMPORT, f"{imported.number}/{part}") for part in parts[:MAX_PRODUCTS]]

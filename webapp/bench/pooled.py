@@ -4,14 +4,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 
 from webapp.results.reading.rows import ResultRow
 
+TABLE = "table"  # label of a reference: the caption in its source
 KERNEL, FIRMWARE, SCHEDULER = "kernel.release", "device.firmware", "device.scheduler"
 _OF: Mapping[str, Callable[[ResultRow], str]] = {
     "drive models": lambda row: row.model,
+    "layouts": lambda row: row.layout,
     "targets": lambda row: row.target_name,
     "kernels": lambda row: row.facts.get(KERNEL, ""),
     "firmware versions": lambda row: row.facts.get(FIRMWARE, ""),
     "schedulers": lambda row: row.facts.get(SCHEDULER, ""),
     "tools": lambda row: row.tool_and_version,
+    "published tables": lambda row: row.facts.get(TABLE, ""),
     "tests of the tool": lambda row: row.test,
 }
 

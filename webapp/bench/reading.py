@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 
+from webapp.bench.import_parts import is_part
 from webapp.bench.products import Kind, Product
 from webapp.bench.runs_by_plan import runs_by_plan
 from webapp.hosts.models import Target
@@ -72,7 +73,7 @@ def _of_product(product: Product, rows: list[ResultRow]) -> list[ResultRow]:
     if product.kind is Kind.MODEL:
         return [row for row in rows if row.model == product.value]
     if product.kind is Kind.IMPORT and product.part:
-        return [row for row in rows if row.target == product.part]
+        return [row for row in rows if is_part(row, product.part)]
     return rows
 
 

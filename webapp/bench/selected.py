@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from webapp.bench.import_parts import part_names
 from webapp.bench.products import MAX_PRODUCTS, Kind, Product
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -24,8 +25,16 @@ def products_of_results(ids: Iterable[str]) -> tuple[Product, ...]:
     is a product of its own, because a table is read only if it is chosen itself. Four queries."""
     numbers = [int(id_) for id_ in ids if id_.isascii() and id_.isdecimal() and len(id_) < 19]
     rows = read_rows(Result.objects.filter(pk__in=numbers[: 10 * MAX_PRODUCTS]).order_by("id"))
-    published = dict.fromkeys(Product(Kind.IMPORT, _part(row)) for row in rows if row.reference)
-    return (*_products([row for row in rows if not row.reference]), *published)[:MAX_PRODUCTS]
+    own = [row for row in rows if not row.reference]
+    return (*_products(own), *_published([row for row in rows if row.reference]))[:MAX_PRODUCTS]
+
+
+def _published(rows: Sequence[ResultRow]) -> list[Product]:
+    by_import: dict[int, set[tuple[str, str]]] = {}
+    for row in rows:
+        by_import.setdefault(row.imported, set()).add((row.model or row.target, row.layout))
+    found = ((number, part) for number, labels in by_import.items() for part in part_names(labels))
+    return [Product(Kind.IMPORT, f"{number}/{part}") for number, part in found]
 
 
 def _products(rows: Sequence[ResultRow]) -> list[Product]:

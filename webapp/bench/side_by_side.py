@@ -9,8 +9,9 @@ from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
 from webapp.bench.headlines import Headline, headlines
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
-from webapp.bench.matching import P99, RATE, Matched, Panel, match
+from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
+from webapp.bench.panels import RATE, Panel
 from webapp.bench.per_price import PerPrice, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
@@ -222,8 +223,7 @@ class SideBySide:
 def side_by_side(asked: Asked) -> SideBySide:
     read = read_results(asked.products)
     names = {product: _name(product, rows) for product, rows in read.rows.items()}
-    choices = tuple(dict.fromkeys((RATE, P99, asked.choice)))
-    return SideBySide(asked, read, match(read.rows, names, asked.baseline, choices, asked.ignored))
+    return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.ignored))
 
 
 def _name(product: Product, rows: Sequence[ResultRow]) -> str:
@@ -270,13 +270,13 @@ def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:
 
 def _default_ladder(chosen: Sequence[Headline]) -> str:
     """The workload of the first headline of a latency."""
-    latencies = [one for one in chosen if one.panel.choice == P99]
+    latencies = [one for one in chosen if one.panel.choice != RATE]
     return ladder_key(latencies[0].panel, latencies[0].workload) if latencies else ""
 
 
 def _findings(matched: Matched, choice: str) -> Iterator[Finding]:
     """Sentences about all workloads of a pattern that a product shares with the baseline."""
-    for shown in dict.fromkeys((choice, RATE, P99)):
+    for shown in dict.fromkeys((choice, RATE, matched.percentile)):
         for panel in matched.panels_of(shown):
             for product in matched.products:
                 if sentence := matched.sentence(panel, product):

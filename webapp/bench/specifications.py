@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, identity
+from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, TABLE, identity
 from webapp.compare.fact_labels import LABELS, label_of_fact
-from webapp.compare.facts import VOLATILE, setting_of
+from webapp.compare.facts import IDENTITY, VOLATILE, setting_of
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.plans.factors import FACTORS
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow
 
 UNKNOWN_STATE = ("drive_state", "unknown")  # as unknown as a drive state that nobody reads
 MODEL, TOOL, HOST = "model", "tool", "host"
@@ -94,6 +94,11 @@ def _named(row: ResultRow) -> Iterator[tuple[str, str]]:
         yield SCHEDULER, scheduler
     for name, text in row.facts.items():
         yield _OF_LABELS.get(name.lower(), name) if row.imported else name, text
+
+
+def is_specification(name: str) -> bool:
+    """Whether a label of an import describes the product or the source, and not the workload."""
+    return _OF_LABELS.get(name.lower(), name) in LABELS or name in IDENTITY or name in (LAYOUT_LABEL, TABLE)
 
 
 def _text(name: str, text: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from webapp.bench.import_labels import factor_words, level_text
 from webapp.compare.opposites import Where, listed
 from webapp.plans.engines import engine_of
-from webapp.plans.factors import FACTORS
 from webapp.plans.points import point_key
 from webapp.plans.values import Value
 from webapp.plans.varying import in_order, varying
@@ -138,9 +138,8 @@ def in_words(one: Workload, names: Iterable[str]) -> str:
 
 
 def _part(name: str, level: Value, text: str) -> str:
-    factor = FACTORS.get(name)
-    words = factor.format(level) if factor else str(level)
-    return text.format(words) if text else f"{factor.label if factor else name} {words}"
+    words = level_text(name, level)
+    return text.format(words) if text else f"{factor_words(name)} {words}"
 
 
 def telling_apart(workloads: Mapping[str, Workload], texts: Mapping[str, str]) -> Where:

@@ -7,8 +7,10 @@ import { Chart, follow } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
+import type { Picture } from "../lib/picture";
 import { type BenchChart, type BenchPoint, benchCharts } from "../payloads/bench";
 import { ceilingLines, heightsOf, highestInReach } from "./ceilingLines";
+import { initSavePicture, keyOf, linesOf } from "./savePicture";
 
 Chart.register(LineWithErrorBarsController, PointWithErrorBar);
 
@@ -153,8 +155,22 @@ function configuration(chart: BenchChart): ChartConfiguration {
 
 export function initBenchCharts(): void {
   const data = readJson("bench-data", benchCharts);
+  const made = new Map<string, Chart>();
   for (const canvas of document.querySelectorAll<HTMLCanvasElement>("canvas[data-bench-chart]")) {
-    const chart = data?.charts[Number(canvas.dataset.benchChart)];
-    if (chart) follow(new Chart(canvas, configuration(chart)));
+    const { benchChart = "" } = canvas.dataset;
+    const chart = data?.charts[Number(benchChart)];
+    if (chart) made.set(benchChart, new Chart(canvas, configuration(chart)));
   }
+  for (const chart of made.values()) follow(chart);
+  initSavePicture((button) => pictureOf(button, made.get(button.dataset.chart ?? "")));
+}
+
+function pictureOf({ dataset }: HTMLButtonElement, chart: Chart | undefined): Picture | null {
+  if (!chart) return null;
+  return {
+    title: dataset.title ?? "",
+    note: dataset.note ?? "",
+    key: keyOf(linesOf([chart])),
+    parts: [{ title: "", of: chart }],
+  };
 }

@@ -4,14 +4,16 @@ import type { ChartOptions, ScatterDataPoint } from "chart.js";
 import annotation, { type AnnotationOptions } from "chartjs-plugin-annotation";
 import zoom from "chartjs-plugin-zoom";
 import { tickText, timeTicks } from "../lib/axis";
-import { Chart, download, follow, given } from "../lib/charts";
+import { Chart, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
+import type { Picture } from "../lib/picture";
 import { dotSizes, points, type SampleStore, type Stream } from "../lib/samples";
 import type { ChartCeiling } from "../payloads/ceiling";
 import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
+import { initSavePicture, keyOf, linesOf } from "./savePicture";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
 import { TelemetryPanel } from "./secondsTelemetry";
 import { inWords, rateName, tableRow } from "./secondsText";
@@ -123,13 +125,19 @@ export class SecondsChart {
       reset.hidden = true;
       this.draw();
     });
-    find("seconds-download", HTMLButtonElement)?.addEventListener("click", () =>
-      download(
-        this.charts.map((chart) => chart.canvas),
-        this.root.dataset.name ?? "seconds",
-      ),
-    );
+    initSavePicture((button) => this.picture(button));
     find("seconds-table", HTMLDetailsElement)?.addEventListener("toggle", () => this.fillTable());
+  }
+
+  /** Charts without lines are left out, such as hidden telemetry. */
+  private picture({ dataset }: HTMLButtonElement): Picture {
+    const shown = this.charts.filter((chart) => chart.data.datasets.some((line) => line.data.length > 0)) as Chart[];
+    return {
+      title: dataset.title ?? "",
+      note: dataset.note ?? "",
+      key: keyOf(linesOf(shown)),
+      parts: shown.map((chart) => ({ title: chart.canvas.dataset.title ?? "", of: chart })),
+    };
   }
 
   private setWindow(pressed: HTMLButtonElement): void {

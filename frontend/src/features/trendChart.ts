@@ -7,6 +7,7 @@ import { lookAt, themed } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import { type TrendChart, type TrendPoint, trendChart } from "../payloads/trend";
+import { initSavePicture, keyOf, linesOf } from "./savePicture";
 
 const SHOW: Readonly<Record<TrendChart["shown_as"], (value: number) => string>> = {
   iops,
@@ -221,4 +222,10 @@ export function initTrendChart(): void {
   const chart = new Chart(canvas, configuration(data));
   follow(chart);
   openRun(chart, data);
+  initSavePicture(({ dataset }) => ({
+    title: dataset.title ?? "",
+    note: dataset.note ?? "",
+    key: keyOf(linesOf([chart])),
+    parts: [{ title: "", of: chart }],
+  }));
 }

@@ -65,23 +65,3 @@ export function forget(chart: Chart): void {
   charts.delete(chart);
   chart.destroy();
 }
-
-/** Saves the canvases as one picture, one below the other. */
-export function download(canvases: readonly HTMLCanvasElement[], name: string): void {
-  const sheet = document.createElement("canvas");
-  sheet.width = Math.max(...canvases.map((canvas) => canvas.width));
-  sheet.height = canvases.reduce((sum, canvas) => sum + canvas.height, 0);
-  const pen = sheet.getContext("2d");
-  if (!pen) return;
-  pen.fillStyle = themed("--tblr-bg-surface") || "#ffffff";
-  pen.fillRect(0, 0, sheet.width, sheet.height);
-  let top = 0;
-  for (const canvas of canvases) {
-    pen.drawImage(canvas, 0, top);
-    top += canvas.height;
-  }
-  const link = document.createElement("a");
-  link.download = `${name}.png`;
-  link.href = sheet.toDataURL("image/png");
-  link.click();
-}

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from webapp.bench.matching import P99, RATE, Matched
+from webapp.bench.matching import Matched
+from webapp.bench.panels import P99, RATE
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG

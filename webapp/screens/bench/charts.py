@@ -39,14 +39,13 @@ class ChartTable:
 
 
 def curve_chart(curve: Curve, names: Names, colours: Colours, ceilings: Sequence[ChartCeiling] = ()) -> BenchChart:
-    numeric = all(isinstance(level, int | float) for level in curve.levels)
-    levels = zip(curve.levels, curve.texts, strict=True)
+    levels = zip(curve.texts, curve.numbers, strict=True)
     return BenchChart(
         x_label=curve.label,
         y_label=curve.panel.metric.label,
         shown_as=curve.panel.metric.shown_as,
         logarithmic=False,
-        levels=tuple(BenchLevel(text=text, number=float(level or 0) if numeric else None) for level, text in levels),
+        levels=tuple(BenchLevel(text=text, number=number) for text, number in levels),
         series=tuple(_curve_series(curve, names, colours)),
         ceilings=tuple(ceilings) if curve.panel.metric.key == "bytes_per_s" else (),
     )

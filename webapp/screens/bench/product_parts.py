@@ -1,9 +1,10 @@
 """What the pages of products and targets show of their results."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webapp.bench.history import Change, OverTime, RunOfProduct, changes, over_time, runs
-from webapp.bench.matching import RATE
+from webapp.bench.panels import RATE
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
@@ -29,6 +30,7 @@ _FILTERS = {
 class ShownChart:
     table: ChartTable
     names: tuple[tuple[str, int], ...]  # of the columns, with their colours
+    note: str  # in a saved picture: the product and the workload
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,11 @@ def product_parts(product: Product) -> ProductParts | None:
         ),
         charts=(
             *(
-                ShownChart(
-                    time_table(one, found.matched.texts[one.workload.key]), tuple(colours_of(one.values).items())
-                )
+                _chart(names[product], time_table(one, found.matched.texts[one.workload.key]), colours_of(one.values))
                 for one in times
             ),
             *(
-                ShownChart(curve_table(curve, names), tuple(zip(names.values(), colours, strict=True)))
+                _chart(names[product], curve_table(curve, names), dict(zip(names.values(), colours, strict=True)))
                 for curve in found.curves
             ),
         ),
@@ -87,6 +87,10 @@ def product_parts(product: Product) -> ProductParts | None:
         changes=tuple(changes(rows)),
         cut=found.read.limit if found.read.cut else 0,
     )
+
+
+def _chart(name: str, table: ChartTable, colours: Mapping[str, int]) -> ShownChart:
+    return ShownChart(table, tuple(colours.items()), " · ".join(filter(None, (name, table.words))))
 
 
 def _over_time(found: SideBySide, product: Product) -> list[OverTime]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 
-from webapp.bench.matching import CHOICES
+from webapp.bench.import_labels import factor_words
 from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
+from webapp.bench.panels import CHOICES
 from webapp.bench.products import MAX_PRODUCTS, BenchRefused, Product
 from webapp.bench.selected import products_of_results
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
 from webapp.compare.observed import moments_of
 from webapp.hosts.inventory.bounds import Bound, bounds_of
-from webapp.plans.factors import FACTORS
 from webapp.screens.access import page
 from webapp.screens.bench.address import bench_address, read_address, with_value
 from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, ladder_table
@@ -82,7 +82,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "notes": list(_notes(found)),
         "ignore": _ignore(data, found),
         "ignorable": [one.label for one in found.apart if one.ignorable],
-        "ignored": [(FACTORS[name].label, _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
+        "ignored": [(factor_words(name), _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
     }
 
 

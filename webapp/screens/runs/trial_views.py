@@ -178,6 +178,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "beyond_histogram": any((result.latency_max_ns or 0) > LAST_BUCKET_NS for result in results),
         **_skippable(trial),
         "title": points.in_words(trial.point),
+        "picture_title": f"Run {trial.run.number}, trial {trial.number}: {points.in_words(trial.point)}",
+        "picture_note": f"{trial.run.version.plan.title} at {trial.target}. Time: min:s since the trial began.",
         "metrics": METRICS_SHOWN,
         "levels": [(points.label(name), points.level(name, level)) for name, level in _levels(trial)],
         "repeats": repeats,

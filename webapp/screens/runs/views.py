@@ -78,6 +78,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
     context = {
         "run": run,
         "live": payload,
+        "picture_title": f"Run {run.number}: {run.version.plan.title}",
+        "picture_note": "Time: min:s since the run began.",
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
         "grid": build_grid(run, ordered, names, payload.cells, own_metric=own_metric),

@@ -88,6 +88,8 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "metric": metric,
         "choices": chosen.choices,
         "trend": found,
+        "picture_title": f"{metric.label}: {plan.title} at {target}",
+        "picture_note": _picture_note(found),
         "chart": msgspec.to_builtins(_chart(found, baseline, outcomes)),
         "steps": [_step_row(step, metric) for step in found.steps],
         "rows": [_run_row(value, found, outcomes) for value in reversed(found.runs)],
@@ -102,6 +104,12 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "max_runs": MAX_RUNS,
     }
     return render(request, "screens/trend.html", context, status=400 if refused else 200)
+
+
+def _picture_note(found: Trend) -> str:
+    """What the values of a saved picture are."""
+    of = "one cell" if len(found.cells) == 1 else f"geometric mean over {len(found.cells)} cells"
+    return f"Each run: {of}, with its 95 % confidence interval over repeats."
 
 
 def _with_plan(run: Run, plan: Plan) -> Run:
