@@ -116,23 +116,27 @@ def _place(trial: Trial, files: dict[str, FileRead], pattern: str, given: Mappin
     owners = [
         (file, test) for file in files.values() for test in file.tests if trial.belongs_to(file.path, test.measured)
     ]
-    first, *others = (files[path] for path in trial.paths if path in files)
+    logs = [files[path] for path in trial.paths if path in files]
+    for log in logs:
+        log.reason = trial.problem(log.path)
+    first = next((log for log in logs if not log.reason), logs[0])
     try:
         if len(owners) != 1:
-            measured = trial.measurements()
-            first.tests, first.notes = _tests(measured, first.path, pattern, given)
+            measured, notes = trial.extended(tuple(trial.measurements()), first.path)
+            first.tests, notes_of_test = _tests(measured, first.path, pattern, given)
             first.digest, series = trial.digest, trial.series(measured[0].tool_version)
             first.tests = tuple(msgspec.structs.replace(test, series=series) for test in first.tests)
-            where = first.path
         else:
             ((file, test),) = owners
             series = trial.series(test.measured[0].tool_version)
-            file.tests = tuple(msgspec.structs.replace(t, series=series) if t is test else t for t in file.tests)
-            where = file.path
-            first.notes = (f"Part of the time series of {where}.",)
+            measured, notes = trial.extended(test.measured, file.path)
+            joined = msgspec.structs.replace(test, measured=measured, series=series)
+            file.tests = tuple(joined if t is test else t for t in file.tests)
+            notes_of_test = ()
     except ImportRefused as refusal:
-        for log in (first, *others):
-            log.reason = refusal.message
+        for log in logs:
+            log.reason = log.reason or refusal.message
         return
-    for log in others:
-        log.notes = (f"Part of the time series of {where}.",)
+    for log in logs:
+        log.notes = () if log.reason else (notes[log.path],)
+    first.notes = notes_of_test or first.notes
