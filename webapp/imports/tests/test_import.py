@@ -375,3 +375,12 @@ def test_a_mean_over_several_tests_of_one_import_is_doubted() -> None:
     (cell,) = compared.panels[0].series[0].cells
     assert cell.summary.mean == 500
     assert cell.doubts == ("mean over Test of the tool Re-read, Read",)
+
+
+def test_the_command_takes_the_columns_of_a_csv(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("Workload,a=b\nrandread,10200\n")
+    with pytest.raises(CommandError, match="Did you mean `iops`"):
+        call_command("import_results", str(tmp_path), "--column", "a=b=ipos")
+    call_command("import_results", str(tmp_path), "--column", "Workload=pattern", "--column", "a=b=iops")
+    (row,) = rows_of(Import.objects.get())
+    assert (row.iops, row.point) == (10200, {"pattern": "randread"})

@@ -47,7 +47,7 @@ def measured(file: FileRead) -> dict[Direction | None, Measurement]:
 
 
 def test_the_histogram_of_the_logs_is_that_of_the_json() -> None:
-    """fio logs no last interval: each bin of the logs has at most the I/Os of the JSON, and all of them are its bins."""
+    """fio logs no last interval: each bin of the logs has at most the I/Os of the JSON, and all are its bins."""
     found = texts("fine")
     stated = {one.direction: one.latency.histogram for one in fio_json.parse(found["mixed.json"])}
     joined = measured(files(found | {"mixed.json": without_bins(found["mixed.json"])})["mixed.json"])
