@@ -112,6 +112,7 @@ _TABLE = (
     *(_own(metric) for engine in ENGINES.values() for metric in engine.METRICS),
 )
 
+CPU_PER_IO = "cpu_ns_per_io"  # of imported tests: CPU time of the tool's processes per I/O of all directions
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}
 IOPS = METRICS["iops"]
 
