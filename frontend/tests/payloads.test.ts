@@ -2,12 +2,13 @@ import { describe, expect, test } from "vitest";
 import { benchCharts } from "../src/payloads/bench";
 import { latencyCharts, meansCharts, scatterCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
-import { added, begun, importProblem, labelPreview } from "../src/payloads/imports";
+import { added, begun, columnPreview, importProblem, labelPreview } from "../src/payloads/imports";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import { searchHits } from "../src/payloads/search";
 import { trendChart } from "../src/payloads/trend";
 import benchExample from "./vectors/bench.json";
+import columnPreviewExample from "./vectors/columnPreview.json";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import importAddedExample from "./vectors/importAdded.json";
@@ -55,6 +56,7 @@ describe.each([
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],
   ["trend", trendChart, trendExample as Json],
+  ["column preview", columnPreview, columnPreviewExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {

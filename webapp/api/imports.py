@@ -12,6 +12,7 @@ from ninja.pagination import paginate
 from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
+from webapp.imports.columns import read_columns
 from webapp.imports.given_labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason
 from webapp.imports.services import begin_import, end_import, undo_import
@@ -32,6 +33,7 @@ class ImportOut(Schema):
     note: str
     pattern: str
     labels: dict[str, str]
+    columns: dict[str, str]
     state: str
     files_read: int
     files_refused: int
@@ -66,11 +68,13 @@ class ImportedFileOut(Schema):
 
 
 class NewImport(Input):
-    """`labels` has a line `name: text` for each label of all files."""
+    """`labels` has a line `name: text` for each label of all files, `columns` a line `column = field` for each column
+    of plain CSV whose name is not its field."""
 
     title: str = ""
     pattern: str = ""
     labels: str = ""
+    columns: str = ""
 
 
 def _import(number: int) -> Import:
@@ -97,7 +101,9 @@ def import_files(
         raise Refusal("import_empty", "Send one or more parts `file`: files or archives.")
     check_size(file)
     title = body.title or PurePosixPath(file[0].name or "upload").name
-    made = begin_import(title=title, pattern=body.pattern, given=read_labels(body.labels), by=by)
+    made = begin_import(
+        title=title, pattern=body.pattern, given=read_labels(body.labels), columns=read_columns(body.columns), by=by
+    )
     add_uploads(made, file)
     end_import(made, by=by)
     return Status(201, _import(made.number))

@@ -2,7 +2,7 @@
 price.
 
 A trial without the value has no such metric; it is never 0. The value is in the last direction of the trial, like the
-metrics of an engine.
+metrics of an engine. Of imported tests, only the CPU time per I/O is known.
 """
 
 import re
@@ -21,6 +21,7 @@ from webapp.compare.observed_rows import Observed
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import hosts_at_once
 from webapp.plans.streams import names_of
+from webapp.results.metrics import CPU_PER_IO as IMPORTED
 from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
@@ -98,9 +99,10 @@ def _limits(rows: Sequence[ResultRow]) -> Mapping[tuple[int, str], set[float]]:
     return found
 
 
+CPU_PER_IO = Metric("cpu_per_io", "CPU per I/O", "CPU per I/O", "ns", "", "latency", lower_is_better=True)
 _Reader = Callable[[Sequence[ResultRow]], Values]
 _TABLE: tuple[tuple[Metric, _Reader], ...] = (
-    (Metric("cpu_per_io", "CPU per I/O", "CPU per I/O", "ns", "", "latency", lower_is_better=True), _cpu_per_io),
+    (CPU_PER_IO, _cpu_per_io),
     (Metric("power", "Power", "Power", "W", "", "watts", lower_is_better=True), _power),
     (Metric("iops_per_watt", "IOPS per watt", "IOPS per watt", "IOPS/W", "", "number"), _iops_per_watt),
     (Metric("ceiling_share", "Share of ceiling", "Share of ceiling", "%", "", "percent"), _ceiling_share),
@@ -139,15 +141,22 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
         return with_iops_per_price(rows)
     if metric.key not in _READERS:
         return Observed(rows, metric)
-    values = _READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])
-    last = {row.trial_id: row.id for row in sorted(rows, key=lambda row: row.id)}
+    values = {**_READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])}
+    if metric.key == CPU_PER_IO.key:
+        values |= {_test(row): row.metrics[IMPORTED] for row in rows if row.imported and IMPORTED in row.metrics}
+    last = {_test(row): row.id for row in sorted(rows, key=lambda row: row.id)}
     with_values = [
-        replace(row, metrics={**row.metrics, metric.key: values[row.trial_id]})
-        if row.trial_id in values and last[row.trial_id] == row.id
+        replace(row, metrics={**row.metrics, metric.key: values[_test(row)]})
+        if _test(row) in values and last[_test(row)] == row.id
         else row
         for row in rows
     ]
     return Observed(with_values, metric)
+
+
+def _test(row: ResultRow) -> str:
+    """The id of a trial, or of an imported test."""
+    return row.trial_id or f"{row.imported} {row.trial}"
 
 
 def _undivided(point: Mapping[str, object]) -> bool:

@@ -40,9 +40,14 @@ class FileRead(msgspec.Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def read_files(found: Iterable[Read | Refused], pattern: str, given: Mapping[str, str]) -> Iterator[FileRead]:
-    """Each file with its tests or its reason. `given` are labels entered by hand, which count before those of paths.
-    Raises ImportRefused for an invalid pattern."""
+def read_files(
+    found: Iterable[Read | Refused],
+    pattern: str,
+    given: Mapping[str, str],
+    columns: Mapping[str, str] = formats.NO_COLUMNS,
+) -> Iterator[FileRead]:
+    """Each file with its tests or its reason. `given` are labels entered by hand, which count before those of paths;
+    `columns` the fields of plain CSV by column. Raises ImportRefused for an invalid pattern."""
     labels.match(pattern, "")
     found = (msgspec.structs.replace(each, path=storable(each.path)) for each in found)
     held: list[FileRead] = []
@@ -53,7 +58,7 @@ def read_files(found: Iterable[Read | Refused], pattern: str, given: Mapping[str
         if here != folder or len(held) >= MAX_HELD:
             yield from _joined(held, trials.ended(), pattern, given)
             folder, held = here, []
-        held.append(_read(each, pattern, given, trials))
+        held.append(_read(each, pattern, given, columns, trials))
     yield from _joined(held, trials.ended(), pattern, given)
 
 
@@ -62,7 +67,9 @@ def storable(path: str) -> str:
     return path.replace("\0", "�").encode("utf-8", "backslashreplace").decode()
 
 
-def _read(each: Read | Refused, pattern: str, given: Mapping[str, str], trials: LogTrials) -> FileRead:
+def _read(
+    each: Read | Refused, pattern: str, given: Mapping[str, str], columns: Mapping[str, str], trials: LogTrials
+) -> FileRead:
     if isinstance(each, Refused):
         return FileRead(path=each.path, reason=each.reason)
     content = each.text.replace("\r\n", "\n").rstrip()  # copies with other line ends are the same
@@ -72,10 +79,7 @@ def _read(each: Read | Refused, pattern: str, given: Mapping[str, str], trials: 
         if name is not None and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
             trials.add(name, each)
             return FileRead(path=each.path, format=LOG_FORMAT)
-        known = formats.recognised(each.text)
-        if not known:
-            return FileRead(path=each.path, digest=digest, reason="The format of this file is not known.")
-        measured = formats.FORMATS[known].parse(each.text)
+        known, measured = formats.parse(each.text, columns)
         tests, notes = _tests(measured, each.path, pattern, given)
         return FileRead(path=each.path, digest=digest, format=known, tests=tests, notes=notes)
     except ImportRefused as refusal:
@@ -116,23 +120,27 @@ def _place(trial: Trial, files: dict[str, FileRead], pattern: str, given: Mappin
     owners = [
         (file, test) for file in files.values() for test in file.tests if trial.belongs_to(file.path, test.measured)
     ]
-    first, *others = (files[path] for path in trial.paths if path in files)
+    logs = [files[path] for path in trial.paths if path in files]
+    for log in logs:
+        log.reason = trial.problem(log.path)
+    first = next((log for log in logs if not log.reason), logs[0])
     try:
         if len(owners) != 1:
-            measured = trial.measurements()
-            first.tests, first.notes = _tests(measured, first.path, pattern, given)
+            measured, notes = trial.extended(tuple(trial.measurements()), first.path)
+            first.tests, notes_of_test = _tests(measured, first.path, pattern, given)
             first.digest, series = trial.digest, trial.series(measured[0].tool_version)
             first.tests = tuple(msgspec.structs.replace(test, series=series) for test in first.tests)
-            where = first.path
         else:
             ((file, test),) = owners
             series = trial.series(test.measured[0].tool_version)
-            file.tests = tuple(msgspec.structs.replace(t, series=series) if t is test else t for t in file.tests)
-            where = file.path
-            first.notes = (f"Part of the time series of {where}.",)
+            measured, notes = trial.extended(test.measured, file.path)
+            joined = msgspec.structs.replace(test, measured=measured, series=series)
+            file.tests = tuple(joined if t is test else t for t in file.tests)
+            notes_of_test = ()
     except ImportRefused as refusal:
-        for log in (first, *others):
-            log.reason = refusal.message
+        for log in logs:
+            log.reason = log.reason or refusal.message
         return
-    for log in others:
-        log.notes = (f"Part of the time series of {where}.",)
+    for log in logs:
+        log.notes = () if log.reason else (notes[log.path],)
+    first.notes = notes_of_test or first.notes

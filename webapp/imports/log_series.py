@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from webapp.imports import labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
-from webapp.imports.formats.fio_log import Log, LogName
+from webapp.imports.formats.fio_log import Histograms, Kind, Log, LogName
+from webapp.imports.log_latencies import Measurements, with_histograms, with_submission
 from webapp.imports.measurement import Latency, Measurement, Point
 from webapp.imports.reading import Read
 from webapp.plans.values import Value
@@ -30,18 +31,21 @@ class Trial:
 
     def __init__(self, name: LogName) -> None:
         self.name = name
-        self.paths: list[str] = []
+        self.paths: dict[str, Kind] = {}
         self.characters = 0
         self._hash = hashlib.sha256()
         self._logs: list[Log] = []
         self._series: Series = {}
+        self._submission: Series = {}
+        self._histograms = Histograms()
+        self._problems: dict[Kind, str] = {}
         self._reason = ""
         empty = Measurement(tool=TOOL, direction=None, factors={})
         found = labels.match(_PREFIX, name.prefix)
         self._factors: Mapping[str, Value] = labels.apply(found, empty).measurement.factors if found else {}
 
     def add(self, name: LogName, read: Read) -> None:
-        self.paths.append(read.path)
+        self.paths[read.path] = name.kind
         self._logs.append(Log(name.kind, name.job, read.text))
         self.characters += len(read.text)
         self._hash.update(f"{name.kind} {name.job} {len(read.text)} {read.text}".encode("utf-8", "surrogatepass"))
@@ -52,11 +56,19 @@ class Trial:
         return self._hash.hexdigest()
 
     def close(self) -> None:
-        """Compute the series, and forget the texts."""
+        """Compute series and histograms, and forget the texts."""
         try:
             self._series = fio_log.series(self._logs)
         except ImportRefused as refusal:
             self._reason = refusal.message
+        try:
+            self._submission = fio_log.submission(self._logs)
+        except ImportRefused as refusal:
+            self._problems[Kind.SUBMISSION] = refusal.message
+        try:
+            self._histograms = fio_log.histograms(log.text for log in self._logs if log.kind is Kind.HISTOGRAM)
+        except ImportRefused as refusal:
+            self._problems[Kind.HISTOGRAM] = refusal.message
         self._logs = []
 
     def belongs_to(self, path: str, measured: Iterable[Measurement]) -> bool:
@@ -73,24 +85,62 @@ class Trial:
         """`version` of fio, "" if unknown, which counts as 3.x. Raises ImportRefused."""
         if self._reason:
             raise ImportRefused(self._reason)
-        if not self._series:
-            raise ImportRefused("These logs have no bandwidth, IOPS or latency. They belong to no imported test.")
-        unit = 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
+        unit = _unit_ns(version)
         return {
             direction: tuple(_scaled(point, unit) for point in points) for direction, points in self._series.items()
         }
 
+    def extended(self, measured: Measurements, where: str) -> tuple[Measurements, dict[str, str]]:
+        """The measurements of the trial's test with what histogram and submission logs add, and a note for each log.
+        `where` is the file of the test."""
+        notes = dict.fromkeys(Kind, f"Part of the time series of {where}.")
+        kinds = set(self.paths.values())
+        if Kind.LATENCY in kinds:
+            notes[Kind.COMPLETION] = f"Read, but not used: the time series of {where} has the total latency."
+        if Kind.HISTOGRAM in kinds and Kind.HISTOGRAM not in self._problems:
+            measured, note = with_histograms(measured, self._histograms)
+            notes[Kind.HISTOGRAM] = f"Of the test in {where}. {note}"
+        if Kind.SUBMISSION in kinds and Kind.SUBMISSION not in self._problems:
+            unit = _unit_ns(measured[0].tool_version)
+            means = {way: mean * unit for way, points in self._submission.items() if (mean := _mean_latency(points))}
+            measured, note = with_submission(measured, means)
+            notes[Kind.SUBMISSION] = f"Of the test in {where}. {note}"
+        return measured, {path: notes[kind] for path, kind in self.paths.items()}
+
+    def problem(self, path: str) -> str:
+        """Why this log alone cannot be used, "" if it can."""
+        return self._problems.get(self.paths[path], "")
+
     def measurements(self) -> list[Measurement]:
-        """The means of the series, as a test of its own. Raises ImportRefused."""
+        """The means of the series, as a test of its own; also of a histogram alone. Raises ImportRefused."""
+        series, histograms = self.series(""), self._histograms.of
+        if not series and not histograms:
+            raise ImportRefused(
+                "These logs have no bandwidth, IOPS or latency and no histogram. They belong to no imported test."
+            )
         note = "Computed from logs only: means over time. Latencies are read as ns, the unit of fio 3."
         return [
-            Measurement(
-                tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self._factors,
-                iops=_mean(points, "iops"), bytes_per_s=_mean(points, "bytes_per_s"),
-                runtime_ms=points[-1].offset_ms, latency=Latency(mean_ns=_mean_latency(points)), notes=(note,),
-            )
-            for direction, points in self.series("").items()
-        ]  # fmt: skip
+            self._measurement(direction, series.get(direction, ()), note)
+            for direction in Direction
+            if direction in series or direction in histograms
+        ]
+
+    def _measurement(self, direction: Direction, points: tuple[Point, ...], note: str) -> Measurement:
+        """With the mean of the histogram if there is one, so that mean and percentiles are of the same latency."""
+        histogram = self._histograms.of.get(direction)
+        latency = Latency(mean_ns=_mean_latency(points))
+        if histogram is not None:
+            latency = Latency(kind="clat", mean_ns=histogram.mean_ns())
+        return Measurement(
+            tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self._factors,
+            iops=_mean(points, "iops"), bytes_per_s=_mean(points, "bytes_per_s"),
+            runtime_ms=points[-1].offset_ms if points else None, latency=latency, notes=(note,),
+        )  # fmt: skip
+
+
+def _unit_ns(version: str) -> float:
+    """Of the latencies in logs."""
+    return 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
 
 
 def _scaled(point: Point, unit: float) -> Point:
@@ -100,14 +150,14 @@ def _scaled(point: Point, unit: float) -> Point:
 
 
 def _mean(points: Iterable[Point], name: str) -> float | None:
-    """Weighted with the length of the intervals; None if an interval has no value."""
+    """Weighted with the length of the intervals; None if an interval has no value, or without intervals."""
     total, covered = 0.0, 0
     for point in points:
         value: float | None = getattr(point, name)
         if value is None:
             return None
         total, covered = total + value * point.length_ms, covered + point.length_ms
-    return total / max(1, covered)
+    return total / covered if covered else None
 
 
 def _mean_latency(points: Iterable[Point]) -> float | None:

@@ -13,7 +13,9 @@ from webapp.core.errors import Refusal
 from webapp.core.models import Counter, User
 from webapp.core.services import audit, count, counted
 from webapp.imports import labels
+from webapp.imports.columns import check_columns
 from webapp.imports.files import FileRead, read_files
+from webapp.imports.formats import NO_COLUMNS
 from webapp.imports.reading import Limits, Read, Refused, read
 from webapp.imports.storing import BATCH, MAX_BATCH_TESTS, Store, Stored
 from webapp.results.models import Import, ImportState
@@ -24,18 +26,23 @@ MAX_LABEL = 200
 
 
 @transaction.atomic
-def begin_import(*, title: str, pattern: str, given: Mapping[str, str], by: User | None) -> Import:
-    """A new import without files. Raises Refusal for a missing title, an invalid pattern or long labels."""
+def begin_import(
+    *, title: str, pattern: str, given: Mapping[str, str], by: User | None, columns: Mapping[str, str] = NO_COLUMNS
+) -> Import:
+    """A new import without files. Raises Refusal for a missing title, an invalid pattern, long labels, or columns of
+    plain CSV with unknown fields."""
     title = " ".join(title.split())
-    if "\0" in "".join((title, pattern, *given, *given.values())):
-        raise Refusal("import_labels", "Title, pattern and labels must not contain a NUL character.")
+    if "\0" in "".join((title, pattern, *given, *given.values(), *columns)):
+        raise Refusal("import_labels", "Title, pattern, labels and columns must not contain a NUL character.")
     if not title or len(title) > MAX_TITLE:
         raise Refusal("import_title", f"Give the import a title of at most {MAX_TITLE} characters.")
     labels.match(pattern, "")
     _check_labels(given)
+    check_columns(columns)
     made = Import.objects.create(
-        number=next_number(), title=title, pattern=pattern, labels=dict(given), state=ImportState.READING, created_by=by
-    )
+        number=next_number(), title=title, pattern=pattern, labels=dict(given), columns=dict(columns),
+        state=ImportState.READING, created_by=by,
+    )  # fmt: skip
     audit(by=by, action="import.begin", on=made, detail={"title": title})
     return made
 
@@ -68,7 +75,7 @@ def add_found(
         raise Refusal("import_ended", f"Import {imported.number} has ended. Start a new one for more files.")
     store = Store(imported)
     before = Stored()
-    for files in _batches(read_files(found, imported.pattern, imported.labels)):
+    for files in _batches(read_files(found, imported.pattern, imported.labels, imported.columns)):
         store.add(files)
         _count(imported, store.stored, before, time.monotonic() - started)
         before = Stored(store.stored.files, store.stored.results, store.stored.refused.copy())

@@ -115,6 +115,7 @@ _TABLE = (
 # In the metrics of an imported result: the step in ns between the latencies that its tool can print
 LATENCY_STEP, PERCENTILE_STEP = "latency_step_ns", "percentile_step_ns"
 
+CPU_PER_IO = "cpu_ns_per_io"  # of imported tests: CPU time of the tool's processes per I/O of all directions
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}
 IOPS = METRICS["iops"]
 

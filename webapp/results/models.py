@@ -172,6 +172,7 @@ class Import(models.Model):
     note = models.TextField(blank=True)
     pattern = models.CharField(max_length=300, blank=True)  # of labels in paths (imports.labels)
     labels = models.JSONField(default=dict)  # given by hand; they count before those of paths and tools
+    columns = models.JSONField(default=dict)  # of plain CSV: the field of each column (imports.columns)
     state = models.CharField(max_length=7, choices=ImportState.choices, default=ImportState.WAITING)
     problem = models.TextField(blank=True)  # why it failed
     files_read = models.PositiveIntegerField(default=0)

@@ -176,6 +176,7 @@ PAGES: dict[str, Rule] = {
     "undo_import": act(Who.OPERATOR),  # one's own; admins anybody's
     "enter_values": act(Who.OPERATOR),
     "preview_import_labels": act(Who.VIEWER),  # stores nothing
+    "preview_import_columns": act(Who.VIEWER),  # stores nothing
     # explore
     "explore": look(Who.VIEWER),
     "explore_csv": look(Who.VIEWER),

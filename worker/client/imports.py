@@ -25,6 +25,9 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--label", default="", metavar="PATTERN", help="labels in paths, as {host}/{drive}/{rw}-{bs}.json"
     )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=TEXT", help="label of all files")
+    parser.add_argument(
+        "--column", action="append", default=[], metavar="NAME=FIELD", help="what a column of plain CSV is: IO/s=iops"
+    )
     parser.add_argument("--title", default="", help="default: name of the first path")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=run_import)
@@ -35,6 +38,7 @@ def run_import(options: argparse.Namespace, server: Server) -> ExitCode:
         "title": options.title or options.paths[0].resolve().name,
         "pattern": options.label,
         "labels": "\n".join(_label(text) for text in options.set),
+        "columns": "\n".join(options.column),
     }
     with tempfile.TemporaryFile() as body:
         content_type = _write_form(body, fields, options.paths)

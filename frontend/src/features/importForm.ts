@@ -1,10 +1,14 @@
-/** Dropped or chosen files are packed and sent in portions, with progress; labels in their paths are shown at once. */
+/**
+ * Dropped or chosen files are packed and sent in portions, with progress. The labels in their paths and the first row of
+ * a CSV file are shown at once.
+ */
 
 import { type Chosen, fromDrop, fromInput } from "../lib/chosenFiles";
 import { find, setText, showProblem } from "../lib/dom";
 import { counted } from "../lib/format";
 import { packed, portions } from "../lib/tar";
 import { added, begun, importProblem, labelPreview } from "../payloads/imports";
+import { line, startColumnPreview } from "./importColumns";
 import { Latest } from "./planPreview";
 
 const PORTION_BYTES = 32 * 1024 * 1024;
@@ -22,8 +26,10 @@ export function initImportForm(): void {
     const title = find("import-title", HTMLInputElement);
     if (title && title.value === "") title.value = (files[0]?.path.split("/")[0] ?? "").slice(0, 200);
     void preview.now();
+    columns.now();
   };
   const preview = startPreview(form, () => chosen);
+  const columns = startColumnPreview(form, () => chosen);
   listen(take);
   find("import-pattern", HTMLInputElement)?.addEventListener("input", preview.later);
   form.addEventListener("submit", (event) => {
@@ -115,13 +121,6 @@ function paintPreview(found: ReturnType<typeof labelPreview>, again: () => Promi
     });
     box.append(button);
   }
-}
-
-function line(text: string, kind: string): HTMLElement {
-  const made = document.createElement("div");
-  made.className = kind;
-  made.textContent = text;
-  return made;
 }
 
 /** Begins the import, sends portion after portion, ends it, and opens its page. */

@@ -8,6 +8,8 @@ export const added = struct({ files: number, results: number, refused: number })
 
 export const importProblem = struct({ problem: string });
 
+export const columnPreview = struct({ columns: list(string), problem: string, row: string });
+
 export const labelPreview = struct({
   suggested: string,
   problem: string,

@@ -1,5 +1,6 @@
 """Metrics of a whole trial that are read only when they are compared. Expected values are worked out by hand."""
 
+import json
 from datetime import datetime, timedelta
 
 import msgspec
@@ -10,8 +11,10 @@ from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.hosts.inventory import bounds
 from webapp.hosts.inventory.bounds import Bound
+from webapp.imports.reading import Read
 from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.runs.models import Run
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import START, Lab
 from worker.contract.stopping import Settled, Stopped
 
@@ -133,3 +136,19 @@ def test_the_share_of_the_ceiling_of_a_mix_is_that_of_its_faster_direction(
     one = (Bound("a/scratch", 8_192_000.0, "PCI Express"),)
     monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: one)
     assert means(made("ceiling_share")) == [pytest.approx(75.0)]
+
+
+def test_cpu_per_io_of_an_imported_test_counts_once_for_its_directions(lab: Lab) -> None:
+    """(6 + 9) % of one CPU and 2 processes for 4 s are 1.2 s; 6,000 reads and 2,000 writes make 150 µs for each I/O."""
+    flows = {
+        way: {"io_bytes": 4096 * ios, "bw_bytes": 1024 * ios, "iops": ios / 4, "runtime": 4000, "total_ios": ios}
+        for way, ios in (("read", 6000), ("write", 2000))
+    }
+    options = {"rw": "randrw", "bs": "4k", "iodepth": "4", "numjobs": "2", "group_reporting": ""}
+    job = {"jobname": "a", "job options": options, "usr_cpu": 6, "sys_cpu": 9, "job_runtime": 8000, **flows}
+    text = json.dumps({"fio version": "fio-3.33", "jobs": [job]})
+    an_import(further=[Read("a.json", text)])
+    (result,) = lab.measure(1000.0)
+    StreamRun.objects.filter(pk=known(result.stream_run).pk).update(usr_cpu_percent=10, sys_cpu_percent=0)
+    comparison = made("cpu_per_io")
+    assert sorted(means(comparison)) == [pytest.approx(1e5), pytest.approx(1.5e5)]

@@ -28,6 +28,8 @@ from webapp.imports.formats import (
 from webapp.imports.measurement import Measurement
 
 HEAD_CHARACTERS = 64 * 1024
+PLAIN_CSV = "plain-csv"
+NO_COLUMNS: Mapping[str, str] = {}
 
 
 class Format(Protocol):
@@ -52,20 +54,22 @@ _MODULES = {
     "iozone": iozone,
     "hdparm": hdparm,
     "dd": dd,
-    "plain-csv": plain_csv,
+    PLAIN_CSV: plain_csv,
 }
 FORMATS: Mapping[str, Format] = {name: cast("Format", module) for name, module in _MODULES.items()}
 
 
-def recognised(text: str) -> str:
-    """The name of the first format that recognises a file, or ""."""
+def recognised(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> str:
+    """The name of the first format that recognises a file, or "". `columns` are the fields of plain CSV by column."""
     head = text[:HEAD_CHARACTERS]
-    return next((name for name, one in FORMATS.items() if one.sniff(head)), "")
+    found = next((name for name, one in FORMATS.items() if one.sniff(head)), "")
+    return found or (PLAIN_CSV if plain_csv.sniff(head, columns) else "")
 
 
-def parse(text: str) -> list[Measurement]:
-    """The measurements of a file of any format. Raises ImportRefused."""
-    name = recognised(text)
+def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> tuple[str, list[Measurement]]:
+    """The name of the format of a file and its measurements. Raises ImportRefused."""
+    name = recognised(text, columns)
     if not name:
-        raise ImportRefused("The format of this file is not known.")
-    return FORMATS[name].parse(text)
+        problem = plain_csv.problem_of(text[:HEAD_CHARACTERS], columns)
+        raise ImportRefused(problem or "The format of this file is not known.")
+    return name, plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)

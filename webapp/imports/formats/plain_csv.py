@@ -1,11 +1,11 @@
 """Any CSV with a head: a mapping says what each column is.
 
-A field is the name of a factor ("block_size"), "direction", "name", or a result with its unit: see RESULTS. Columns
-with a field's name need no mapping. Values of factors are read as in a plan (`4k`, `randread`, `on`).
+A field is the name of a factor ("block_size"), "direction", "name", a label of LABELS, or a result with its unit: see
+RESULTS. Columns with a field's name need no mapping. Values of factors are read as in a plan (`4k`, `randread`, `on`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -22,6 +22,7 @@ TOOL = "CSV"
 # field -> (part of a measurement, factor to the stored unit)
 RESULTS: Mapping[str, tuple[str, float]] = {
     "iops": ("iops", 1),
+    "kiops": ("iops", 1000),
     "bytes_per_s": ("bytes_per_s", 1),
     "kib_per_s": ("bytes_per_s", KIB),
     "mib_per_s": ("bytes_per_s", MIB),
@@ -35,25 +36,80 @@ RESULTS: Mapping[str, tuple[str, float]] = {
     },
 }
 _UNITS = {"ns": 1.0, "us": US, "ms": MS, "s": SECOND}
+_SHOWN = 20  # columns in a message
 _PERCENTILE = re.compile(r"latency_p(\d{1,2}(?:\.\d{1,6})?)_(ns|us|ms|s)")
 _DELIMITERS = (",", ";", "\t")
+LABELS = ("host", "controller", "drive", "serial", "layout")  # their columns are text, as all that are no field
+FIELDS_IN_WORDS = (
+    "Fields are results with their unit (`iops`, `kiops`, `bytes_per_s`, `kib_per_s`, `mib_per_s`, `gib_per_s`, "
+    "`mb_per_s`, `gb_per_s`, `latency_mean_us`, `latency_p99_ms`; also min, max and stddev, and ns and s), "
+    "factors of plans (`pattern`, `block_size`, `iodepth`, `numjobs`, …), `direction`, `name`, and the labels `host`, "
+    "`controller`, `drive`, `serial` and `layout`."
+)
 
 
 def is_field(name: str) -> bool:
+    """Whether a column with this name needs no mapping. A layout is a label here, not the factor."""
+    if name == "layout":
+        return False
     return name in RESULTS or name in FACTORS or name in ("direction", "name") or bool(_PERCENTILE.fullmatch(name))
 
 
-def sniff(head: str) -> bool:
-    """Whether the first line has columns named like fields, one of them a result: no mapping is needed."""
+def can_be(field: str) -> bool:
+    """Whether a mapping may name this field."""
+    return is_field(field) or field in LABELS
+
+
+def part_of(field: str) -> str:
+    """What a field states, without its unit: `mib_per_s` and `mb_per_s` are the same."""
+    if percentile := _PERCENTILE.fullmatch(field):
+        return f"p{float(percentile[1])}"
+    return RESULTS[field][0] if field in RESULTS else field
+
+
+def sniff(head: str, mapping: Collection[str] = ()) -> bool:
+    """Whether the first line has a column of the mapping, or columns named like fields, one of them a result."""
+    names = head_of(head)
+    if not mapping:
+        return len(names) > 1 and any(name in RESULTS for name in names) and sum(map(is_field, names)) > 1
+    return any(name in mapping for name in names) or sniff(head)
+
+
+def head_of(text: str) -> list[str]:
+    """The names of the columns in the first line; empty if it is no line of CSV."""
     try:
-        names = _names(head.lstrip("\n").split("\n", 1)[0].strip())
+        return _names(text.lstrip("\n").split("\n", 1)[0].strip())
     except ImportRefused:
-        return False
-    return len(names) > 1 and any(name in RESULTS for name in names) and sum(map(is_field, names)) > 1
+        return []
+
+
+def columns_in_words(names: Collection[str]) -> str:
+    shown = ", ".join(f"`{name[:40]}`" for name in [*names][:_SHOWN])
+    return shown + (f" and {len(names) - _SHOWN} others" if len(names) > _SHOWN else "")
+
+
+def problem_of(head: str, mapping: Collection[str] = ()) -> str:
+    """Why a text that looks like CSV is not read, "" if it does not look like CSV."""
+    names, second = head_of(head), head.strip("\n").split("\n", 2)[1:2]
+    cells = fields(second[0], _delimiter(head.lstrip("\n").split("\n", 1)[0])) if second else []
+    if len(names) < 2 or len(cells) != len(names) or not any(map(_is_number, cells)) or any(map(_is_number, names)):
+        return ""
+    if mapping:
+        return f"The CSV has none of the stated columns {columns_in_words(mapping)}. It has {columns_in_words(names)}."
+    return (
+        f"Fields of this CSV are not known. It has the columns {columns_in_words(names)}. Import it "
+        "again, and state in “Columns of CSV files” (`--column` of the commands) which of them are a result, its "
+        "direction or pattern, and factors."
+    )
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"[\d.,]{1,30}", text, re.ASCII))
 
 
 def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measurement]:
-    """`mapping` is column -> field; other columns are kept as text. Raises ImportRefused."""
+    """`mapping` is column -> field, and counts before a column with the field's name; other columns are kept as text.
+    A CSV that needs no mapping may lack all of its columns. Raises ImportRefused."""
     text_lines = [line for line in lines(text) if line.strip()]
     if len(text_lines) < 2:
         raise ImportRefused("The CSV needs a head and at least one row.")
@@ -61,13 +117,25 @@ def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measureme
     names = _names(text_lines[0])
     if twice := [name for name in names if name and names.count(name) > 1]:
         raise ImportRefused(f"The CSV has two columns `{twice[0][:60]}`. Remove or rename one.")
-    known = {name: name for name in names if is_field(name)} | dict(mapping or {})
-    if wrong := [field for field in known.values() if not is_field(field)]:
-        raise ImportRefused(f"`{wrong[0][:60]}` is not a field. Fields are factors, direction, name and results.")
-    if missing := sorted(set(known) - set(names)):
-        raise ImportRefused(f"The CSV has no column `{missing[0][:60]}`.")
+    own_names = sniff(text_lines[0]) and not any(name in names for name in mapping or {})
+    known = _known(names, {} if own_names else mapping or {})
     found = [_measured(row, known) for row in rows(names, text_lines[1:], delimiter)]
     return with_repeats(found)
+
+
+def _known(names: list[str], mapping: Mapping[str, str]) -> dict[str, str]:
+    """Column -> field. Raises ImportRefused."""
+    if wrong := [field for field in mapping.values() if not can_be(field)]:
+        raise ImportRefused(f"`{wrong[0][:60]}` is not a field. {FIELDS_IN_WORDS}")
+    if missing := [name for name in mapping if name not in names]:
+        raise ImportRefused(f"The CSV has no column `{missing[0][:60]}`. It has {columns_in_words(names)}.")
+    stated = {part_of(field) for field in mapping.values()}
+    by_name = {name: name for name in names if is_field(name) and part_of(name) not in stated}
+    known = {**by_name, **mapping}
+    parts = [part_of(field) for field in known.values()]
+    if twice := [name for name, field in known.items() if parts.count(part_of(field)) > 1]:
+        raise ImportRefused(f"The columns {columns_in_words(twice)} state the same value. Remove all but one.")
+    return known
 
 
 def _delimiter(line: str) -> str:
@@ -110,13 +178,14 @@ def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
     found = figures(row, known)
     if not found.rates and found.latency == Latency():
         raise ImportRefused("A row has no result: no IOPS, no bandwidth and no latency.")
-    texts = {field: row[column] for column, field in known.items() if field in ("direction", "name")}
+    texts = {field: row[column] for column, field in known.items() if field in ("direction", "name", *LABELS)}
+    labels = {name: texts[name][:500] for name in LABELS if texts.get(name)}
     return Measurement(
         tool=TOOL,
         name=texts.get("name", "")[:200],
         direction=direction(texts.get("direction", ""), found.factors),
         factors=found.factors,
-        other={name[:200]: text[:500] for name, text in row.items() if name not in known and text},
+        other={name[:200]: text[:500] for name, text in row.items() if name not in known and text} | labels,
         **found.rates,  # type: ignore[arg-type]
         latency=found.latency,
     )

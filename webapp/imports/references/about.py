@@ -68,7 +68,7 @@ def read(folder: Path) -> About:
 
 def is_figure(name: str) -> bool:
     """Whether this is a factor or a result. The layout is a label: sources describe layouts in words of their own."""
-    return is_field(name) and name != "layout"
+    return is_field(name)
 
 
 def factor_values(stated: Mapping[str, str]) -> dict[str, Value]:

@@ -89,7 +89,7 @@ def _rows(folder: Path, file: about.File, factors: Mapping[str, Value]) -> list[
     try:
         if file.tool:
             return table.read(text, file.tool, factors)
-        return [table.Row("", measured, {}) for measured in formats.parse(text)]
+        return [table.Row("", measured, {}) for measured in formats.parse(text)[1]]
     except table.RowDamaged as error:
         raise ReferenceDamaged(f"{folder.name}/{file.name}", error.line, str(error)) from error
     except ImportRefused as error:

@@ -409,3 +409,12 @@ def test_a_difference_within_the_printed_step_of_a_tool_is_not_claimed() -> None
     assert against is not None
     assert against.better is None
     assert (against.ratio.low or 0) < 1 < (against.ratio.high or 0)
+
+
+def test_the_command_takes_the_columns_of_a_csv(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("Workload,a=b\nrandread,10200\n")
+    with pytest.raises(CommandError, match="Did you mean `iops`"):
+        call_command("import_results", str(tmp_path), "--column", "a=b=ipos")
+    call_command("import_results", str(tmp_path), "--column", "Workload=pattern", "--column", "a=b=iops")
+    (row,) = rows_of(Import.objects.get())
+    assert (row.iops, row.point) == (10200, {"pattern": "randread"})

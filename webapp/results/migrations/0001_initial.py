@@ -53,6 +53,7 @@ class Migration(migrations.Migration):
                 ("note", models.TextField(blank=True)),
                 ("pattern", models.CharField(blank=True, max_length=300)),
                 ("labels", models.JSONField(default=dict)),
+                ("columns", models.JSONField(default=dict)),
                 (
                     "state",
                     models.CharField(

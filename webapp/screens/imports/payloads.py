@@ -32,6 +32,15 @@ class PathLabels(Payload, frozen=True, kw_only=True):
     text: str
 
 
+class ColumnPreview(Payload, frozen=True, kw_only=True):
+    """Columns of a CSV file, none if it is another file, and its first row as it is read: `read · IOPS: 10.2k`; or why
+    the row is not read."""
+
+    columns: tuple[str, ...]
+    problem: str
+    row: str
+
+
 class LabelPreview(Payload, frozen=True, kw_only=True):
     """`problem` says why the pattern is not valid, "" otherwise."""
 

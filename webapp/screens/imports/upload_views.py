@@ -7,11 +7,13 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
+from webapp.imports.columns import read_columns
 from webapp.imports.given_labels import read_labels
 from webapp.imports.services import begin_import, end_import, undo_import
 from webapp.imports.uploads import add_uploads, check_size
 from webapp.results.models import Import
 from webapp.screens.access import operator_action, own_action, person
+from webapp.screens.imports.column_preview import column_preview
 from webapp.screens.imports.label_preview import label_preview
 from webapp.screens.imports.payloads import Added, Begun, ImportProblem
 from webapp.screens.payloads import Payload
@@ -48,7 +50,8 @@ def _begin(request: HttpRequest) -> Import:
     """Raises Refusal."""
     first = next((file.name or "" for file in request.FILES.getlist("file")), "")
     title, pattern = request.POST.get("title", "") or first, request.POST.get("pattern", "").strip()
-    return begin_import(title=title, pattern=pattern, given=_given(request), by=person(request))
+    columns = read_columns(request.POST.get("columns", ""))
+    return begin_import(title=title, pattern=pattern, given=_given(request), columns=columns, by=person(request))
 
 
 @operator_action
@@ -90,6 +93,12 @@ def preview_import_labels(request: HttpRequest) -> HttpResponse:
     paths = request.POST.get("paths", "").splitlines()[:MAX_PATHS]
     pattern = request.POST.get("pattern", "").strip()
     return _json(label_preview(pattern, paths))
+
+
+@own_action
+def preview_import_columns(request: HttpRequest) -> HttpResponse:
+    """How the first row of a CSV file is read: `head` has the first lines of the file. Nothing is stored."""
+    return _json(column_preview(request.POST.get("columns", ""), request.POST.get("head", "")))
 
 
 def _given(request: HttpRequest) -> dict[str, str]:

@@ -8,6 +8,7 @@ from webapp.screens.imports.upload_views import (
     add_import_files,
     begin_import_action,
     end_import_action,
+    preview_import_columns,
     preview_import_labels,
     undo_import_action,
 )
@@ -18,6 +19,7 @@ urlpatterns: list[URLPattern] = [
     path("imports/new/", begin_import_action, name="begin_import"),
     path("imports/values/", enter_values_action, name="enter_values"),
     path("imports/labels/", preview_import_labels, name="preview_import_labels"),
+    path("imports/columns/", preview_import_columns, name="preview_import_columns"),
     path("imports/<int:number>/", import_page, name="import"),
     path("imports/<int:number>/tests/<int:test>/", import_test_page, name="import_test"),
     path("imports/<int:number>/files/", add_import_files, name="add_import_files"),

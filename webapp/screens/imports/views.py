@@ -28,6 +28,7 @@ EMPTY = {
     REFUSED: "No file was left out.",
 }
 SHOWN_REASONS = 12
+RESULT_FIELDS = ("iops", "kiops", "mib_per_s", "mb_per_s", "latency_mean_us", "latency_p99_ms")  # examples
 LABEL_FIELDS = {"host": "Host", "controller": "Controller", "drive": "Drive model", "layout": "Layout"}
 
 
@@ -39,6 +40,7 @@ def imports_page(request: HttpRequest) -> HttpResponse:
         "own": Paginator(imports.filter(slug=None), PER_PAGE).get_page(request.GET.get("page")),
         "references": imports.exclude(slug=None).order_by("title"),
         "label_fields": LABEL_FIELDS.items(),
+        "result_fields": RESULT_FIELDS,
         "entered_labels": DIMENSIONS,
         "formats": sorted({*FORMATS, "fio-log"}),
     }

@@ -49,6 +49,73 @@ def test_without_scripts_the_form_imports_its_files(operator: Client) -> None:
     assert Import.objects.get().state == ImportState.DONE
 
 
+OWN_TABLE = "Workload;Block;IO/s;99 %;Firmware\nrandread;4k;10200;0.18;A1\nrandwrite;4k;5000;0.9;A1\n"
+COLUMNS = "Workload = rw\nBlock = bs\nIO/s = iops\n99 % = latency_p99_ms\n"
+
+
+def test_columns_of_a_csv_are_stated_in_the_form(operator: Client) -> None:
+    form: dict[str, object] = {"title": "Lab", "file": a_file(text=OWN_TABLE)}
+    page = operator.post("/imports/new/", form, follow=True).content.decode()
+    assert "It has the columns `Workload`, `Block`, `IO/s`, `99 %`, `Firmware`." in page
+    assert "state in “Columns of CSV files”" in page
+    form = {"title": "Lab", "file": a_file(text=OWN_TABLE), "columns": COLUMNS}
+    page = operator.post("/imports/new/", form, follow=True).content.decode()
+    assert "Column IO/s" in page
+    rows = Result.objects.order_by("id").values_list("point", "direction", "iops", "p99_ns", "origin__other")
+    assert list(rows) == [
+        ({"pattern": "randread", "block_size": 4096}, "read", 10200, 180_000, {"Firmware": "A1"}),
+        ({"pattern": "randwrite", "block_size": 4096}, "write", 5000, 900_000, {"Firmware": "A1"}),
+    ]
+
+
+def test_columns_are_those_of_all_portions_and_only_of_csv(operator: Client) -> None:
+    begun = operator.post("/imports/new/", {"title": "Lab", "columns": COLUMNS}, headers=AS_JSON).json()
+    text = OWN_TABLE.replace("10200", "7")
+    first = operator.post(begun["files_url"], {"file": [a_file("a.csv", OWN_TABLE), a_file("n.txt", "note")]}).json()
+    second = operator.post(begun["files_url"], {"file": [a_file("b.csv", text), a_file("c.csv", PLAIN)]}).json()
+    assert (first["results"], second["results"], first["refused"], second["refused"]) == (2, 5, 1, 0)
+    third = operator.post(begun["files_url"], {"file": a_file("d.csv", "Size,Rate\n4,5\n")}).json()
+    assert third["refused"] == 1
+    reasons = list(Import.objects.get().files.exclude(reason="").order_by("id").values_list("reason", flat=True))
+    assert reasons[0] == "The format of this file is not known."
+    assert reasons[1].startswith("The CSV has none of the stated columns")
+    assert all(f"`{name}`" in reasons[1] for name in ("Workload", "Block", "IO/s", "99 %"))
+    assert reasons[1].endswith("It has `Size`, `Rate`.")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ("IO/s: iops", "Write column = field"),
+        ("IO/s = ipos", "`ipos` is not a field. Did you mean `iops`? Fields are results with their unit"),
+        ("A = iops\nB = kiops", "`A` and `B` have the same field"),
+        ("A = iops\nA = direction", "`A` is stated twice"),
+    ],
+)
+def test_wrong_columns_are_refused_before_anything_is_stored(operator: Client, columns: str, words: str) -> None:
+    answer = operator.post("/imports/new/", {"title": "Lab", "columns": columns}, headers=AS_JSON)
+    assert (answer.status_code, words in answer.json()["problem"]) == (400, True)
+    assert Import.objects.count() == 0
+
+
+def test_the_first_row_of_a_csv_is_shown_before_anything_is_stored(viewer: Client) -> None:
+    def preview(columns: str, head: str) -> dict[str, object]:
+        found: dict[str, object] = viewer.post("/imports/columns/", {"columns": columns, "head": head}).json()
+        return found
+
+    assert preview(COLUMNS, OWN_TABLE) == {
+        "columns": ["Workload", "Block", "IO/s", "99 %", "Firmware"],
+        "problem": "",
+        "row": "read · Pattern: randread · Block size: 4 KiB · IOPS: 10.2k · p99 latency: 180 µs · Firmware: A1",
+    }
+    assert preview("", OWN_TABLE)["problem"] == "A row has no result: no IOPS, no bandwidth and no latency."
+    assert "`x` is not a field" in str(preview("IO/s = x", OWN_TABLE)["problem"])
+    nothing = {"columns": [], "problem": "", "row": ""}
+    assert preview(COLUMNS, '{"fio version": "fio-3.33", "jobs": []}') == nothing
+    assert preview(COLUMNS, "") == nothing
+    assert Import.objects.count() == 0
+
+
 def test_the_script_sends_a_folder_in_portions(operator: Client) -> None:
     begun = operator.post("/imports/new/", {"title": "Lab", "pattern": "{drive}/*.csv"}, headers=AS_JSON).json()
     first = operator.post(begun["files_url"], {"file": a_folder(A__t="no", **{"A__t.csv": PLAIN})}).json()
@@ -210,3 +277,13 @@ def test_a_test_with_logs_has_a_page_with_its_time_line_and_is_drawn_by_explore(
     assert operator.get("/imports/1/tests/2/").status_code == 404
     explore = operator.get("/explore/?import=1&view=timeline&metric=iops", follow=True).content.decode()
     assert '"mean":[500.0,700.0]' in explore
+
+
+def test_the_api_takes_the_columns_of_a_csv() -> None:
+    secret = create_api_token(user=a_user("otto", Role.OPERATOR), name="script")
+    client = Client(headers={"Authorization": f"Bearer {secret}"})
+    made = client.post("/api/v1/imports", {"columns": COLUMNS, "file": a_file(text=OWN_TABLE)})
+    assert (made.status_code, made.json()["results_made"]) == (201, 2)
+    assert made.json()["columns"]["99 %"] == "latency_p99_ms"
+    wrong = client.post("/api/v1/imports", {"columns": "IO/s = x", "file": a_file(text=OWN_TABLE)})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "import_columns")

@@ -10,7 +10,7 @@ from django.conf import settings
 from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
-from webapp.screens.imports.payloads import Added, Begun, ImportProblem, LabelPreview
+from webapp.screens.imports.payloads import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 from webapp.screens.trend.payloads import TrendChart
 
@@ -29,6 +29,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("importBegun.json", Begun),
     ("importAdded.json", Added),
     ("importProblem.json", ImportProblem),
+    ("columnPreview.json", ColumnPreview),
     ("labelPreview.json", LabelPreview),
     ("trend.json", TrendChart),
 ]

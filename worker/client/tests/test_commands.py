@@ -166,6 +166,17 @@ def test_folders_are_imported_with_labels_from_their_paths(shell: Shell, db: Non
     assert shell("import", str(tmp_path / "nothing"))[0] == 2
 
 
+def test_columns_of_a_csv_are_stated(shell: Shell, db: None, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("Workload,IO/s\nrandread,10200\n")
+    path = str(tmp_path / "own.csv")
+    assert shell("import", path)[0] == 1
+    assert shell("import", path, "--column", "Workload=pattern", "--column", "IO/s=iops")[0] == 0
+    (item,) = json.loads(shell("results", "import=2", "--json")[1])
+    assert (item["iops"], item["point"]["pattern"]) == (10200, "randread")
+    code, _, problem = shell("import", path, "--column", "IO/s=ipos")
+    assert (code != 0, "Did you mean `iops`?" in problem) == (True, True)
+
+
 def test_hosts_and_their_targets_are_listed(shell: Shell, host: Host) -> None:
     assert shell("hosts")[1].splitlines()[1].startswith("storage1  ")
     assert shell("hosts", "storage1")[1].splitlines()[1].startswith("storage1/scratch  directory")

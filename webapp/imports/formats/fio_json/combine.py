@@ -14,8 +14,9 @@ from webapp.imports.formats.fio_json.document import Document, Flow, Job
 from webapp.imports.formats.fio_json.latency import has_mean, latency, printed
 from webapp.imports.formats.fio_json.options import factors
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.values import KIB
+from webapp.imports.values import KIB, MS
 from webapp.plans.values import Value
+from webapp.results.metrics import CPU_PER_IO
 from webapp.results.reading.doubts import BESIDE_JOBS
 from worker.contract.items import Direction
 from worker.contract.workload import Pattern
@@ -111,7 +112,7 @@ def _measured(document: Document, group: Sequence[Job], direction: Direction | N
         other=other,
         **_rates(flows),  # type: ignore[arg-type]
         latency=combined,
-        metrics=_metrics(group, flows),
+        metrics=_metrics(flows) | _cpu(group, document.global_options),
         measured_at=_time(document),
         notes=(*_objects(document), *_errors(group), *([_MERGED] if merged else []), *notes),
     )
@@ -175,12 +176,8 @@ def _bytes_per_s(flow: Flow) -> float | None:
     return None if flow.bw is None else flow.bw * KIB
 
 
-def _metrics(group: Sequence[Job], flows: Sequence[Flow]) -> dict[str, float]:
+def _metrics(flows: Sequence[Flow]) -> dict[str, float]:
     found = {}
-    for name in ("usr_cpu", "sys_cpu"):
-        shares = [(getattr(job, name), _processes(job)) for job in group]
-        if all(share is not None for share, _ in shares):
-            found[f"{name}_percent"] = sum(share * processes for share, processes in shares)
     for kind in ("slat", "clat", "lat"):
         parts = [(part, unit, flow) for flow in flows for part, unit in (printed(flow, kind),) if has_mean(part)]
         if parts:
@@ -189,14 +186,44 @@ def _metrics(group: Sequence[Job], flows: Sequence[Flow]) -> dict[str, float]:
     return found
 
 
-def _processes(job: Job) -> float:
-    """Average number of running processes: fio's CPU shares are of the sum of their runtimes."""
-    longest = max(flow.runtime for flow in (job.read, job.write, job.trim, job.mixed))
-    if job.job_runtime and longest:
-        return job.job_runtime / longest
-    jobs = job.options.get("numjobs", "1")
-    grouped = job.options.get("group_reporting") in ("", "1")
+def _cpu(group: Sequence[Job], common: Mapping[str, str]) -> dict[str, float]:
+    """Percent of one CPU of all processes, and CPU time per I/O of all directions if both are known for sure.
+
+    fio divides the CPU time by the sum of the runtimes of its processes (stat.c: usr_time * 100 / total_run_time).
+    """
+    found = {}
+    for name in ("usr_cpu", "sys_cpu"):
+        shares = [(getattr(job, name), _processes(job, common)) for job in group]
+        if all(share is not None for share, _ in shares):
+            found[f"{name}_percent"] = sum(share * processes for share, processes in shares)
+    flows = [_flow(job, way) for way in _active(group, _DIRECTIONS) or _MIXED for job in group]
+    ios = [flow.total_ios for flow in flows if flow.active]
+    times = [_cpu_ms(job, common) for job in group]
+    if all(ios) and all(time is not None for time in times):
+        found[CPU_PER_IO] = sum(time or 0 for time in times) * MS / sum(number or 0 for number in ios)
+    return found
+
+
+def _cpu_ms(job: Job, common: Mapping[str, str]) -> float | None:
+    """None if the number of processes is not known: older versions of fio print neither runtimes nor options."""
+    if job.usr_cpu is None or job.sys_cpu is None or not (job.job_runtime or common or job.options):
+        return None
+    runtime = job.job_runtime or _longest(job) * _processes(job, common)
+    return (job.usr_cpu + job.sys_cpu) / 100 * runtime
+
+
+def _processes(job: Job, common: Mapping[str, str]) -> float:
+    """Average number of running processes. `common` are options of all jobs."""
+    if job.job_runtime and _longest(job):
+        return job.job_runtime / _longest(job)
+    options = {**common, **job.options}
+    jobs = options.get("numjobs", "1")
+    grouped = options.get("group_reporting") in ("", "1")
     return float(jobs) if grouped and jobs.isdecimal() and len(jobs) < 6 else 1.0
+
+
+def _longest(job: Job) -> int:
+    return max(flow.runtime for flow in (job.read, job.write, job.trim, job.mixed))
 
 
 def _time(document: Document) -> datetime | None:

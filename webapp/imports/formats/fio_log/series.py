@@ -54,6 +54,14 @@ def series(logs: Iterable[Log], *, latency_unit_ns: float = 1) -> dict[Direction
     return {direction: points for direction, points in found.items() if points}
 
 
+def submission(logs: Iterable[Log]) -> dict[Direction, tuple[Point, ...]]:
+    """Points whose latency is the submission latency, weighted like other latencies. Raises ImportRefused."""
+    chosen = [log for log in logs if log.kind in (Kind.SUBMISSION, Kind.IOPS)]
+    if not any(log.kind is Kind.SUBMISSION for log in chosen):
+        return {}
+    return series(log if log.kind is Kind.IOPS else msgspec.structs.replace(log, kind=Kind.LATENCY) for log in chosen)
+
+
 def _points(jobs: list[_Job], code: int, latency_unit_ns: float) -> tuple[Point, ...]:
     of_direction = [
         {kind: part for kind, rows in job.rows.items() if (part := rows.of(code)).times.size} for job in jobs

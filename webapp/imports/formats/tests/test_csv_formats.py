@@ -162,11 +162,20 @@ def test_plain_csv_with_a_mapping() -> None:
     assert found[0].other == {"kIOPS": "12"}
 
 
+def test_a_mapping_counts_before_a_column_with_the_name_of_the_field() -> None:
+    text = "pattern,iops,IO/s best,model,layout\nrandread,5,12,PM9A3,RAID 5\n"
+    (found,) = plain_csv.parse(text, {"IO/s best": "kiops", "model": "drive"})
+    assert (found.iops, found.factors) == (12_000, {"pattern": "randread"})
+    assert found.other == {"iops": "5", "drive": "PM9A3", "layout": "RAID 5"}
+
+
 @pytest.mark.parametrize(
     ("csv", "mapping", "reason"),
     [
-        ("a,b\n1,2\n", {"a": "iopz"}, "not a field"),
-        ("a,b\n1,2\n", {"c": "iops"}, "no column"),
+        ("a,b\n1,2\n", {"a": "iopz"}, "`iopz` is not a field.*`mib_per_s`.*`block_size`"),
+        ("a,b\n1,2\n", {"c": "iops"}, "no column `c`. It has `a`, `b`."),
+        ("a,b\n1,2\n", {"a": "iops", "b": "kiops"}, "columns `a`, `b` state the same value"),
+        ("pattern,mib_per_s,mb_per_s\nread,2,2\n", {}, "columns `mib_per_s`, `mb_per_s` state the same value"),
         ("a,b\n1,2\n", {"a": "iops"}, "direction or the pattern"),
         ("a,b\n1,upwards\n", {"a": "iops", "b": "direction"}, "not read, write"),
         ("a,b\nnan,read\n", {"a": "iops", "b": "direction"}, "not a number"),

@@ -308,3 +308,33 @@ def test_options_of_one_of_several_merged_jobs_are_left_out(entry: dict[str, Any
 def test_reads_that_verify_writes_are_no_sign_of_merged_jobs() -> None:
     entry = _writer(**{"job options": {"rw": "randwrite", "verify": "crc32c"}, "read": _did(4096)})
     assert all(one.factors["pattern"] == "randwrite" for one in fio_json.parse(_jobs(entry)))
+
+
+def test_cpu_per_io_is_the_time_of_all_processes_over_all_ios() -> None:
+    """fio's shares are of the sum of the runtimes of its processes."""
+    found = parsed("fio-json/3.33-each-job.json")
+    jobs = _document("3.33-each-job.json")["jobs"]
+    cpu_ms = sum((job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] for job in jobs)
+    ios = sum(job[way]["total_ios"] for job in jobs for way in ("read", "write"))
+    assert ios > 0
+    for measured in found:
+        assert measured.metrics["cpu_ns_per_io"] == pytest.approx(cpu_ms * 1e6 / ios)
+
+
+@pytest.mark.parametrize(
+    ("options", "common", "expected"),
+    [
+        ({"numjobs": "4", "group_reporting": ""}, {}, 4 * 0.3 * 1e9 / 600),  # 30 % of 4 s
+        ({}, {"numjobs": "4", "group_reporting": "1"}, 4 * 0.3 * 1e9 / 600),
+        ({"numjobs": "4"}, {}, 0.3 * 1e9 / 600),  # an entry for each job
+        ({}, {}, None),  # unknown whether the entry is of one process
+    ],
+)
+def test_without_runtimes_of_processes_cpu_per_io_needs_their_number(
+    options: dict[str, str], common: dict[str, str], expected: float | None
+) -> None:
+    flows = {way: {"io_bytes": 4, "iops": 300, "runtime": 1000, "total_ios": 300} for way in ("read", "write")}
+    job = {"jobname": "a", "job options": options, "usr_cpu": 10, "sys_cpu": 20, **flows}
+    document = {"fio version": "fio-2.21", "global options": common, "jobs": [job]}
+    for measured in fio_json.parse(json.dumps(document)):
+        assert measured.metrics.get("cpu_ns_per_io") == (expected if expected is None else pytest.approx(expected))

@@ -119,7 +119,7 @@ def test_histograms_are_added() -> None:
         _histogram_row(500, 0, b100=3, b200=1) + "\n" + _histogram_row(1000, 1, b100=5) + "\n",
         _histogram_row(500, 0, b200=4) + "\n",
     ]
-    found = histograms(texts)
+    found = histograms(texts).of
     assert found[READ].counts == (3, 5)
     assert found[READ].latency_ns == (100, 290)  # bin 200 is from 288 to 291 ns
     assert found[WRITE].total == 5
@@ -127,8 +127,31 @@ def test_histograms_are_added() -> None:
 
 def test_coarse_histograms() -> None:
     row = "500, 0, 4096, " + ", ".join(["0"] * 100 + ["7"] + ["0"] * 827)
-    assert histograms([row])[READ].counts == (7,)
-    assert histograms([row])[READ].latency_ns == (292,)  # bins 200 and 201
+    found = histograms([row])
+    assert found.of[READ].counts == (7,)
+    assert found.of[READ].latency_ns == (292,)  # bins 200 and 201
+    assert found.off_percent == pytest.approx(100 * 2 / 128)
+
+
+def test_histograms_of_fio_2_are_in_us_by_their_number_of_bins() -> None:
+    row = "500, 0, 4096, " + ", ".join(["0"] * 200 + ["7"] + ["0"] * 1015)
+    assert histograms([row]).of[READ].latency_ns == (290_000,)
+
+
+@pytest.mark.parametrize(
+    ("bins", "place"),
+    [(1856 >> 3, 25), (1856 >> 6, 20), (1216 >> 2, 3), (1216 >> 6, 5)],  # 1216 >> 2, 3: 12 to 15 µs
+)
+def test_bins_too_wide_for_percentiles_are_refused(bins: int, place: int) -> None:
+    row = "500, 0, 4096, " + ", ".join("7" if n == place else "0" for n in range(bins))
+    assert sniff(row)
+    with pytest.raises(ImportRefused, match="log_hist_coarseness to a smaller number"):
+        histograms([row])
+
+
+def test_counters_that_were_reset_are_refused() -> None:
+    with pytest.raises(ImportRefused, match="impossible number of I/Os"):
+        histograms([_histogram_row(500, 0, b100=2**62)])
 
 
 @pytest.mark.parametrize(

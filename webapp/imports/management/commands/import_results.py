@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.imports.columns import read_columns
 from webapp.imports.selectors import refused_by_reason
 from webapp.imports.services import add_path, begin_import, end_import
 from webapp.imports.storing import Stored
@@ -32,6 +33,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--set", action="append", default=[], metavar="NAME=TEXT", help="a label for all files: --set drive=PM9A3"
         )
+        parser.add_argument(
+            "--column", action="append", default=[], metavar="NAME=FIELD",
+            help="what a column of plain CSV is: --column IO/s=iops",
+        )  # fmt: skip
         parser.add_argument("--title", help="title of the import; by default the name of the first path")
         parser.add_argument("--user", help="name of the person whose import it is")
         parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
@@ -44,7 +49,10 @@ class Command(BaseCommand):
         try:
             by = _person(options["user"])
             title = options["title"] or paths[0].resolve().name
-            imported = begin_import(title=title, pattern=options["label"], given=_labels(options["set"]), by=by)
+            imported = begin_import(
+                title=title, pattern=options["label"], given=_labels(options["set"]),
+                columns=read_columns("\n".join(options["column"])), by=by,
+            )  # fmt: skip
             for path in paths:
                 add_path(imported, path, progress=lambda stored: self._say(stored, quiet=options["json"]))
             ended = end_import(imported, by=by)
