@@ -36,9 +36,11 @@ from webapp.plans.varying import DERIVED_FROM, applies, differing, follow_from
 from webapp.results.reading.rows import ResultRow
 
 _LISTED = 4
-# Covered by another dimension: host and drive by the target, the plan by the run, the configuration by its facts.
-# Repeats cause the spread.
-_COVERED = frozenset({"host", "plan", "model", "serial", "controller", "configuration", "repeat", LABEL})
+# Covered by another dimension: host and drive by the target, the plan by the run, the configuration by its facts, tool
+# and version by each of them. Repeats cause the spread.
+_COVERED = frozenset(
+    {"host", "plan", "model", "serial", "controller", "configuration", "repeat", "tool_version", LABEL}
+)
 _THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
 
@@ -144,7 +146,10 @@ def _layout_parts(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candida
 
 
 def _is_covered(one: Difference, query: CompareQuery) -> bool:
-    """Different drives imply different targets. Pooled targets are still reported."""
+    """Different drives imply different targets. Pooled targets are still reported. A tool with its version names the
+    tool."""
+    if one.name == "tool":
+        return "tool_version" in query.dimensions
     drives = {"model", "serial"} & set(query.dimensions)
     return one.name == "target" and bool(drives) and one.kind is not DifferenceKind.POOLED
 
@@ -247,7 +252,8 @@ def _facts(known: set[str], configured: Iterable[ResultRow]) -> Iterable[_Candid
             continue
         yield _Candidate(name, label_of_fact(name), _fact_text(name), _of_configuration)
     name = "engine version"
-    yield _Candidate(name, name, lambda row: row.engine_version or UNKNOWN, attrgetter("engine_version"))
+    if "tool_version" not in known:
+        yield _Candidate(name, name, lambda row: row.engine_version or UNKNOWN, attrgetter("engine_version"))
 
 
 def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequence[Difference]:

@@ -99,6 +99,14 @@ class LabelDimension(Dimension):
 
 
 @dataclass(frozen=True)
+class ToolVersionDimension(Dimension):
+    """`fio 3.33`; only the tool if its version is unknown."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(row.tool_and_version, row.tool_and_version or UNKNOWN, None)
+
+
+@dataclass(frozen=True)
 class ConfigurationDimension(Dimension):
     def level(self, row: ResultRow) -> Level:
         short = row.configuration[:DIGEST_SHOWN]
@@ -156,6 +164,7 @@ _ATTRIBUTES = (
     Dimension("drive_state", "Drive state"),
     Dimension("controller", "Controller"),
     Dimension("tool", "Tool"),
+    ToolVersionDimension("tool_version", "Tool and version"),
     Dimension("test", "Test of the tool"),
     ImportDimension("imported", "Import"),
     RunDimension("run", "Run"),

@@ -46,6 +46,7 @@ class Selected:
     invalid: int  # results left out because a person marked them
     grouped: Grouped
     notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
+    unstated: bool = False  # some of the missing are of imports: their tools do not state the value
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -68,7 +69,9 @@ def select(query: CompareQuery) -> Selected:
         rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
-    return Selected(query, metric, found, rows, _missing(read, rows, metric), invalid, grouped, observed.notes)
+    missing = _missing(read, rows, metric)
+    unstated = any(row.imported and metric.of(row) is None for row in read)
+    return Selected(query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -178,10 +181,9 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
     if selected.missing:
         words, has = ("result is", "it has") if selected.missing == 1 else ("results are", "they have")
-        label = selected.metric.label
-        few = f"too few I/Os for {label}, or its tool does not state it"
-        why = few if selected.metric.column in PERCENTILES else f"{has} no value for {label}"
-        yield f"{selected.missing} {words} left out: {why}."
+        few = selected.metric.column in PERCENTILES and not selected.unstated
+        why = "too few I/Os" if few else f"{has} no value"
+        yield f"{selected.missing} {words} left out: {why} for {selected.metric.label}."
     yield from selected.notes
     if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."

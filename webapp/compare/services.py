@@ -1,11 +1,11 @@
 """Writes of saved comparisons and their links. Operators change their own, admins everybody's."""
 
+from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.compare.answer import answer_of, packed
 from webapp.compare.models import QUERY_VERSION, ComparisonLink, SavedComparison
 from webapp.compare.options import Pairs, read_options, split
 from webapp.compare.query import read_query
@@ -85,16 +85,17 @@ def restore_comparison(*, saved: SavedComparison, by: User) -> bool:
 
 
 @transaction.atomic
-def freeze_comparison(*, saved: SavedComparison, by: User) -> None:
-    """Keep today's numbers. Raises Refusal, also for a query that has no results any more."""
+def freeze_comparison(*, saved: SavedComparison, numbers_of: Callable[[str], bytes], by: User) -> None:
+    """Keep the numbers that `numbers_of` returns for the query; none without results. Raises Refusal, also for a query
+    that has no results any more."""
     _require(saved, by)
     _require_there(saved)
     SavedComparison.objects.select_for_update().get(pk=saved.pk)
     saved.refresh_from_db(fields=["query"])
-    answer = answer_of(saved.query)
-    if not answer.comparison.results:
+    numbers = numbers_of(saved.query)
+    if not numbers:
         raise Refusal("comparison_empty", f"{saved.title} has no results to freeze.")
-    saved.frozen, saved.frozen_at = packed(answer), timezone.now()
+    saved.frozen, saved.frozen_at = numbers, timezone.now()
     saved.save(update_fields=["frozen", "frozen_at", "changed_at"])
     audit(by=by, action="comparison.freeze", on=saved)
 

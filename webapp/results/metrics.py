@@ -129,13 +129,29 @@ def entered_key(label: str, unit: str, *, lower_is_better: bool) -> str:
     return f"{label} [{unit}] {'lower' if lower_is_better else 'higher'} is better"
 
 
+# Metrics of imported results end with their unit: power_watt, new_orders_per_min. End -> unit, and whether lower is
+# better. Of two ends, the longer one counts.
+_STATED_UNITS: Mapping[str, tuple[str, bool]] = {
+    "gib_per_s": ("GiB/s", False), "mib_per_s": ("MiB/s", False), "kib_per_s": ("KiB/s", False),
+    "gb_per_s": ("GB/s", False), "mb_per_s": ("MB/s", False), "kb_per_s": ("kB/s", False),
+    "per_s": ("1/s", False), "per_min": ("1/min", False), "ratio": ("", False),
+    "ns": ("ns", True), "us": ("µs", True), "ms": ("ms", True), "s": ("s", True), "min": ("min", True),
+    "percent": ("%", True), "watt": ("W", True), "celsius": ("°C", True),
+}  # fmt: skip
+_STATED = re.compile(rf"(?P<name>[a-z][a-z0-9_]*?)_(?P<end>{'|'.join(_STATED_UNITS)})", re.ASCII)
+
+
 def entered_metric(key: str) -> Metric | None:
-    """The metric with such a key."""
-    found = _ENTERED.fullmatch(key)
-    if found is None:
-        return None
-    label, lower = found["name"], found["better"] == "lower"
-    return Metric(key, label, label, found["unit"], "", "entered", lower_is_better=lower)
+    """The metric of values that a person entered or a tool stated, by its key."""
+    if found := _ENTERED.fullmatch(key):
+        label, lower = found["name"], found["better"] == "lower"
+        return Metric(key, label, label, found["unit"], "", "entered", lower_is_better=lower)
+    if found := _STATED.fullmatch(key):
+        unit, lower = _STATED_UNITS[found["end"]]
+        label = (found["name"] if unit else key).replace("_", " ").capitalize()
+        shown_as = "latency" if unit == "ns" else "entered"
+        return Metric(key, label, label, unit, "", shown_as, lower_is_better=lower)
+    return None
 
 
 def default_metric(points: Iterable[Mapping[str, object]]) -> Metric:

@@ -1,19 +1,29 @@
-"""Reads of one trial: its attempts, samples and configuration. Results are read in `reading`."""
+"""The newest run and import, and reads of one trial: its attempts, samples and configuration. Results are read in
+`reading`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
+from django.db.models.lookups import IsNull
 
 from webapp.core.errors import Refusal
-from webapp.results.models import KernelLine, Result, Sample, StreamRun
-from webapp.runs.models import Attempt, Trial
+from webapp.results.models import Import, KernelLine, Result, Sample, StreamRun
+from webapp.runs.models import Attempt, Run, Trial
 
 
 def newest_run() -> int | None:
-    """The number of the run with the newest valid result."""
-    return Result.objects.filter(invalid=False).values_list("run__number", flat=True).first()
+    """The number of the newest run with a valid result."""
+    valid = Result.objects.filter(run=OuterRef("pk"), invalid=False)
+    return Run.objects.filter(Exists(valid)).order_by("-number").values_list("number", flat=True).first()
+
+
+def newest_import() -> int | None:
+    """The number of the newest import with a valid result; a reference only if no other import has one."""
+    valid = Result.objects.filter(origin__imported=OuterRef("pk"), invalid=False)
+    found = Import.objects.filter(Exists(valid)).order_by(IsNull(F("slug"), False), "-number")
+    return found.values_list("number", flat=True).first()
 
 
 def trial_with(trial_id: str) -> Trial:

@@ -1,9 +1,11 @@
 """A filter on results, and its form in an address.
 
     run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&label=adaptec&direction=read&repeat=2..5
-    &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1&import=3&controller=…&layout=…&tool=bm-flash&reference=1
+    &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1&import=3&controller=…&layout=…&tool=bm-flash
+    &tool_version=fio 3.33&reference=1
 
-A repeated key, or several levels of a factor, match any of them; different keys must all match.
+A repeated key, or several levels of a factor, match any of them; different keys must all match, except that a run and
+an import match the results of both.
 `factor.scheduler=kyber, not set` also finds results without the factor: a setting left as the host had it, or an
 option that does not apply.
 """
@@ -58,6 +60,7 @@ class ResultFilter:
     controllers: tuple[str, ...] = ()  # models
     layouts: tuple[str, ...] = ()  # as plans write them, or labels of imports
     tools: tuple[str, ...] = ()  # engines, or tools whose output was imported
+    tool_versions: tuple[str, ...] = ()  # a tool and its version: fio 3.33
     imports: tuple[int, ...] = ()  # numbers
     configurations: tuple[str, ...] = ()  # beginnings of digests
     plans: tuple[str, ...] = ()  # slugs
@@ -152,6 +155,7 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "controller": ("controllers", _texts),
     "layout": ("layouts", _texts),
     "tool": ("tools", _texts),
+    "tool_version": ("tool_versions", _texts),
     "import": ("imports", _numbers("import", "write import numbers")),
     "configuration": ("configurations", _digests),
     "plan": ("plans", _texts),

@@ -25,7 +25,8 @@ class TargetPoint:
 
 
 def target_points(query: ResultQuery) -> list[TargetPoint]:
-    """Each point once for each target and label, of the newest MAX_RESULTS_READ results."""
+    """Each point once for each target and label, of the newest MAX_RESULTS_READ results. Not for imported results: they
+    have no target."""
     columns = ("id", "host__slug", "target__slug", "run__label", "point_key")
     rows = list(query.results.values_list(*columns)[:MAX_RESULTS_READ])
     points = POINTS.get({key: id_ for id_, _, _, _, key in rows})

@@ -5,7 +5,7 @@ A page starts after (or ends before) a row that is named `value~id`, the value o
 ordered and are left out; `ResultQuery.count_without_value` counts them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -163,7 +163,7 @@ def _names(asked: ResultFilter) -> Q:
 
 def _of_runs(asked: ResultFilter) -> Q:
     """The condition for results of runs; empty if nothing is asked."""
-    if asked.imports:
+    if asked.imports and not asked.runs:
         return Q(pk__in=[])
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
     condition = Q(repeat__in=asked.repeats) if asked.repeats else Q()
@@ -178,12 +178,14 @@ def _of_runs(asked: ResultFilter) -> Q:
     if asked.tools:
         without = ~Q(point__has_key=ENGINE) if DEFAULT_ENGINE in asked.tools else Q(pk__in=[])
         condition &= Q(origin=None) & (_any(_at(ENGINE, tool) for tool in asked.tools) | without)
+    if asked.tool_versions:
+        condition &= Q(origin=None) & _any(_of_engine_version(text) for text in asked.tool_versions)
     return condition
 
 
 def _of_imports(asked: ResultFilter) -> Q:
     """The condition for imported results; empty if nothing is asked."""
-    if asked.runs or asked.plans or asked.labels or asked.targets or asked.configurations:
+    if asked.plans or asked.labels or asked.targets or asked.configurations or (asked.runs and not asked.imports):
         return Q(pk__in=[])
     named = {
         "imported__number__in": asked.imports, "host__in": asked.hosts, "drive__in": asked.models,
@@ -191,7 +193,9 @@ def _of_imports(asked: ResultFilter) -> Q:
         "tool__in": asked.tools, "repeat__in": asked.repeats,
     }  # fmt: skip
     chosen = {lookup: values for lookup, values in named.items() if values}
-    return of_origins(Origin.objects.filter(**chosen)) if chosen else Q()
+    versions = [way for text in asked.tool_versions for way in _ways_to_split(text)]
+    of_versions = _any(Q(tool=tool, tool_version__in=written) for tool, written in versions) if versions else Q()
+    return of_origins(Origin.objects.filter(of_versions, **chosen)) if chosen or versions else Q()
 
 
 def of_origins(origins: QuerySet[Origin]) -> Q:
@@ -199,6 +203,23 @@ def of_origins(origins: QuerySet[Origin]) -> Q:
     subquery finds, it reads all results. One query."""
     ids = list(origins.order_by().values_list("pk", flat=True)[: MAX_IDS + 1])
     return Q(origin__in=origins if len(ids) > MAX_IDS else ids)
+
+
+def _of_engine_version(text: str) -> Q:
+    """The condition for results of runs with this tool and version."""
+    conditions = []
+    for tool, versions in _ways_to_split(text):
+        of_tool = ~Q(point__has_key=ENGINE) if tool == DEFAULT_ENGINE else _at(ENGINE, tool)
+        conditions.append(Q(stream_run__engine_version__in=versions) & of_tool)
+    return _any(conditions)
+
+
+def _ways_to_split(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Each tool that the text can begin with, and its version in both forms: `3.33`, and fio's `fio-3.33`."""
+    words = text.split(" ")
+    for count in range(1, len(words) + 1):
+        tool, version = " ".join(words[:count]), " ".join(words[count:])
+        yield tool, (version, f"{tool}-{version}")
 
 
 def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:

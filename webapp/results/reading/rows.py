@@ -109,8 +109,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tool_and_version(self) -> str:
-        """fio reports its version as fio-3.33."""
-        return f"{self.tool} {self.engine_version.removeprefix(f'{self.tool}-')}".strip()
+        return name_with_version(self.tool, self.engine_version)
 
     @property
     def controller(self) -> str:
@@ -126,6 +125,11 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     def drive_state(self) -> str:
         """What the drive held before the stream started, as far as the worker knew; "" if unknown."""
         return self.facts.get("drive_state", "")
+
+
+def name_with_version(tool: str, version: str) -> str:
+    """`fio 3.33`: fio reports its version as fio-3.33."""
+    return f"{tool} {version.removeprefix(f'{tool}-')}".strip()
 
 
 def stream_direction(point: Point, direction: str) -> str:

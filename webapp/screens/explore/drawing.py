@@ -7,6 +7,7 @@ from textwrap import wrap
 from xml.etree.ElementTree import Element, tostring
 
 from webapp.core.colours import HEX
+from webapp.screens.explore.boxes import MIN_REPEATS_OF_BOX, box_of
 
 WIDTH, HEIGHT = 760, 260  # of the area of one chart
 LEFT, RIGHT, BELOW = 84, 16, 44  # room for the names of values and levels
@@ -14,16 +15,18 @@ LINE, CHARACTER = 18, 6.6  # height of a line of text, width of a character of 1
 CAPITAL, WIDE = 9.0, 7.6  # in wide fonts, for names beside each other
 TEXT, MUTED, GRID = "#1f2933", "#5f6b7a", "#e1e5ea"
 MOST_CHARTS = 12
+SHORT = 18  # px: half the width of a line with one level
 
 
 @dataclass(frozen=True)
 class Mark:
-    """`y` is None for a gap in the line. `low` and `high` are the ends of a whisker."""
+    """`y` is None for a gap in the line. `low` and `high` are the ends of a whisker. `repeats` are drawn as a box."""
 
     x: float
     y: float | None
     low: float | None = None
     high: float | None = None
+    repeats: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class Chart:
     y: Axis
     lines: tuple[Line, ...]
     bars: bool = False
+    boxes: bool = False
     dots: bool = True
+    extra: tuple[Line, ...] = ()  # ceilings and references: dashed; without marks, only in the legend
 
 
 def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled: bool = False) -> str:
@@ -68,9 +73,12 @@ def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled
     more = len(charts) - len(shown)
     notes = [*notes, *([f"{more} more charts are not in this picture."] if more else [])]
     parts, top = [_text(12, 26, title, size=16, weight=600)], 40.0
+    extra = {line.name for chart in shown for line in chart.extra}
     for entry, place, down in legend_of(shown):
         parts += [
-            _element("rect", x=place, y=top + down, width=11, height=11, fill=_hex(entry.colour)),
+            _dashes(f"M{place:.1f} {top + down + 6:.1f}h12")
+            if entry.name in extra
+            else _element("rect", x=place, y=top + down, width=11, height=11, fill=_hex(entry.colour)),
             _text(place + 16, top + down + 10, entry.name),
         ]
     top += max((down for *_, down in legend_of(shown)), default=0.0) + 1.5 * LINE
@@ -160,7 +168,7 @@ def _path(line: str, colour: str, width: float = 1) -> Element:
 def legend_of(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
     """Each series once, with its place in rows."""
     found, place, down = [], 12.0, 0.0
-    for line in {line.name: line for chart in charts for line in chart.lines}.values():
+    for line in {line.name: line for chart in charts for line in (*chart.lines, *chart.extra)}.values():
         width = 16 + sum(CAPITAL if letter.isupper() else WIDE for letter in line.name) + 16
         if place > 12 and place + width > LEFT + WIDTH:
             place, down = 12.0, down + LINE
@@ -171,8 +179,13 @@ def legend_of(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
 
 def _chart(chart: Chart) -> Iterator[Element]:
     yield from _axes(chart)
+    for line in chart.extra:
+        yield from _dashed(chart, line)
     for index, line in enumerate(chart.lines):
-        yield from _bars(chart, line, index) if chart.bars else _curve(chart, line)
+        if chart.boxes:
+            yield from _boxes(chart, line, index)
+        else:
+            yield from _bars(chart, line, index) if chart.bars else _curve(chart, line)
 
 
 def _axes(chart: Chart) -> Iterator[Element]:
@@ -207,11 +220,52 @@ def _curve(chart: Chart, line: Line) -> Iterator[Element]:
     yield _path("".join(steps), colour, 2)
 
 
+def _dashes(line: str) -> Element:
+    return _element("path", d=line, fill="none", stroke=MUTED, stroke_width=1.5, stroke_dasharray="6 4")
+
+
+def _dashed(chart: Chart, line: Line) -> Iterator[Element]:
+    """A single mark is a short line."""
+    places = [(WIDTH * chart.x.share(mark.x), _up(chart, mark.y)) for mark in line.marks if mark.y is not None]
+    if len(places) == 1:
+        places = [(places[0][0] + shift, places[0][1]) for shift in (-SHORT, SHORT)]
+    if places:
+        yield _dashes("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places))
+
+
+def _up(chart: Chart, value: float) -> float:
+    return HEIGHT * (1 - chart.y.share(value))
+
+
+def _slot(chart: Chart, mark: Mark, index: int) -> tuple[float, float]:
+    """The middle and the width of the place of one of several series at a level."""
+    width = 0.8 * WIDTH / max(len(chart.x.ticks), 1) / len(chart.lines)
+    return WIDTH * chart.x.share(mark.x) + (index - (len(chart.lines) - 1) / 2) * width, width
+
+
+def _boxes(chart: Chart, line: Line, index: int) -> Iterator[Element]:
+    """Each repeat as a dot, and its box: with few repeats, only the median."""
+    colour = _hex(line.colour)
+    for mark in line.marks:
+        middle, width = _slot(chart, mark, index)
+        half, found = min(width * 0.35, 2 * SHORT), box_of(mark.repeats)
+        median, lower, upper, low, high = (
+            _up(chart, value) for value in (found.median, found.lower, found.upper, found.low, found.high)
+        )
+        if len(mark.repeats) >= MIN_REPEATS_OF_BOX:
+            box = {"x": middle - half, "y": upper, "width": 2 * half, "height": lower - upper}
+            yield _element("rect", fill=colour, fill_opacity="0.13", stroke=colour, **box)
+            yield _path(f"M{middle:.1f} {high:.1f}V{upper:.1f}M{middle:.1f} {lower:.1f}V{low:.1f}", colour)
+        yield _path(f"M{middle - half:.1f} {median:.1f}h{2 * half:.1f}", colour, 2)
+        for value in mark.repeats:
+            yield _element("circle", cx=middle, cy=_up(chart, value), r=3, fill=colour, fill_opacity="0.69")
+
+
 def _bars(chart: Chart, line: Line, index: int) -> Iterator[Element]:
-    colour, width = _hex(line.colour), 0.8 * WIDTH / max(len(chart.x.ticks), 1) / len(chart.lines)
+    colour = _hex(line.colour)
     for mark in line.marks:
         if mark.y is not None:
-            middle = WIDTH * chart.x.share(mark.x) + (index - (len(chart.lines) - 1) / 2) * width
+            middle, width = _slot(chart, mark, index)
             height = HEIGHT * chart.y.share(mark.y)
             box = {"x": middle - width * 0.45, "y": HEIGHT - height, "width": width * 0.9, "height": height}
             yield _element("rect", fill=colour, fill_opacity="0.75", **box)

@@ -4,8 +4,6 @@ Both are drawn here and need no script. The token is that of the link to the rep
 other sites may embed.
 """
 
-import math
-from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qsl
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,20 +13,16 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
-from webapp.compare.answer import Answer, answer_to
-from webapp.compare.comparison import Comparison, Level, Panel
+from webapp.compare.comparison import Comparison
 from webapp.compare.models import SavedComparison
-from webapp.compare.observed import COMPARED
 from webapp.compare.options import ViewOptions, read_options
 from webapp.compare.services import linked_comparison
-from webapp.core.colours import colours_of
 from webapp.core.errors import Refusal
-from webapp.core.formatting import latency
-from webapp.results.metrics import METRICS
+from webapp.screens.explore.answer import Answer, answer_to
 from webapp.screens.explore.charts import sentences_of
-from webapp.screens.explore.drawing import Axis, Chart, Line, Mark, picture, value_axis
+from webapp.screens.explore.drawing import picture
+from webapp.screens.explore.embed_charts import charts_of
 
-MIN_REPEATS_OF_AXIS = 3  # as in Explore: intervals of two repeats do not set the axis
 SENTENCES = 3
 # No script, no style, nothing from anywhere: the picture is in the page.
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors {}"
@@ -75,107 +69,22 @@ def _picture(saved: SavedComparison, *, scaled: bool = False) -> str:
     at = saved.frozen_at or timezone.now()
     comparison = answer.comparison
     source = f"Sweetspot, {at:%Y-%m-%d %H:%M} UTC, {comparison.results} results. {comparison.verdict}"
-    charts = list(_charts(answer, read_options(parse_qsl(saved.query))))
-    return picture(saved.title, charts, [*comparison.warnings, *_said(comparison), source], scaled=scaled)
+    options = read_options(parse_qsl(saved.query))
+    notes = [*_missing(answer, options), *comparison.warnings, *_said(comparison), source]
+    return picture(saved.title, charts_of(answer, options), notes, scaled=scaled)
+
+
+def _missing(answer: Answer, options: ViewOptions) -> list[str]:
+    """What the picture does not show."""
+    if not answer.comparison.results:
+        return ["No results match any more."]
+    if options.view == "latency" and not answer.distributions:
+        return [f"No histogram is stored for {answer.chart_point}."]
+    if options.view == "means" and options.chart == "heat":
+        return ["The saved chart is a heat map. This picture shows the same means as lines or bars."]
+    return []
 
 
 def _said(comparison: Comparison) -> list[str]:
     """The first conclusions."""
     return [f"{panel}: {said}" if panel else said for panel, said in sentences_of(comparison)[:SENTENCES]]
-
-
-# ---- charts
-
-
-def _charts(answer: Answer, options: ViewOptions) -> Iterator[Chart]:
-    """Those of the saved view. Heat maps, boxes and scatter charts are drawn as lines or bars of means."""
-    logarithmic = options.scale == "log"
-    if answer.lines:
-        yield _over_time(answer, logarithmic=logarithmic)
-    elif answer.distributions:
-        yield _distribution(answer, nines=options.shares != "linear")
-    elif options.view == "means":
-        names = [series.name for panel in answer.comparison.panels for series in panel.series]
-        for panel in answer.comparison.panels:
-            yield _means(answer.comparison, panel, colours_of(names), options.chart, logarithmic=logarithmic)
-
-
-def _means(comparison: Comparison, panel: Panel, colours: dict[str, int], kind: str, *, logarithmic: bool) -> Chart:
-    used = sorted({cell.level for series in panel.series for cell in series.cells})
-    levels = [comparison.levels[level] for level in used]
-    bars = kind == "bar" or (kind != "line" and (len(levels) < 2 or any(level.number is None for level in levels)))
-    x, places = _levels_axis(comparison.x_label, levels, evenly=bars)
-    at = dict(zip(used, places, strict=True))
-    lines = tuple(
-        Line(
-            f"{series.name} (baseline)" if series.is_baseline else series.name,
-            colours[series.name],
-            tuple(
-                Mark(at[cell.level], cell.summary.mean, cell.summary.low, cell.summary.high) for cell in series.cells
-            ),
-        )
-        for series in panel.series
-    )
-    wide = [cell.summary for series in panel.series for cell in series.cells]
-    tops = [max(one.mean, one.high or 0.0) if one.n >= MIN_REPEATS_OF_AXIS else one.mean for one in wide]
-    metric = COMPARED[comparison.metric]
-    y = value_axis(
-        comparison.metric_label, [*tops, *(one.mean for one in wide)], metric.format, logarithmic=logarithmic
-    )
-    return Chart(panel.name, x, y, lines, bars=bars)
-
-
-def _levels_axis(label: str, levels: Sequence[Level], *, evenly: bool) -> tuple[Axis, list[float]]:
-    """Numbers on a linear axis, or a logarithmic one if they span a factor of four; names one after the other."""
-    numbers = [level.number for level in levels if level.number is not None]
-    if evenly or len(numbers) < max(len(levels), 2) or 0 in numbers:
-        places = [float(place) for place in range(len(levels))]
-        ticks = tuple((place, level.text) for place, level in zip(places, levels, strict=True))
-        return Axis(label, -0.5, len(levels) - 0.5, ticks), places
-    ticks = tuple((number, level.text) for number, level in zip(numbers, levels, strict=True))
-    wide = min(numbers) > 0 and max(numbers) / min(numbers) >= 4
-    room = 2**0.25 if wide else 1.0
-    return Axis(label, min(numbers) / room, max(numbers) * room, ticks, logarithmic=wide), numbers
-
-
-def _distribution(answer: Answer, *, nines: bool) -> Chart:
-    colours = colours_of(one.name for one in answer.distributions)
-
-    def place(share: float) -> float | None:
-        return share if not nines else -math.log10(1 - share) if share < 1 else None
-
-    lines = tuple(
-        Line(
-            one.name,
-            colours[one.name],
-            tuple(Mark(ns, place(share)) for ns, share in zip(one.cdf_ns, one.cdf_shares, strict=True)),
-        )
-        for one in answer.distributions
-    )
-    x = value_axis("Latency", [mark.x for line in lines for mark in line.marks], latency, logarithmic=True)
-    top = max((mark.y or 0.0 for line in lines for mark in line.marks), default=1.0)
-    shares = (
-        [(n, 100 * (1 - 10.0**-n)) for n in range(math.ceil(top) + 1)]
-        if nines
-        else [(n / 5, 20.0 * n) for n in range(6)]
-    )
-    y = Axis("Share of I/Os", 0.0, shares[-1][0], tuple((float(at), f"{percent:.6g} %") for at, percent in shares))
-    return Chart(answer.chart_point, x, y, lines, dots=False)
-
-
-def _over_time(answer: Answer, *, logarithmic: bool) -> Chart:
-    found = answer.lines
-    assert found is not None
-    colours = colours_of(one.name for one in found.series)
-    lines = tuple(
-        Line(
-            one.name,
-            colours[one.name],
-            tuple(Mark(found.from_s + place * found.bin_s, value) for place, value in enumerate(one.mean)),
-        )
-        for one in found.series
-    )
-    values = [mark.y for line in lines for mark in line.marks if mark.y is not None]
-    x = value_axis("Time since start, s", [mark.x for line in lines for mark in line.marks], lambda value: f"{value:g}")
-    y = value_axis(found.label, values, METRICS[found.metric].format, logarithmic=logarithmic)
-    return Chart(answer.chart_point, x, y, lines, dots=False)

@@ -97,9 +97,9 @@ def _axes(
     groups = _dimensions(varied, rows, lines)
     metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
-    labels = {key: known.label for key, known in COMPARED.items()}
-    entered = entered_metric(metric)
-    labels |= {metric: entered.label} if entered else {}
+    own = dict.fromkeys([metric, *(key for row in rows for key in row.metrics)])
+    labels = {key: known.label for key in own if (known := entered_metric(key))}
+    labels = {key: known.label for key, known in COMPARED.items()} | labels
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),

@@ -6,7 +6,6 @@ A link contains a token of 256 random bits. It shows one report, read only; no o
 from collections.abc import Callable
 from urllib.parse import parse_qsl
 
-import msgspec
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -14,8 +13,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from webapp.compare.answer import Answer, answer_to
-from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.models import ComparisonLink, SavedComparison
 from webapp.compare.options import read_options
 from webapp.compare.services import (
@@ -28,11 +25,9 @@ from webapp.compare.services import (
 )
 from webapp.core.errors import Refusal
 from webapp.screens.access import operator_action, page, person
-from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
+from webapp.screens.explore.answer import answer_to, packed
 from webapp.screens.explore.filters import filters_in_words
-from webapp.screens.explore.heat import heat_of
-from webapp.screens.explore.ladder import ladder_of
-from webapp.screens.explore.pivot import doubted_of, pivots_of
+from webapp.screens.explore.shown import shown
 from webapp.screens.one_time_secrets import keep, take
 
 SECRET = "comparison link {}"  # noqa: S105 - the name under which the session keeps one
@@ -66,7 +61,8 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
     filters = filters_in_words(parse_qsl(saved.query))
     given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
     try:
-        given |= _context(saved, answer_to(saved))
+        pairs = parse_qsl(saved.query)
+        given |= shown(answer_to(saved), read_options(pairs), dict(pairs).get("ratios", ""))
     except Refusal as refusal:
         given["refusal"] = str(refusal)
     response = render(request, "screens/comparison_report.html", given | context)
@@ -77,36 +73,6 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
     return response
 
 
-def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
-    """The same names as on the page Explore, so that both have the same parts."""
-    pairs, comparison = parse_qsl(saved.query), answer.comparison
-    options = read_options(pairs)
-    shown: dict[str, object] = {
-        "comparison": comparison,
-        "options": options,
-        "names": msgspec.to_builtins(series_names(comparison)),
-        "sentences": sentences_of(comparison),
-        "warnings": comparison.warnings,
-        "pivots": pivots_of(comparison),
-        "doubted": doubted_of(comparison),
-        "chart_point": {"text": answer.chart_point},
-    }
-    if options.view == "latency":
-        ladder = ladder_of(answer.distributions, dict(pairs).get("ratios", ""))
-        payload = latency_charts(answer.distributions, options)
-        mixed = mixed_kinds({one.name: frozenset(one.kinds) for one in answer.distributions})
-        return shown | {
-            "payload": payload,
-            "distributions": answer.distributions,
-            "ladder": ladder,
-            "warnings": [mixed] if mixed else [],
-        }
-    if options.view == "timeline" and answer.lines:
-        return shown | {"payload": time_charts(answer.lines, options), "lines": answer.lines}
-    heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
-    return shown | {"payload": means_charts(comparison, options), "heat": heat}
-
-
 # ---- actions
 
 
@@ -114,7 +80,7 @@ def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
 def freeze_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
     said = f"The numbers of {saved.title} are frozen."
-    return _done(request, saved, lambda: freeze_comparison(saved=saved, by=person(request)), said)
+    return _done(request, saved, lambda: freeze_comparison(saved=saved, numbers_of=packed, by=person(request)), said)
 
 
 @operator_action

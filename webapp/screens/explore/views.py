@@ -9,32 +9,22 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.compare.chart_points import chart_point, chart_points
-from webapp.compare.comparison import Comparison
-from webapp.compare.latency import distributions
-from webapp.compare.latency_kinds import mixed_kinds
-from webapp.compare.observed import moments_of
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS
 from webapp.compare.seconds import Span
-from webapp.compare.selectors import Selected, comparison_of, for_latencies
+from webapp.compare.selectors import Selected, for_latencies
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
-from webapp.hosts.inventory.bounds import Bound, bounds_of
 from webapp.results.reading.content import Point
 from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.screens.access import page, person
-from webapp.screens.ceilings import in_words
-from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
+from webapp.screens.explore.answer import answer_of
 from webapp.screens.explore.form import form_of
-from webapp.screens.explore.heat import heat_of
-from webapp.screens.explore.ladder import ladder_of
-from webapp.screens.explore.pivot import doubted_of, pivots_of
-from webapp.screens.explore.reference_lines import reference_lines
 from webapp.screens.explore.resolve import resolved
 from webapp.screens.explore.revision import Fitted, fitted
 from webapp.screens.explore.saved import opened
-from webapp.screens.explore.scatter import scatter_of
+from webapp.screens.explore.shown import shown
 from webapp.screens.results.picks import lenient_filter, pairs_of
 
 
@@ -95,81 +85,14 @@ def _offered(pairs: Pairs) -> list[Point]:
 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
-    comparison = comparison_of(selected)
-    shown = for_latencies(selected) if options.view == "latency" else selected
-    offered = points_of(selected.found.without_factors())
-    names = {series.key: series.name for panel in comparison.panels for series in panel.series}
-    context = {
-        "comparison": comparison,
-        "form": form_of(
-            pairs,
-            options=options,
-            all_points=offered,
-            rows=selected.rows,
-            baselines=names,
-            chart_points=chart_points(shown),
-        ),
-        "options": options,
-        "views": VIEWS,
-        "warnings": comparison.warnings,
-        "sentences": sentences_of(comparison),
-        "names": msgspec.to_builtins(series_names(comparison)),
-    }
-    return context | (_MADE[options.view](comparison, options, shown) if selected.rows else {})
-
-
-def _wants_ceilings(options: ViewOptions, selected: Selected) -> bool:
-    return bool(options.ceilings) and selected.metric.key == "bytes_per_s"
-
-
-def _ceilings(options: ViewOptions, selected: Selected) -> tuple[Bound, ...]:
-    """Ceilings of the compared targets, as their hosts were when the newest of the runs started."""
-    if not _wants_ceilings(options, selected):
-        return ()
-    return bounds_of(moments_of(selected.rows))
-
-
-def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
-    heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
-    scatter, without = scatter_of(selected, options) if options.chart == "scatter" else (None, 0)
-    bounds = _ceilings(options, selected)
-    references = None if heat or scatter else reference_lines(selected, comparison, options)
-    return {
-        "ceilings_shown": _wants_ceilings(options, selected),
-        "ceilings": in_words(bounds),
-        "references": references,
-        "payload": means_charts(comparison, options, bounds, references.lines if references else ()),
-        "scatter": scatter,
-        "without": without,
-        "pivots": pivots_of(comparison),
-        "doubted": doubted_of(comparison),
-        "heat": heat,
-    }
-
-
-def _latency(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
-    point = chart_point(selected, options.chart_point)
-    found = distributions(point)
-    return {
-        "payload": latency_charts(found, options),
-        "chart_point": point,
-        "warnings": list(filter(None, [mixed_kinds({one.name: frozenset(one.kinds) for one in found})])),
-        "distributions": found,
-        "ladder": ladder_of(found, selected.query.ratios),
-    }
-
-
-def _timeline(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
-    point = chart_point(selected, options.chart_point)
-    lines = time_lines(point, selected.query.metric)
-    bounds = _ceilings(options, selected)
-    return {
-        "ceilings_shown": _wants_ceilings(options, selected),
-        "ceilings": in_words(bounds),
-        "payload": time_charts(lines, options, bounds),
-        "chart_point": point,
-        "lines": lines,
-    }
-
-
-_MADE = {"means": _means, "latency": _latency, "timeline": _timeline}
+    answer = answer_of(selected, options)
+    names = {series.key: series.name for panel in answer.comparison.panels for series in panel.series}
+    form = form_of(
+        pairs,
+        options=options,
+        all_points=points_of(selected.found.without_factors()),
+        rows=selected.rows,
+        baselines=names,
+        chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
+    )
+    return {"form": form, "views": VIEWS} | shown(answer, options, selected.query.ratios)

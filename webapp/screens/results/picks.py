@@ -25,6 +25,7 @@ from webapp.results.reading.filter import (
     read_filter,
     write_level,
 )
+from webapp.results.reading.rows import name_with_version
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.choices import Option, options_of
@@ -78,7 +79,7 @@ def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
 
 
 def attribute_picks(asked: ResultFilter) -> list[Pick]:
-    """All attributes of results that a page offers. Nine queries."""
+    """All attributes of results that a page offers. At most ten queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
     models = sorted({model for _, _, model, _ in targets if model})
@@ -93,7 +94,7 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
         _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
         _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
         _pick("controller", "Controller", _controllers(), asked.controllers),
-        *_imports(asked),
+        *_imports_and_tools(asked),
         _pick("direction", "Direction", [(name, name) for name in DIRECTIONS], asked.directions),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
         _pick("steadiness", "Steadiness", STEADINESS.items(), asked.steadiness),
@@ -106,17 +107,19 @@ def _controllers() -> list[tuple[str, str]]:
     return [(name, name) for name in sorted({*own, *imported})]
 
 
-def _imports(asked: ResultFilter) -> list[Pick]:
-    """Imports and tools; empty if nothing was imported."""
+def _imports_and_tools(asked: ResultFilter) -> list[Pick]:
+    """Without imports, only the tool with its version. The versions of engines are typed: finding them among all
+    streams would take too long."""
     imports = [(str(number), title) for number, title in Import.objects.values_list("number", "title")]
-    if not imports:
-        return []
-    tools = Origin.objects.order_by().values_list("tool", flat=True).distinct()
-    chosen = [str(number) for number in asked.imports]
-    return [
-        _pick("import", "Import", imports, chosen),
-        _pick("tool", "Tool", [(name, name) for name in sorted({*tools, *ENGINES})], asked.tools),
+    known = list(Origin.objects.order_by().values_list("tool", "tool_version").distinct()) if imports else []
+    tools = sorted({*(tool for tool, _ in known), *ENGINES})
+    versions = sorted({name_with_version(tool, version) for tool, version in known} | {*asked.tool_versions})
+    with_version = options_of(((name, name) for name in versions), *asked.tool_versions)
+    offered = [
+        _pick("import", "Import", imports, [str(number) for number in asked.imports]),
+        _pick("tool", "Tool", [(name, name) for name in tools], asked.tools),
     ]
+    return [*(offered if imports else []), Pick("tool_version", "Tool and version", with_version, hint="fio 3.33")]
 
 
 def _labels(asked: ResultFilter) -> list[Pick]:

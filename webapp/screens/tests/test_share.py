@@ -1,7 +1,9 @@
 """Reports of saved comparisons, frozen numbers and links for people without an account."""
 
+import json
 import re
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -9,15 +11,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from webapp.compare.answer import answer_to
 from webapp.compare.models import ComparisonLink, SavedComparison
 from webapp.compare.services import change_comparison, freeze_comparison
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
+from webapp.hosts.inventory.bounds import Bound
+from webapp.hosts.inventory.ceilings import Interval
 from webapp.results.models import Result
 from webapp.runs.models import Run
+from webapp.screens.explore.answer import answer_to, packed
 from webapp.screens.templatetags.notes import markdown
 from webapp.screens.tests.test_explore import run, with_histograms  # noqa: F401 - fixture
+from webapp.tests.factories.imports import an_import
 
 QUERY = "run=1&x=iodepth&series=ioengine&panel=pattern"
 
@@ -30,9 +35,9 @@ def saved(operator: Client, run: Run) -> SavedComparison:  # noqa: F811 - fixtur
 
 
 def report(client: Client, saved: SavedComparison) -> str:
-    answer = client.get(f"/comparisons/{saved.pk}/report/")
-    assert answer.status_code == 200
-    return answer.content.decode()
+    found = client.get(f"/comparisons/{saved.pk}/report/")
+    assert found.status_code == 200
+    return found.content.decode()
 
 
 def new_link(operator: Client, saved: SavedComparison) -> str:
@@ -84,6 +89,54 @@ def test_a_frozen_report_keeps_its_numbers(operator: Client, saved: SavedCompari
     assert (saved.frozen, saved.frozen_at) == (None, None)
 
 
+def sent(page: str, name: str) -> Any:
+    """The data for a script of the page."""
+    found = re.search(rf'<script id="{name}" type="application/json">(.*?)</script>', page)
+    assert found
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_report_has_the_ceilings_and_references_of_explore(
+    operator: Client, saved: SavedComparison, monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    bound = Bound("storage1/scratch", 3.63e9, "PCI Express", Interval(3.2e9, 3.4e9, "a paper"))
+    monkeypatch.setattr("webapp.screens.explore.answer.bounds_of", lambda _: (bound,))
+    made = an_import(title="Old drive", text="pattern,block_size,iodepth,mib_per_s\nrandread,4k,1,500\n")
+    Result.objects.filter(origin__imported=made).update(reference=True)
+    query = f"{QUERY}&metric=bytes_per_s&ceilings=on&lines=all"
+    SavedComparison.objects.update(query=query)
+    if frozen:
+        operator.post(f"/comparisons/{saved.pk}/freeze/")
+    explore, page = operator.get(f"/explore/?{query}").content.decode(), report(operator, saved)
+    shown = sent(page, "compare-data")
+    assert [line["name"] for line in shown["references"]] == ["Old drive (jobs not stated)"]
+    assert [one["text"] for one in shown["ceilings"]] == ["storage1/scratch"]
+    assert shown == sent(explore, "compare-data")
+    for part in (
+        "chart-ceilings",
+        "chart-references",
+        "3.63 GB/s at most, 3.20 GB/s to 3.40 GB/s in practice (a paper)",
+    ):
+        assert part in page
+    drawn = operator.get(f"{new_link(operator, saved)}chart.svg").content.decode()
+    assert "Ceiling of storage1/scratch: 3.63 GB/s" in drawn
+    assert "Old drive (jobs not stated): 524 MB/s" in drawn
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_report_of_a_scatter_chart_is_a_scatter_chart(
+    operator: Client, saved: SavedComparison, frozen: bool
+) -> None:
+    query = f"{QUERY}&chart=scatter&against=latency_mean"
+    SavedComparison.objects.update(query=query)
+    explore = operator.get(f"/explore/?{query}").content.decode()
+    if frozen:
+        operator.post(f"/comparisons/{saved.pk}/freeze/")
+        Result.objects.update(iops=1.0, latency_mean_ns=1.0)
+    assert sent(report(operator, saved), "scatter-data") == sent(explore, "scatter-data")
+
+
 def test_the_query_of_a_frozen_comparison_does_not_change(operator: Client, saved: SavedComparison) -> None:
     operator.post(f"/comparisons/{saved.pk}/freeze/")
     given = {"title": "Other", "note": "", "query": f"{QUERY}&metric=latency_p99"}
@@ -98,7 +151,7 @@ def test_a_change_that_began_before_the_freeze_is_refused(operator: Client, save
     """Each request reads the comparison first; the second one to write must see what the first one wrote."""
     changing, freezing = (SavedComparison.objects.get(pk=saved.pk) for _ in range(2))
     owner = User.objects.get(username="olga")
-    freeze_comparison(saved=freezing, by=owner)
+    freeze_comparison(saved=freezing, numbers_of=packed, by=owner)
     with pytest.raises(Refusal, match="are frozen"):
         change_comparison(saved=changing, title="Engines", note="", query=f"{QUERY}&metric=latency_p99", by=owner)
 
@@ -110,7 +163,7 @@ def test_a_freeze_that_began_before_a_change_keeps_the_numbers_of_the_new_query(
     owner = User.objects.get(username="olga")
     query = f"{QUERY}&metric=latency_p99"
     change_comparison(saved=changing, title="Engines", note="", query=query, by=owner)
-    freeze_comparison(saved=freezing, by=owner)
+    freeze_comparison(saved=freezing, numbers_of=packed, by=owner)
     saved.refresh_from_db()
     assert saved.query == query
     assert answer_to(saved).comparison.metric == "latency_p99"
@@ -197,6 +250,54 @@ def test_every_view_has_a_picture(operator: Client, saved: SavedComparison, clie
     image = client.get(f"{new_link(operator, saved)}chart.svg").content.decode()
     assert "<path" in image
     assert "NaN" not in image.replace("nan", "NaN")
+
+
+def drawing(operator: Client, saved: SavedComparison, query: str, tag: str) -> list[ElementTree.Element]:
+    """The elements of the picture with this tag."""
+    SavedComparison.objects.update(query=query)
+    answer = operator.get(f"{new_link(operator, saved)}chart.svg")
+    assert answer.status_code == 200
+    assert operator.get(f"{new_link(operator, saved)}frame/").status_code == 200
+    return [one for one in ElementTree.fromstring(answer.content).iter() if one.tag.endswith(f"}}{tag}")]
+
+
+def words(elements: list[ElementTree.Element]) -> str:
+    return " ".join(element.text or "" for element in elements)
+
+
+def test_entered_values_have_a_picture(operator: Client, saved: SavedComparison) -> None:
+    form = {"name": "Nightly job", "unit": "min", "better": "lower", "differs": "host", "values": "old: 348\nnew: 30"}
+    operator.post("/imports/values/", form)
+    query = "import=1&x=imported&series=host&baseline=old&metric=Nightly job [min] lower is better"
+    text = words(drawing(operator, saved, query, "text"))
+    assert "300 min" in text  # of the axis
+    assert "new: 11.6× faster than old" in text
+
+
+def test_a_picture_of_boxes_has_a_dot_for_each_repeat(operator: Client, saved: SavedComparison) -> None:
+    results = Run.objects.get().results.count()
+    assert len(drawing(operator, saved, f"{QUERY}&chart=box", "circle")) == results
+    medians = [one for one in drawing(operator, saved, f"{QUERY}&chart=box", "path") if one.get("stroke-width") == "2"]
+    assert len(medians) == len({*Run.objects.get().results.values_list("point_key")})
+
+
+def test_a_picture_of_a_scatter_chart_has_both_metrics(operator: Client, saved: SavedComparison) -> None:
+    query = f"{QUERY}&chart=scatter&against=latency_mean"
+    assert "Mean latency" in words(drawing(operator, saved, query, "text"))
+    points = {*Run.objects.get().results.values_list("point_key")}
+    assert len(drawing(operator, saved, query, "circle")) == len(points)
+
+
+def test_a_picture_says_which_chart_stands_for_a_heat_map(operator: Client, saved: SavedComparison) -> None:
+    said = "The saved chart is a heat map. This picture shows the same means as lines or bars."
+    assert said in words(drawing(operator, saved, f"{QUERY}&chart=heat", "text"))
+    assert said not in words(drawing(operator, saved, QUERY, "text"))
+
+
+def test_a_picture_without_values_says_why(operator: Client, saved: SavedComparison) -> None:
+    assert "No results match any more." in words(drawing(operator, saved, "run=99&x=iodepth", "text"))
+    text = words(drawing(operator, saved, f"{QUERY}&view=latency", "text"))
+    assert "No histogram is stored for" in text
 
 
 def test_a_comparison_that_cannot_be_answered_says_so_in_the_picture(

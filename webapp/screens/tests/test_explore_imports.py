@@ -1,0 +1,121 @@
+"""Explore with imports and references: the page has a chart with values, whatever the tools stated."""
+
+import re
+from html import unescape
+from urllib.parse import parse_qsl
+
+import pytest
+from django.test import Client
+
+from webapp.compare.comparison import Comparison
+from webapp.imports.references.loading import load_references
+from webapp.results.models import Import, Result, StreamRun
+from webapp.runs.models import Run
+from webapp.screens.tests.test_explore import run  # noqa: F401 - fixture
+from webapp.tests.factories.imports import an_import
+
+BM_FLASH = "pattern,block_size,numjobs,iops\nrandread,4k,1,5000\nrandread,4k,10,9000\nrandread,8k,1,4000\n"
+
+
+def explored(client: Client, address: str) -> tuple[dict[str, str], Comparison]:
+    """The address after the redirects, and the comparison of the page, which has a chart with values."""
+    answer = client.get(address, follow=True)
+    assert answer.status_code == 200
+    page = answer.content.decode()
+    assert "Dropped" not in page
+    assert "<canvas" in page, address
+    made = answer.context["comparison"]
+    assert any(series.cells for panel in made.panels for series in panel.series), address
+    return dict(parse_qsl(answer.request["QUERY_STRING"])), made
+
+
+def test_an_import_after_the_last_run_does_not_hide_the_run(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
+    an_import()
+    given, made = explored(operator, "/explore/")
+    assert (given["run"], "target" in given, made.results) == ("1", False, 36)
+
+
+def test_without_runs_the_newest_import_is_shown(operator: Client) -> None:
+    an_import(title="Older", drive="A")
+    an_import(title="Newer", drive="B", text=BM_FLASH)
+    load_references()
+    given, made = explored(operator, "/explore/")
+    assert (given["import"], made.results) == ("2", 3)
+
+
+def test_a_reference_is_shown_if_there_is_nothing_else(operator: Client) -> None:
+    load_references()
+    given, _ = explored(operator, "/explore/")
+    assert given["import"] == str(Import.objects.count())
+
+
+@pytest.mark.parametrize("query", ["tool=CSV", "direction=read", "invalid=1", "reference=1", "factor.pattern=randread"])
+def test_filters_that_match_imports_have_a_chart(operator: Client, run: Run, query: str) -> None:  # noqa: F811 - fixture
+    an_import()
+    given, _ = explored(operator, f"/explore/?{query}")
+    assert "None" not in str(given)
+
+
+def test_a_run_and_an_import_are_compared(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
+    an_import()
+    given, made = explored(operator, "/explore/?run=1&import=1")
+    assert given["series"] == "target"
+    assert {series.name for panel in made.panels for series in panel.series} == {"storage1/scratch", "lab1/PM9A3"}
+
+
+def test_each_reference_has_a_chart_with_values(operator: Client) -> None:
+    load_references()
+    for one in Import.objects.all():
+        page = operator.get(f"/imports/{one.number}/").content.decode()
+        (link,) = {unescape(found) for found in re.findall(r'href="(/explore/[^"]+)"', page)}
+        _, made = explored(operator, link)
+        largest = max(Result.objects.filter(origin__imported=one).count() // 3, 1)
+        assert made.results >= largest, one.slug
+
+
+@pytest.mark.parametrize(
+    ("slug", "metric", "x"),
+    [
+        ("tachion-400gb", "bytes_per_s", "fact.fill level"), ("fusionio-duo-320gb", "bytes_per_s", "fact.fill level"),
+        ("intel-320-random-read", "bytes_per_s", "numjobs"),
+        ("mysql-tachion", "new_orders_per_min", "fact.buffer pool"),
+        ("supermicro-2026tt-power", "power_watt", "fact.blades"), ("mtron-raid0-12", "iops", "block_size"),
+    ],
+)  # fmt: skip
+def test_metric_and_x_are_those_that_the_source_states(operator: Client, slug: str, metric: str, x: str) -> None:
+    load_references()
+    number = Import.objects.get(slug=slug).number
+    given, _ = explored(operator, f"/explore/?import={number}")
+    assert (given.get("metric", "iops"), given["x"]) == (metric, x)
+
+
+def test_nothing_is_mixed_in_one_value(operator: Client) -> None:
+    """Threads of bm-flash were one mean."""
+    load_references()
+    number = Import.objects.get(slug="mtron-raid0-12").number
+    _, made = explored(operator, f"/explore/?import={number}")
+    cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
+    assert len(cells) == made.results == 84
+    assert {cell.doubts for cell in cells} == {()}
+
+
+def test_a_metric_that_no_result_has_is_named(operator: Client) -> None:
+    load_references()
+    number = Import.objects.get(slug="tachion-400gb").number
+    page = operator.get(f"/explore/?import={number}&metric=iops&x=size").content.decode()
+    assert "13 results are left out: they have no value for IOPS." in page
+
+
+def test_tools_with_their_versions_are_compared_and_filtered(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
+    StreamRun.objects.filter(results__point__ioengine="psync").update(engine_version="fio-3.36")
+    StreamRun.objects.exclude(results__point__ioengine="psync").update(engine_version="fio-3.33")
+    _, made = explored(operator, "/explore/?run=1&x=iodepth&series=tool_version&panel=pattern")
+    assert {series.name for panel in made.panels for series in panel.series} == {"fio 3.33", "fio 3.36"}
+    assert not {"tool", "engine version"} & {one.name for one in made.differs}
+    _, made = explored(operator, "/explore/?run=1&x=iodepth&tool_version=fio+3.36")
+    assert made.results == 18
+    an_import()
+    for query, count in (("fio+3.33", 18), ("CSV", 3), ("CSV+1.0", 0), ("fio", 0)):
+        table = operator.get(f"/results.csv?tool_version={query}").getvalue().decode()
+        assert len(table.splitlines()) == 1 + count, query
+    assert 'name="tool_version" value="CSV"' in operator.get("/results/").content.decode()
