@@ -1,9 +1,10 @@
 """Headline numbers: a few workloads that the products share, chosen by a rule.
 
 For each headline: of the workloads of its pattern, those that most products have; of those, the block size named
-below, or the smallest one (for sequential patterns the largest one); of those, the workload with the highest geometric
-mean over the products for rates, and with the fewest requests in flight for latencies. So all products of a headline
-have the same workload.
+below, or the smallest one (for sequential patterns the largest one); of those, the workload with the fewest requests
+in flight for latencies, and for rates the one with the highest geometric mean over the products. If that one has more
+requests in flight than others, the workload with the fewest is a second headline: drives that are equal at the limit of
+a link or controller may differ at low load. All products of a headline have the same workload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +52,18 @@ def _chosen(matched: Matched) -> Iterator[Headline]:
         panels = [panel for panel in matched.panels_of(choice) if panel.chart == rule.pattern]
         if panels:
             panel = max(panels, key=lambda one: _most(matched, one))
-            yield Headline(rule.title.format(panel.metric.short), panel, _workload(matched, panel, rule))
+            yield from _of_panel(matched, panel, rule)
+
+
+def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]:
+    alike, title = _alike(matched, panel, rule), rule.title.format(panel.metric.short)
+    lowest = min(alike, key=lambda one: (one.concurrency, one.order))
+    highest = max(alike, key=lambda one: _mean(matched, panel, one)) if rule.is_rate else lowest
+    if highest.concurrency > lowest.concurrency:
+        yield Headline(f"{title}, highest", panel, highest)
+        yield Headline(f"{title}, lowest load", panel, lowest)
+    else:
+        yield Headline(title, panel, highest)
 
 
 def _most(matched: Matched, panel: Panel) -> int:
@@ -59,13 +71,10 @@ def _most(matched: Matched, panel: Panel) -> int:
     return max(len(matched.measured_by(panel, one.key)) for one in matched.in_panel(panel))
 
 
-def _workload(matched: Matched, panel: Panel, rule: _Rule) -> Workload:
+def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
+    """The workloads of one block size that most products have."""
     all_, most = matched.in_panel(panel), _most(matched, panel)
-    shared = [one for one in all_ if len(matched.measured_by(panel, one.key)) == most]
-    alike = _of_block(shared, rule.block)
-    if rule.is_rate:
-        return max(alike, key=lambda one: _mean(matched, panel, one))
-    return min(alike, key=lambda one: (one.concurrency, one.order))
+    return _of_block([one for one in all_ if len(matched.measured_by(panel, one.key)) == most], rule.block)
 
 
 def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:

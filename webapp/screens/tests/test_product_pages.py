@@ -37,7 +37,7 @@ def labs(db: None) -> tuple[Lab, Lab, Lab]:
 def test_a_model_shows_headlines_values_over_time_curves_and_runs(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
     page = unescape(operator.get(f"/products/model/{SAMSUNG}/").content.decode())
     assert "18 in 3 runs" in page
-    assert "Random read over time" in page
+    assert "Random read, highest over time" in page
     assert "Random read over queue depth" in page
     assert page.index("Run 3</a>") < page.index("Run 1</a>")
     assert f'href="/bench/?product=model%3A{SAMSUNG.replace(" ", "+")}"' in page
