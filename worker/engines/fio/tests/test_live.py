@@ -26,7 +26,8 @@ class Simulated:
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(time, "time", lambda: 5e8 + self.now_s)
         monkeypatch.setattr("worker.engines.sampling.read_counters", self._counters)
-        work = FioWorkload(**({"pattern": Pattern.RANDREAD, "runtime_s": 60} | workload))
+        usual: dict[str, Any] = {"pattern": Pattern.RANDREAD, "runtime_s": 60}
+        work = FioWorkload(**(usual | workload))
         self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append), alone=alone)
 
     def _counters(self, _device: str) -> Counters:
