@@ -11,9 +11,9 @@ import msgspec
 
 from webapp.imports.csv_rows import fields
 from webapp.imports.errors import ImportRefused
-from webapp.imports.formats.plain_csv import direction, figures
+from webapp.imports.formats.plain_csv import direction, figures, is_field
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.references.about import RESERVED, is_field, label_problem
+from webapp.imports.references.about import RESERVED, label_problem
 from webapp.imports.values import lines, number
 from webapp.plans.values import Value
 
