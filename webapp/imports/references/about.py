@@ -66,11 +66,6 @@ def read(folder: Path) -> About:
     return about
 
 
-def is_figure(name: str) -> bool:
-    """Whether this is a factor or a result. The layout is a label: sources describe layouts in words of their own."""
-    return is_field(name)
-
-
 def factor_values(stated: Mapping[str, str]) -> dict[str, Value]:
     """The stored values of checked texts."""
     return {name: factor(name, text) for name, text in stated.items()}
@@ -118,7 +113,7 @@ def _check_stated(folder: Path, text: str, factors: dict[str, str], labels: dict
 
 def _factor_problem(name: str, value: str) -> str:
     """Why this is not a value of a factor, or ""."""
-    if name not in FACTORS or not is_figure(name):
+    if name not in FACTORS or not is_field(name):
         hint = f" Use `{closest(name)}`." if closest(name) not in ("", name) else ""
         return f"`{name}` is not a factor of a reference.{hint}"
     try:
@@ -130,7 +125,7 @@ def _factor_problem(name: str, value: str) -> str:
 
 def label_problem(name: str, value: str) -> str:
     """Why this is not a label, or ""."""
-    if is_figure(name):
+    if is_field(name):
         return f"`{name}` is a factor or a result, not a label."
     if not _LABEL.fullmatch(name) or name in RESERVED:
         return f"`{name}` is not a label: use a lowercase letter, then letters, digits and spaces."

@@ -11,9 +11,9 @@ import msgspec
 
 from webapp.imports.csv_rows import fields
 from webapp.imports.errors import ImportRefused
-from webapp.imports.formats.plain_csv import direction, figures
+from webapp.imports.formats.plain_csv import direction, figures, is_field
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.references.about import RESERVED, is_figure, label_problem
+from webapp.imports.references.about import RESERVED, label_problem
 from webapp.imports.values import lines, number
 from webapp.plans.values import Value
 
@@ -63,7 +63,7 @@ def _checked(columns: list[str]) -> list[str]:
 
 
 def _is_known(name: str) -> bool:
-    return name in _TEXTS or name.startswith(_METRIC) or is_figure(name)
+    return name in _TEXTS or name.startswith(_METRIC) or is_field(name)
 
 
 def _named(columns: list[str], cells: list[str]) -> dict[str, str]:
@@ -73,7 +73,7 @@ def _named(columns: list[str], cells: list[str]) -> dict[str, str]:
 
 
 def _row(row: Mapping[str, str], tool: str, common: Mapping[str, Value]) -> Row:
-    found = figures(row, {name: name for name in row if is_figure(name) and name not in _TEXTS})
+    found = figures(row, {name: name for name in row if is_field(name) and name not in _TEXTS})
     metrics = _metrics(row)
     is_io = bool(found.rates) or found.latency != Latency()
     if not is_io and not metrics:

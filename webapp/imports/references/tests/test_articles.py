@@ -86,16 +86,51 @@ def test_every_value_of_the_nine_clients() -> None:
 
 def test_every_value_of_the_eva() -> None:
     by_size = entries_of("eva4400-fata", "EVA4400 testing")
-    assert values_of(by_size, KIB) == [79065, 52107, 46427, 3721, 1633538]
-    assert [one.measurement.factors["size"] for one in by_size] == [100 * GIB] * 4 + [512 * MIB]
-    assert values_of(entries_of("eva4400-fata", "EVA4400 + FATA"), MIB) == [130, 174, 113, 133, 28, 15, 11, 11]
+    assert values_of(by_size[:-1], KIB) == [79065, 52107, 46427, 3721, 1633538]
+    assert [one.measurement.factors["size"] for one in by_size] == [100 * GIB] * 4 + [512 * MIB, 10 * GIB]
+    streams = entries_of("eva4400-fata", "EVA4400 + FATA")
+    assert values_of([one for one in streams if one.measurement.bytes_per_s], MIB) == [
+        130,
+        174,
+        113,
+        133,
+        28,
+        15,
+        11,
+        11,
+    ]
+    assert [dict(one.measurement.metrics) for one in [*streams, by_size[-1]] if one.measurement.metrics] == [
+        {"stream_1_of_single_percent": 67, "stream_2_of_single_percent": 75},
+        {"stream_1_of_single_percent": 90, "stream_2_of_single_percent": 115},
+        {"gain_percent": 25},
+        {"gain_percent": 37},
+        {"controller_cpu_low_percent": 15, "controller_cpu_high_percent": 20},
+    ]
 
 
 def test_every_value_of_random_writes_of_intel_320() -> None:
-    entries = LIBRARY["intel-320-random-write"].entries
+    entries = entries_of("intel-320-random-write", "Throughput by file size")
     assert values_of(entries, MIB) == [100, 40, 30, 20, 15, 23]
     sizes = [one.measurement.factors.get("size") for one in entries]
     assert sizes == [10 * GIB, 70 * GIB, 100 * GIB, 120 * GIB, 140 * GIB, None]
+
+
+def test_figures_of_texts_are_rounded_and_have_their_words() -> None:
+    below, about = entries_of("intel-320-random-write", "Second iteration")
+    assert values_of([below, about], MIB) == [40, 50]
+    assert "below 40 MiB/s from just after 50 GiB" in below.measurement.notes[0]
+    assert about.measurement.metrics == {"least_mib_per_s": 40}
+    assert about.labels["partition"] == "120 GB"
+    peak, full = LIBRARY["fusionio-320gb-mlc"].entries
+    assert values_of([peak, full], MIB) == [500, (110 + 120) / 2]
+    assert full.measurement.metrics == {"low_mib_per_s": 110, "high_mib_per_s": 120}
+    assert "110-120 MiB/s" in full.measurement.notes[0]
+
+
+def test_a_preference_of_the_authors_is_no_factor() -> None:
+    entries = LIBRARY["x25-m-lvm-stripe"].entries
+    assert not any("scheduler" in one.measurement.factors or "file system" in one.labels for one in entries)
+    assert {one.labels["preferred for benchmarks"] for one in entries} == {"XFS, deadline scheduler"}
 
 
 def test_power_and_temperature_have_no_direction_and_no_pattern() -> None:

@@ -10,11 +10,12 @@ from webapp.plans.factors import FACTORS
 
 COUNTS = {
     "dell-pe2970-perc5i": 3 * 4 + 2 * 4,
-    "eva4400-fata": 5 + 8,
+    "eva4400-fata": 6 + 9,
+    "fusionio-320gb-mlc": 2,
     "fusionio-duo-320gb": 3 + 9,
     "intel-320-random-read": 3 * 6,
-    "intel-320-random-write": 6,
-    "lsi9266-vertex4-bonnie": 104,
+    "intel-320-random-write": 6 + 2,
+    "lsi9266-vertex4-bonnie": 108,
     "lsi9266-vertex4-dd": 3 + 2 + 2 + 4,
     "lsi9266-vertex4-sdb": 3 + 6 + 5 + 4 + 3,
     "m4n-database": 2 + 2,

@@ -19,12 +19,13 @@ BONNIE = {  # write, read of each row; sums of arrays
     "IRQ verteilt auf 16 Cores, noop": "1611591 1762749 1591267 1724631 1558705 1809124",
     "IRQ verteilt auf 16 Cores, 4/8 disks, noop": "1851210 2212858 1739895 2249762",
     "cfq mit ionice versus deadline und noop": "1615423 1731223 1034862 1666484 1601699 2094683",
-    "WriteBack vs. WriteThrough mit noop": "1497058 2314050 1448679 2234858",
+    "WriteBack vs. WriteThrough mit noop": "1615423 1731223 1497058 2314050 1448679 2234858",
     "Kein Read Ahead mit noop": "1604035 496854 1467815 483319 1508270 501029",
     "Read Ahead mit neuer Firmware und noop": "1504866 1993970 1479499 1755349 1565605 1648603 1546453 1654260 "
     "1590832 1679014 1335200 1775061",
     "cfq-Optionen": "1588987 1682927 1559710 1684906 1534921 1685089",
-    "Effekt der Strip-Size": "473883 990133 1225679 1973300 1370498 1686235 1164984 2177400 1551860 1804623",
+    "Effekt der Strip-Size": "473883 990133 1225679 1973300 1370498 1686235 1559710 1684906 1164984 2177400 "
+    "1551860 1804623",
 }
 
 
@@ -36,6 +37,23 @@ def test_every_row_of_the_slides_by_bonnie() -> None:
     assert {one.path for one in LIBRARY[slug].entries} == set(BONNIE)
     patterns = [one.measurement.factors["pattern"] for one in LIBRARY[slug].entries]
     assert patterns == ["write", "read"] * (len(patterns) // 2)
+
+
+def test_a_row_that_is_printed_in_two_tables_is_the_same_measurement_in_both() -> None:
+    slug = "lsi9266-vertex4-bonnie"
+    for first, second, pair in (
+        ("cfq mit ionice versus deadline und noop", "WriteBack vs. WriteThrough mit noop", [1615423, 1731223]),
+        ("cfq-Optionen", "Effekt der Strip-Size", [1559710, 1684906]),
+    ):
+        for path, other in ((first, second), (second, first)):
+            same = [
+                one for one in entries_of(slug, path) if any("same measurement" in n for n in one.measurement.notes)
+            ]
+            assert values_of(same, KIB) == pair
+            assert all(f"of the table {other}" in one.measurement.notes[0] for one in same)
+    strips = [one.labels["strip size"] for one in entries_of(slug, "Effekt der Strip-Size")]
+    assert strips[::2] == ["8 kB", "64 kB", "64 kB", "256 kB", "1 MB", "2 MB/256 kB"]
+    assert not any("scheduler" in one.measurement.factors for one in entries_of(slug, "Effekt der Strip-Size"))
 
 
 SDB = {
