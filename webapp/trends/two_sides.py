@@ -2,10 +2,11 @@
 
 A cell is a target, a point and a direction. The target does not count if each side has only one, nor do factors that
 either filter names, so `factor.scheduler=none` can be judged against `factor.scheduler=bfq`. If an import has several
-tests in one cell, such as Read and Re-read of iozone, each test is a cell of its own.
+tests in one cell, such as Read and Re-read of iozone, each test is a cell of its own. `ignored` names further factors
+that do not count, such as options that a published table does not state.
 
-A cell must not mix results of different targets or points in one block (run and repeat), because its mean would say
-nothing. Then the filters are refused.
+A cell must not mix results of different points, or of different targets in one block (run and repeat), because its mean
+would say nothing. Then the filters are refused.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ import msgspec
 from webapp.compare.blocks import measured
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.core.errors import Refusal
+from webapp.plans.factors import FACTORS, closest
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import ResultFilter, read_filter
@@ -51,17 +53,34 @@ class TwoSides:
     candidate_results: int
 
 
-def judge_sides(*, baseline: str, candidate: str, tolerances: Mapping[str, float]) -> TwoSides:
-    """`baseline` and `candidate` are filters such as run=17&target=a/nvme0. Raises Refusal."""
+def judge_sides(
+    *,
+    baseline: str,
+    candidate: str,
+    tolerances: Mapping[str, float],
+    ignored: Collection[str] = (),
+    single_values: bool = False,
+) -> TwoSides:
+    """`baseline` and `candidate` are filters such as run=17&target=a/nvme0; `ignored` are factors. Raises Refusal."""
     wanted = checked_tolerances(tolerances)
+    _check_factors(ignored)
     asked = [_asked(name, text) for name, text in (("baseline", baseline), ("candidate", candidate))]
     theirs, mine = (_read(one) for one in asked)
     if not theirs:
         raise Refusal("no_results", f"No valid results match the baseline `{baseline}`. Choose another filter.")
-    cells = _Cells.of(theirs, mine, named={name for one in asked for name in one.factors})
-    rows = judge(cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted), wanted)
+    cells = _Cells.of(theirs, mine, named={*ignored, *(name for one in asked for name in one.factors)})
+    measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
+    rows = judge(*measured_by, wanted, single_values=single_values)
     new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
     return TwoSides(outcome_of(rows), rows, cells.places, len(new), len(theirs), len(mine))
+
+
+def _check_factors(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in FACTORS:
+            meant = closest(name)
+            words = f" Did you mean `{meant}`?" if meant else ""
+            raise Refusal("factor_unknown", f"There is no factor `{name}` to ignore.{words}")
 
 
 def _asked(side: str, text: str) -> ResultFilter:
@@ -91,7 +110,7 @@ def _read(asked: ResultFilter) -> list[ResultRow]:
 @dataclass(frozen=True)
 class _Cells:
     by_target: bool
-    named: Collection[str]  # factors in filters
+    named: Collection[str]  # factors in filters, and ignored ones
     several_tests: Collection[tuple[str, str]]  # cells in which an import has several
     places: dict[str, Place]
 
@@ -105,13 +124,14 @@ class _Cells:
         return made
 
     def add(self, rows: Iterable[ResultRow]) -> None:
-        """Raises Refusal if a block of a cell mixes different tests."""
+        """The rows of one side. Raises Refusal if a cell mixes points, or a block of it different tests."""
         tests: dict[tuple[object, ...], object] = {}
         for row in rows:
             key, place = self.key(row)[0], self.place(row)
             self.places[key] = place
             test = (row.point_key, row.target_name, row.tool, row.facts if row.imported else None)
-            if tests.setdefault((key, row.direction, row.source, row.repeat), test) != test:
+            same_point = tests.setdefault((key, row.direction), row.point_key) == row.point_key
+            if not same_point or tests.setdefault((key, row.direction, row.source, row.repeat), test) != test:
                 raise Refusal("results_mixed", _mixed(place))
 
     def place(self, row: ResultRow) -> Place:
@@ -143,6 +163,6 @@ def _text(place: Place) -> str:
 def _mixed(place: Place) -> str:
     at = ", ".join(f"{name} {value}" for name, value in sorted(place.point.items())[:4])
     return (
-        f"One side has several different results for one repeat ({at}, …). Choose one of them with a filter, "
+        f"One side has several different results in one row ({at}, …). Choose one of them with a filter, "
         "for example target=host/target or one level of factor.<name>."
     )

@@ -112,6 +112,7 @@ class Row:
     ratio_high: float | None
     outcome: str
     why: str
+    single_values: bool
 
 
 @dataclass(frozen=True)
