@@ -17,8 +17,8 @@ class SidesIn(Schema):
     baseline=run%3D17%26host%3Da.
 
     `tolerance`: the largest change for the worse that passes, in percent, for each metric. `ignore` names factors that
-    may differ between the sides. `single_values`: judge cells with fewer than 3 repeats on a side by the tolerance
-    alone, without an interval.
+    may differ between the sides, or `unstated`: all that only one side states. `single_values`: judge cells with fewer
+    than 3 repeats on a side by the tolerance alone, without an interval.
     """
 
     baseline: str = Field(max_length=4000)
@@ -38,7 +38,8 @@ class SideRowOut(RowOut):
 
 
 class SidesOut(Schema):
-    """`outcome` is the most serious of all rows. `new_cells` counts cells that only the candidate has.
+    """`outcome` is the most serious of all rows. `new_cells` counts cells that only the candidate has. `ignored` lists
+    the factors that may differ.
 
     `baseline_results` and `candidate_results` count results.
     """
@@ -46,6 +47,7 @@ class SidesOut(Schema):
     outcome: Outcome
     counts: dict[Outcome, int]
     new_cells: int
+    ignored: list[str]
     baseline_results: int
     candidate_results: int
     rows: list[SideRowOut]
@@ -69,6 +71,7 @@ def verdict_on_sides(request: HttpRequest, asked: Query[SidesIn]) -> dict[str, A
         "outcome": found.outcome,
         "counts": {each: outcomes.count(each) for each in Outcome},
         "new_cells": found.new_cells,
+        "ignored": found.ignored,
         "baseline_results": found.baseline_results,
         "candidate_results": found.candidate_results,
         "rows": [_row(row, found) for row in found.rows],

@@ -49,6 +49,7 @@ NOT_MEASURED = "not measured"
 NO_VALUES = "the baseline has no values of this metric"
 NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"
+TOO_FEW = f"a verdict needs {MIN_BLOCKS} on both sides"
 ONE_VALUE_EACH = "one value on each side, no interval"
 ROUNDING = 1e-9  # of a ratio: a value exactly at the limit passes
 MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
@@ -75,6 +76,11 @@ class Row:
     @property
     def not_measured(self) -> bool:
         return self.why == NOT_MEASURED
+
+    @property
+    def too_few(self) -> bool:
+        """Unclear because a side has too few repeats."""
+        return self.why.endswith(TOO_FEW)
 
 
 @dataclass(frozen=True)
@@ -197,7 +203,7 @@ def _cell_test(
 
 
 def _too_few(repeats: int) -> str:
-    return f"{repeats} repeat{'' if repeats == 1 else 's'}; a verdict needs {MIN_BLOCKS} on both sides"
+    return f"{repeats} repeat{'' if repeats == 1 else 's'}; {TOO_FEW}"
 
 
 def _no_interval(mine: int, theirs: int) -> str:

@@ -44,7 +44,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="judge test points with fewer than three repeats by the tolerance alone, without an interval",
     )  # fmt: skip
     parser.add_argument(
-        "--ignore", action="append", default=[], metavar="FACTOR", help="a factor that may differ, for example ioengine"
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="FACTOR",
+        help="a factor that may differ, for example ioengine; unstated: all that only one side states",
     )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=run_compare)
@@ -85,6 +89,8 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     print(output.table(head, [_cells(row, varying) for row in rows]))
     if verdict.new_cells:
         output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
+    if verdict.ignored:
+        output.remark(f"Ignored factors: {', '.join(verdict.ignored)}.")
     words = WORDS_OF_VALUES if by_values else WORDS
     counts = ", ".join(f"{verdict.counts[name]} {words[name]}" for name in EXIT_CODES)
     said = (_sentence_of_values if by_values else _sentence)(verdict.outcome, options, tolerance)

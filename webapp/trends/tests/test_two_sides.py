@@ -4,6 +4,7 @@ import pytest
 
 from webapp.core.errors import Refusal
 from webapp.imports.references.loading import load_references
+from webapp.plans.values import Value
 from webapp.results.models import Import, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
@@ -71,6 +72,13 @@ def test_filters_that_mix_different_results_are_refused(nights: Nights) -> None:
     assert code("factor.ioengine=io_uring&factor.iodepth=1,2", "factor.iodepth=1") == "results_mixed"
 
 
+def test_different_tests_of_an_import_without_labels_are_at_one_target(db: None) -> None:
+    for speed in (10_000, 5_000):
+        an_import(title=f"hdparm {speed}", text=CACHED.format(speed), drive="", host="")
+    rows = judge_sides(baseline="import=1", candidate="import=2", tolerances={"bytes_per_s": 5.0}, single_values=True)
+    assert [row.outcome for row in rows.rows] == [Outcome.FAILS, Outcome.PASSES]
+
+
 def test_a_row_never_means_over_different_points_of_several_runs(nights: Nights) -> None:
     nights.lab().measure(*FAST, iodepth=1)
     nights.lab().measure(*SLOW, iodepth=2)
@@ -84,12 +92,28 @@ def test_ignored_factors_may_differ(nights: Nights) -> None:
     assert row.why == NOT_MEASURED
     found = judge_sides(baseline="run=1", candidate="run=2", tolerances={"iops": 5.0}, ignored=["ioengine", "iodepth"])
     assert found.outcome is Outcome.FAILS
+    assert found.ignored == ["ioengine", "iodepth"]
     with pytest.raises(Refusal, match="Did you mean `ioengine`"):
         judge_sides(baseline="run=1", candidate="run=2", tolerances={"iops": 5.0}, ignored=["ioengin"])
 
 
-def iozone(candidate: str, *, single_values: bool = True) -> dict[tuple[int, str], tuple[str, str]]:
-    """The published system of the streaming server's vendor against a candidate: outcome and reason by jobs and test."""
+def test_factors_that_only_one_side_states_are_ignored_together(nights: Nights) -> None:
+    """An import says nothing about fio's options. A queue depth that varies tells rows apart."""
+    lab = nights.lab()
+    lab.measure(*FAST, iodepth=1)
+    lab.measure(*SLOW, iodepth=32)
+    an_import()
+    found = judge_sides(
+        baseline="import=1&factor.pattern=randread", candidate="run=1", tolerances={"iops": 5.0},
+        ignored=["unstated"], single_values=True,
+    )  # fmt: skip
+    assert [row.not_measured for row in found.rows] == [False, False]
+    assert {"ioengine", "direct"} < set(found.ignored)
+    assert "iodepth" not in found.ignored
+
+
+def iozone(candidate: str, *, single_values: bool = True) -> dict[tuple[Value, Value], tuple[str, str]]:
+    """The published system of the streaming server's vendor against a candidate: outcome and reason of rows."""
     load_references()
     numbers = dict(Import.objects.values_list("slug", "number"))
     found = judge_sides(
@@ -99,7 +123,7 @@ def iozone(candidate: str, *, single_values: bool = True) -> dict[tuple[int, str
         single_values=single_values,
     )
     points = [(found.places[row.cell[0]].point, row) for row in found.rows if row.cell]
-    return {(int(point["numjobs"]), str(point["test"])): (row.outcome, row.why) for point, row in points}
+    return {(point["numjobs"], point["test"]): (row.outcome, row.why) for point, row in points}
 
 
 def test_a_published_system_passes_or_fails_row_by_row_against_another(db: None) -> None:
