@@ -217,7 +217,7 @@ def _missing_cells(grouped: Grouped) -> Iterator[str]:
 
 def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     """How claims are made, and when they are not."""
-    orders = {one.order for one in (*found.series.values(), *found.extremes.values())}
+    orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
     if UNKNOWN_ORDER in orders:
         yield "Imported files do not state when they were measured. Drift of the host can look like a difference."
     if orders - {UNKNOWN_ORDER, ""}:

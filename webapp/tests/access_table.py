@@ -200,6 +200,8 @@ PAGES: dict[str, Rule] = {
     "shared_frame": look(Who.ANYBODY),  # likewise
     # trends
     "trends": look(Who.VIEWER),
+    "acceptance": look(Who.VIEWER),
+    "acceptance_csv": look(Who.VIEWER),
     "baseline": look(Who.VIEWER),
     "set_baseline": act(Who.OPERATOR),
     "remove_baseline": act(Who.OPERATOR),

@@ -8,6 +8,11 @@ a latency and 10 %.
     fails           the whole interval is on the bad side, also after the correction for the number of rows
     unclear         otherwise: the interval contains the limit, a cell has fewer than 3 repeats or no value
 
+With `single_values`, a cell with fewer than 3 repeats on a side is judged by its values alone, like hardware in an
+acceptance test: it fails if the ratio is beyond the limit, and else passes. Such a row has no interval. It says on
+which side of the limit the two measured values are, and does not claim that the systems differ: a second measurement
+may have another outcome. It does not count for the mean.
+
 A run fails if a row fails, and passes if all rows pass: then each row is tested at its full level (R. L. Berger:
 Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982). If no row is worse than its limit,
 any row fails with a probability of at most 5 %: one half for means and one for cells, each corrected by Holm's method
@@ -40,10 +45,13 @@ class Outcome(StrEnum):
 
 
 LABELS = {Outcome.FAILS: "Fails", Outcome.UNCLEAR: "Unclear", Outcome.PASSES: "Passes"}
-NOT_MEASURED = "not measured in this run"
+NOT_MEASURED = "not measured"
 NO_VALUES = "the baseline has no values of this metric"
 NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"
+TOO_FEW = f"a verdict needs {MIN_BLOCKS} on both sides"
+ONE_VALUE_EACH = "one value on each side, no interval"
+ROUNDING = 1e-9  # of a ratio: a value exactly at the limit passes
 MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
 
 
@@ -62,16 +70,22 @@ class Row:
     value: float | None
     ratio: Ratio | None
     outcome: Outcome
-    why: str  # if it is unclear
+    why: str  # if it is unclear, or judged without an interval
+    single_values: bool = False  # judged by the values alone
 
     @property
-    def label(self) -> str:
-        return LABELS[self.outcome]
+    def not_measured(self) -> bool:
+        return self.why == NOT_MEASURED
+
+    @property
+    def too_few(self) -> bool:
+        """Unclear because a side has too few repeats."""
+        return self.why.endswith(TOO_FEW)
 
 
 @dataclass(frozen=True)
 class _Test:
-    """A row before the correction. Without a contrast it is unclear, and `why`."""
+    """A row before the correction. Without a contrast it is judged by its values, or unclear, and `why`."""
 
     metric: Metric
     cell: Cell | None
@@ -81,6 +95,7 @@ class _Test:
     value: float | None
     contrast: Contrast | None = None
     why: str = ""
+    single_values: bool = False
 
     @property
     def limit(self) -> float:
@@ -101,12 +116,21 @@ class _Test:
         return 1.0 if self.contrast is None else _tail(self.contrast, -self._excess())
 
     def row(self, corrected: float) -> Row:
-        ratio = self.contrast.ratio if self.contrast else None
-        outcome, why = self._judged(ratio, corrected)
+        if self.single_values and self.baseline and self.value:
+            ratio: Ratio | None = Ratio(self.value / self.baseline, None, None)
+            outcome, why = self._by_values(self.value / self.baseline), self.why
+        else:
+            ratio = self.contrast.ratio if self.contrast else None
+            outcome, why = self._judged(ratio, corrected)
         return Row(
             self.metric, self.cell, len(self.pairs), self.tolerance, self.limit, self.baseline, self.value, ratio,
-            outcome, why,
+            outcome, why, self.single_values,
         )  # fmt: skip
+
+    def _by_values(self, ratio: float) -> Outcome:
+        beyond = ratio / self.limit - 1
+        worse = beyond > ROUNDING if self.metric.lower_is_better else beyond < -ROUNDING
+        return Outcome.FAILS if worse else Outcome.PASSES
 
     def _judged(self, ratio: Ratio | None, corrected: float) -> tuple[Outcome, str]:
         if ratio is None or ratio.low is None or ratio.high is None:
@@ -127,16 +151,29 @@ def limit_of(metric: Metric, tolerance: float) -> float:
     return 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
 
 
-def judge(run: Mapping[str, Cells], baseline: Mapping[str, Cells], tolerances: Mapping[str, float]) -> tuple[Row, ...]:
-    """Rows by metric: the mean, then the cells of the baseline run. `run` and `baseline` have cells by metric key."""
+def judge(
+    run: Mapping[str, Cells],
+    baseline: Mapping[str, Cells],
+    tolerances: Mapping[str, float],
+    *,
+    single_values: bool = False,
+) -> tuple[Row, ...]:
+    """Rows by metric: the mean, then the cells of the baseline run. `run` and `baseline` have cells by metric key.
+
+    With `single_values`, there is no mean if no cell has enough repeats for it.
+    """
     means: list[_Test] = []
     cells: list[_Test] = []
     for key, tolerance in tolerances.items():
         metric, theirs, mine = METRICS[key], baseline.get(key, {}), run.get(key, {})
-        tests = [_cell_test(metric, tolerance, cell, mine.get(cell), known) for cell, known in theirs.items()]
+        tests = [
+            _cell_test(metric, tolerance, cell, mine.get(cell), known, single_values=single_values)
+            for cell, known in theirs.items()
+        ]
+        repeated = [test for test in tests if test.contrast]
         cells += tests or [_Test(metric, None, tolerance, (), None, None, why=NO_VALUES)]
-        if len(tests) > 1:
-            means.append(_mean_test(metric, tolerance, [test for test in tests if test.contrast]))
+        if len(tests) > 1 and (repeated or not single_values):
+            means.append(_mean_test(metric, tolerance, repeated))
     rows = [*_rows(means), *_rows(cells)]
     order = {key: place for place, key in enumerate(tolerances)}
     return tuple(sorted(rows, key=lambda row: (order[row.metric.key], row.cell is not None)))
@@ -147,29 +184,38 @@ def _rows(tests: Sequence[_Test]) -> list[Row]:
     return [test.row(p) for test, p in zip(tests, corrected, strict=True)]
 
 
-def _cell_test(metric: Metric, tolerance: float, cell: Cell, mine: Measured | None, theirs: Measured) -> _Test:
+def _cell_test(
+    metric: Metric, tolerance: float, cell: Cell, mine: Measured | None, theirs: Measured, *, single_values: bool
+) -> _Test:
     reference = _mean(theirs)
     if mine is None:
         return _Test(metric, cell, tolerance, (), reference, None, why=NOT_MEASURED)
     pair, value = (mine, theirs), _mean(mine)
-    least = min(len(mine.values), len(theirs.values))
+    counts = len(mine.values), len(theirs.values)
     if not mine.same_kind(theirs):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
     if not (mine.positive and theirs.positive):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
-    if least < MIN_BLOCKS:
-        return _Test(metric, cell, tolerance, [pair], reference, value, why=_too_few(least))
+    if min(counts) < MIN_BLOCKS:
+        why = _no_interval(*counts) if single_values else _too_few(min(counts))
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=why, single_values=single_values)
     return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
 
 
 def _too_few(repeats: int) -> str:
-    return f"{repeats} repeat{'' if repeats == 1 else 's'}; a verdict needs {MIN_BLOCKS} in both runs"
+    return f"{repeats} repeat{'' if repeats == 1 else 's'}; {TOO_FEW}"
+
+
+def _no_interval(mine: int, theirs: int) -> str:
+    if mine == theirs == 1:
+        return ONE_VALUE_EACH
+    return f"number of values: baseline {theirs}, candidate {mine}; no interval"
 
 
 def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Test:
-    """Over the cells that have enough repeats in both runs."""
+    """Over the cells that have enough repeats on both sides."""
     if not tests:
-        return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats in both runs")
+        return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats on both sides")
     pairs = [pair for test in tests for pair in test.pairs]
     mine, theirs = ([_log_mean(pair[side]) for pair in pairs] for side in (0, 1))
     return _Test(metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs))
@@ -177,6 +223,8 @@ def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Tes
 
 def _mean(one: Measured) -> float:
     """The geometric mean, like that of the ratio: else a row could show a rise beside a ratio below 1."""
+    if len(one.values) == 1:
+        return next(iter(one.values.values()))  # without rounding
     return math.exp(_log_mean(one)) if one.positive else fmean(one.values.values())
 
 

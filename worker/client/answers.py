@@ -93,6 +93,7 @@ class Verdict:
     outcome: str  # fails, unclear or passes
     counts: dict[str, int]
     new_cells: int
+    ignored: list[str]
     baseline_results: int
     candidate_results: int
     rows: list[dict[str, Any]]
@@ -112,6 +113,7 @@ class Row:
     ratio_high: float | None
     outcome: str
     why: str
+    single_values: bool
 
 
 @dataclass(frozen=True)

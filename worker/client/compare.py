@@ -14,6 +14,7 @@ from .server import Server
 DEFAULT_PERCENT = 5.0
 EXIT_CODES = {"fails": ExitCode.FAILED, "unclear": ExitCode.CANNOT_TELL, "passes": ExitCode.OK}  # worst first
 WORDS = {"passes": "not worse", "fails": "worse", "unclear": "cannot tell"}
+WORDS_OF_VALUES = {"passes": "passes", "fails": "fails", "unclear": "cannot tell"}  # without a claim of a difference
 HEAD = ("verdict", "metric", "target", "direction")
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
 
@@ -38,6 +39,17 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="exit with 1 if B is worse by more than this, and with 5 if the repeats cannot tell",
     )  # fmt: skip
     parser.add_argument("--metric", action="append", default=[], help="iops (default), bytes_per_s, latency_p99, …")
+    parser.add_argument(
+        "--single-values", action="store_true",
+        help="judge test points with fewer than three repeats by the tolerance alone, without an interval",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="FACTOR",
+        help="a factor that may differ, for example ioengine; unstated: all that only one side states",
+    )
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=run_compare)
 
@@ -46,7 +58,9 @@ def run_compare(options: argparse.Namespace, server: Server) -> ExitCode:
     tolerance = DEFAULT_PERCENT if options.tolerance is None else options.tolerance
     metrics = [("metric", name) for name in options.metric or ["iops"]]
     sides = [("baseline", side(options.a)), ("candidate", side(options.b))]
-    found = server.get("verdict", [*sides, *metrics, ("tolerance", tolerance)])
+    chosen = [("single_values", "true")] if options.single_values else []
+    chosen += [("ignore", name) for name in options.ignore]
+    found = server.get("verdict", [*sides, *metrics, *chosen, ("tolerance", tolerance)])
     verdict = read(Verdict, found)
     if options.json:
         output.print_json(found)
@@ -71,11 +85,24 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     rows = sorted((read(Row, row) for row in verdict.rows), key=lambda row: list(EXIT_CODES).index(row.outcome))
     varying = varying_factors([row.point for row in rows if row.point is not None])
     head = (*HEAD, *varying, "A", "B", "change", "95 % interval", "why")
+    by_values = any(row.single_values for row in rows)
     print(output.table(head, [_cells(row, varying) for row in rows]))
     if verdict.new_cells:
         output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
-    counts = ", ".join(f"{verdict.counts[name]} {WORDS[name]}" for name in EXIT_CODES)
-    print(f"\n{_sentence(verdict.outcome, options, tolerance)} {_advice(rows)}Rows: {counts}.")
+    if verdict.ignored:
+        output.remark(f"Ignored factors: {', '.join(verdict.ignored)}.")
+    words = WORDS_OF_VALUES if by_values else WORDS
+    counts = ", ".join(f"{verdict.counts[name]} {words[name]}" for name in EXIT_CODES)
+    said = (_sentence_of_values if by_values else _sentence)(verdict.outcome, options, tolerance)
+    print(f"\n{said} {_advice(rows, options)}Rows: {counts}.")
+
+
+def _sentence_of_values(outcome: str, options: argparse.Namespace, tolerance: float) -> str:
+    verdict = {"passes": "passes", "fails": "fails", "unclear": "cannot be judged completely"}[outcome]
+    return (
+        f"With a tolerance of {tolerance:g} % against A ({options.a}), B ({options.b}) {verdict}. Rows without an "
+        "interval compare single values and do not show that B differs."
+    )
 
 
 def _sentence(outcome: str, options: argparse.Namespace, tolerance: float) -> str:
@@ -87,21 +114,24 @@ def _sentence(outcome: str, options: argparse.Namespace, tolerance: float) -> st
     }[outcome]
 
 
-def _advice(rows: Sequence[Row]) -> str:
+def _advice(rows: Sequence[Row], options: argparse.Namespace) -> str:
     unclear = [row for row in rows if row.outcome == "unclear"]
     if not unclear:
         return ""
     if any(row.ratio_low is not None for row in unclear):
         return "More repeats make the intervals narrower. "
-    return "A and B need at least three repeats of the same test points. "
+    if options.single_values:
+        return ""
+    return "A and B need at least three repeats of the same test points, or judge their values with --single-values. "
 
 
 def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
     point = row.point
     levels = ["" if point is None else level(point, name) for name in varying]
     direction = row.direction or (f"mean of {row.cells}" if row.cells else "mean")
+    words = WORDS_OF_VALUES if row.single_values else WORDS
     return (
-        WORDS[row.outcome], row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
+        words[row.outcome], row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
         output.value(row.metric, row.value), _change(row.ratio), _interval(row), row.why,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-/** The page Results: the form with filters and columns. */
+/** Pages whose only script is a form with choices: Results, Acceptance test. */
 
 import "../styles/picks.css";
 import { initChoiceForms } from "../features/choiceForm";

@@ -28,3 +28,25 @@ def test_what_cannot_be_judged_is_refused(viewer: Caller, lab: Lab) -> None:
     assert viewer("get", "verdict?baseline=colour%3Dred&candidate=run%3D1")[1]["code"] == "filter_refused"
     assert viewer("get", "verdict?baseline=run%3D1&candidate=run%3D1&metric=speed")[1]["code"] == "metric_unknown"
     assert viewer("get", "verdict?baseline=run%3D1&candidate=run%3D1&tolerance=0")[1]["code"] == "tolerance_refused"
+
+
+def test_single_values_are_judged_only_if_asked(viewer: Caller, lab: Lab) -> None:
+    lab.measure(1000.0, ioengine="io_uring", iodepth=7)
+    lab.measure(900.0, ioengine="psync", iodepth=7)
+    sides = "&".join(
+        f"{side}={quote(f'factor.iodepth=7&factor.ioengine={engine}')}"
+        for side, engine in (("baseline", "io_uring"), ("candidate", "psync"))
+    )
+    found = viewer("get", f"verdict?{sides}")[1]
+    assert (found["outcome"], found["rows"][0]["ratio"], found["rows"][0]["single_values"]) == ("unclear", None, False)
+    found = viewer("get", f"verdict?{sides}&single_values=true")[1]
+    (row,) = found["rows"]
+    assert (found["outcome"], row["ratio"], row["ratio_low"]) == ("fails", 0.9, None)
+    assert (row["single_values"], row["why"]) == (True, "one value on each side, no interval")
+
+
+def test_ignored_factors_may_differ(viewer: Caller, lab: Lab) -> None:
+    address = f"verdict?baseline={FASTER}&candidate={SLOWER}"
+    assert "iodepth" in viewer("get", address)[1]["rows"][0]["point"]
+    assert "iodepth" not in viewer("get", f"{address}&ignore=iodepth&ignore=direct")[1]["rows"][0]["point"]
+    assert viewer("get", f"{address}&ignore=colour")[1]["code"] == "factor_unknown"

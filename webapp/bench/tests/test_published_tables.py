@@ -126,7 +126,11 @@ def test_ratios_of_p95_are_as_published(devices: tuple[Product, ...]) -> None:
 
 def test_p95_has_headlines_and_percentiles_if_nobody_states_p99(devices: tuple[Product, ...]) -> None:
     page = shown(*devices)
-    assert [row.title for row in page.headlines] == ["Random read, highest", "Random read, lowest load", "Random read, p95"]
+    assert [row.title for row in page.headlines] == [
+        "Random read, highest",
+        "Random read, lowest load",
+        "Random read, p95",
+    ]
     assert page.ladder
     assert [metric.short for metric, summaries in page.ladder.steps if any(summaries)] == ["p95"]
 

@@ -203,11 +203,11 @@ class _Run:
         return tuple(notes)
 
 
-def _unit_ns(match: re.Match[str], place: int) -> int:
+def _unit_ns(match: re.Match[str], place: int) -> float:
     return SECOND if match[place + 1] == "s" else MS
 
 
 def _step_ns(match: re.Match[str], place: int) -> float:
     """Of its last printed digit."""
     _, _, decimals = match[place].partition(".")
-    return float(_unit_ns(match, place)) / 10 ** len(decimals)
+    return _unit_ns(match, place) * 10.0 ** -len(decimals)

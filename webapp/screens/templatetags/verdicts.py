@@ -11,7 +11,7 @@ from webapp.plans.varying import varying
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
-from webapp.screens.trend.views import percent_change
+from webapp.screens.trend.verdict_rows import ShownRow, limit_text, shown_row
 from webapp.trends.history import ENDED
 from webapp.trends.judging import LABELS, Outcome, Row
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
@@ -19,18 +19,6 @@ from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
 register = template.Library()
 
 _STATES = {Outcome.FAILS: "failed", Outcome.UNCLEAR: "cancelled", Outcome.PASSES: "done"}
-
-
-@dataclass(frozen=True)
-class ShownRow:
-    row: Row
-    levels: list[str]
-    direction: str
-    baseline: str
-    value: str
-    ratio: str
-    interval: str
-    limit: str
 
 
 @dataclass(frozen=True)
@@ -55,6 +43,12 @@ def outcomes_of(listed: Iterable[Run | Occurrence]) -> Mapping[UUID, Outcome]:
 def verdict_badge(outcome: Outcome | None) -> dict[str, str]:
     """Nothing for None."""
     return {"state": _STATES[outcome], "label": LABELS[outcome]} if outcome else {}
+
+
+@register.inclusion_tag("screens/tags/verdict_badge.html")
+def row_badge(row: Row) -> dict[str, str]:
+    """The outcome of a row; a row without a result in the candidate is not measured."""
+    return {"state": "planned", "label": "Not measured"} if row.not_measured else verdict_badge(row.outcome)
 
 
 @register.filter
@@ -87,7 +81,7 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     return ShownVerdict(
         verdict,
         [points.label(name) for name in names],
-        [_row(row, verdict, names) for row in rows],
+        [shown_row(row, verdict.points, names) for row in rows],
         ", ".join(counts),
         ", ".join(f"{label} {limit}" for label, limit in limits.items()),
     )
@@ -98,26 +92,3 @@ _WORDS = {
     Outcome.UNCLEAR: ("row is unclear", "rows are unclear"),
     Outcome.PASSES: ("row passes", "rows pass"),
 }
-
-
-def _row(row: Row, verdict: Verdict, names: tuple[str, ...]) -> ShownRow:
-    key, direction = row.cell or ("", "")
-    ratio = row.ratio
-    interval = ""
-    if ratio and ratio.low is not None and ratio.high is not None:
-        interval = f"{percent_change(ratio.low)} to {percent_change(ratio.high)}"
-    return ShownRow(
-        row,
-        points.levels(verdict.points[key], names) if key else [],
-        direction,
-        row.metric.format(row.baseline),
-        row.metric.format(row.value),
-        percent_change(ratio.value) if ratio else "–",
-        interval or "–",
-        limit_text(row),
-    )
-
-
-def limit_text(row: Row) -> str:
-    """The tolerance with the sign of a change for the worse: −5 %."""
-    return f"{'+' if row.metric.lower_is_better else '−'}{row.tolerance:g} %"

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from webapp.core import formatting
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.plans.varying import varying
@@ -23,6 +22,7 @@ from webapp.screens.access import page
 from webapp.screens.trend.asked import cell_address, choose, chosen_metric, metrics_of, plan_and_target
 from webapp.screens.trend.baseline_form import BaselineForm, baseline_form
 from webapp.screens.trend.payloads import TrendChart, TrendPoint, TrendStep
+from webapp.screens.trend.verdict_rows import percent_change
 from webapp.trends.changes import Change
 from webapp.trends.history import ENDED, MAX_RUNS, read_history
 from webapp.trends.judging import LABELS, Outcome
@@ -147,11 +147,6 @@ def _middle_ms(step: Step) -> int:
 
 def _size(step: Step) -> str:
     return percent_change(step.ratio)
-
-
-def percent_change(ratio: float) -> str:
-    """−12.3 %, +4.00 %."""
-    return f"{'+' if ratio > 1 else ''}{formatting.percent(100 * (ratio - 1))}"
 
 
 def _step_row(step: Step, metric: Metric) -> StepRow:

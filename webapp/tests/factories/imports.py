@@ -22,11 +22,12 @@ def an_import(
     by: User | None = None,
     title: str = "Old tests",
     drive: str = "PM9A3",
+    host: str = "lab1",
     text: str = PLAIN,
     further: Sequence[Read] = (),
 ) -> Import:
     """Three results and a file that no format recognises."""
-    made = begin_import(title=title, pattern="", given={"drive": drive, "host": "lab1"}, by=by)
+    made = begin_import(title=title, pattern="", given={"drive": drive, "host": host}, by=by)
     notes = Read("results/notes.txt", f"A note about {title}.")
     add_found(made, [Read("results/table.csv", text), notes, *further])
     return end_import(made, by=by)

@@ -11,6 +11,7 @@ from webapp.trends.judging import (
     NO_CONTRAST,
     NO_VALUES,
     NOT_MEASURED,
+    ONE_VALUE_EACH,
     Cells,
     Outcome,
     Row,
@@ -83,6 +84,51 @@ def test_too_few_repeats_are_unclear(repeats: int) -> None:
     assert row.why.startswith(f"{repeats} repeat")
     assert row.baseline == pytest.approx(1000)
     assert row.value == pytest.approx(500, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("tolerances", "level", "outcome"),
+    [
+        (IOPS, 950, Outcome.PASSES),  # exactly at the limit
+        (IOPS, 949.9, Outcome.FAILS),
+        (IOPS, 2000, Outcome.PASSES),
+        ({"iops": 7.0}, 930, Outcome.PASSES),  # 1 - 7 / 100 is not exactly 0.93
+        (P99, 1100, Outcome.PASSES),
+        (P99, 1100.1, Outcome.FAILS),
+        (P99, 500, Outcome.PASSES),
+    ],
+)
+def test_single_values_are_judged_by_the_tolerance_alone_if_asked(
+    tolerances: dict[str, float], level: float, outcome: Outcome
+) -> None:
+    (metric,) = tolerances
+    sides = {metric: cells(2, [level])}, {metric: cells(1, [1000])}
+    assert [row.outcome for row in judge(*sides, tolerances)] == [Outcome.UNCLEAR]
+    (row,) = judge(*sides, tolerances, single_values=True)
+    assert (row.outcome, row.why, row.single_values) == (outcome, ONE_VALUE_EACH, True)
+    assert row.ratio is not None
+    assert row.ratio.value == pytest.approx(level / 1000)
+    assert (row.ratio.low, row.ratio.high) == (None, None)
+
+
+def test_with_single_values_the_interval_still_decides_where_both_sides_have_repeats() -> None:
+    baseline, run = ([1000], spread(1000, 0.1), [1000], [1000]), ([900], spread(900, 0.1), spread(990), [0])
+    mean, *rows = judge({"iops": cells(2, *run)}, {"iops": cells(1, *baseline)}, IOPS, single_values=True)
+    assert (mean.cells, mean.outcome, mean.single_values) == (1, Outcome.UNCLEAR, False)
+    assert [(row.outcome, row.why, row.single_values) for row in rows] == [
+        (Outcome.FAILS, ONE_VALUE_EACH, True),
+        (Outcome.UNCLEAR, CONTAINS_LIMIT, False),
+        (Outcome.PASSES, "number of values: baseline 1, candidate 3; no interval", True),
+        (Outcome.UNCLEAR, NO_CONTRAST, False),
+    ]
+
+
+def test_single_values_have_no_mean_and_a_missing_one_is_unclear() -> None:
+    rows = judge({"iops": cells(2, [1000])}, {"iops": cells(1, [1000], [2000])}, IOPS, single_values=True)
+    assert [(row.cell, row.outcome, row.not_measured) for row in rows] == [
+        (("0", "read"), Outcome.PASSES, False),
+        (("1", "read"), Outcome.UNCLEAR, True),
+    ]
 
 
 def test_a_cell_without_a_value_is_unclear() -> None:

@@ -3,12 +3,14 @@
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.results.models import Result
+from webapp.imports.references.loading import load_references
+from webapp.plans.values import Value
+from webapp.results.models import Import, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
-from webapp.trends.judging import Outcome
+from webapp.trends.judging import NOT_MEASURED, ONE_VALUE_EACH, Outcome
 from webapp.trends.tests.measuring import Nights
 from webapp.trends.two_sides import TwoSides, judge_sides
 
@@ -68,6 +70,81 @@ def test_filters_that_mix_different_results_are_refused(nights: Nights) -> None:
     lab.measure(*FAST, ioengine="io_uring", iodepth=1)
     lab.measure(*SLOW, ioengine="io_uring", iodepth=2)
     assert code("factor.ioengine=io_uring&factor.iodepth=1,2", "factor.iodepth=1") == "results_mixed"
+
+
+def test_different_tests_of_an_import_without_labels_are_at_one_target(db: None) -> None:
+    for speed in (10_000, 5_000):
+        an_import(title=f"hdparm {speed}", text=CACHED.format(speed), drive="", host="")
+    rows = judge_sides(baseline="import=1", candidate="import=2", tolerances={"bytes_per_s": 5.0}, single_values=True)
+    assert [row.outcome for row in rows.rows] == [Outcome.FAILS, Outcome.PASSES]
+
+
+def test_a_row_never_means_over_different_points_of_several_runs(nights: Nights) -> None:
+    nights.lab().measure(*FAST, iodepth=1)
+    nights.lab().measure(*SLOW, iodepth=2)
+    assert code("factor.iodepth=1,2", "factor.iodepth=1") == "results_mixed"
+
+
+def test_ignored_factors_may_differ(nights: Nights) -> None:
+    nights.lab().measure(*FAST, ioengine="io_uring")
+    nights.lab().measure(*SLOW, ioengine="psync")
+    (row,) = judged("run=1", "run=2").rows
+    assert row.why == NOT_MEASURED
+    found = judge_sides(baseline="run=1", candidate="run=2", tolerances={"iops": 5.0}, ignored=["ioengine", "iodepth"])
+    assert found.outcome is Outcome.FAILS
+    assert found.ignored == ["ioengine", "iodepth"]
+    with pytest.raises(Refusal, match="Did you mean `ioengine`"):
+        judge_sides(baseline="run=1", candidate="run=2", tolerances={"iops": 5.0}, ignored=["ioengin"])
+
+
+def test_factors_that_only_one_side_states_are_ignored_together(nights: Nights) -> None:
+    """An import says nothing about fio's options. A queue depth that varies tells rows apart."""
+    lab = nights.lab()
+    lab.measure(*FAST, iodepth=1)
+    lab.measure(*SLOW, iodepth=32)
+    an_import()
+    found = judge_sides(
+        baseline="import=1&factor.pattern=randread", candidate="run=1", tolerances={"iops": 5.0},
+        ignored=["unstated"], single_values=True,
+    )  # fmt: skip
+    assert [row.not_measured for row in found.rows] == [False, False]
+    assert {"ioengine", "direct"} < set(found.ignored)
+    assert "iodepth" not in found.ignored
+
+
+def iozone(candidate: str, *, single_values: bool = True) -> dict[tuple[Value, Value], tuple[str, str]]:
+    """The published system of the streaming server's vendor against a candidate: outcome and reason of rows."""
+    load_references()
+    numbers = dict(Import.objects.values_list("slug", "number"))
+    found = judge_sides(
+        baseline=f"import={numbers['supermicro-arc1260']}",
+        candidate=f"import={numbers['dell-pe2970-perc5i']}&{candidate}",
+        tolerances={"bytes_per_s": 5.0},
+        single_values=single_values,
+    )
+    points = [(found.places[row.cell[0]].point, row) for row in found.rows if row.cell]
+    return {(point["numjobs"], point["test"]): (row.outcome, row.why) for point, row in points}
+
+
+def test_a_published_system_passes_or_fails_row_by_row_against_another(db: None) -> None:
+    """The Dell server writes faster and reads slower than the accepted one; after read-ahead was set, it reads faster,
+    and the only row that is slower is the first write with 2 threads."""
+    default = iozone("factor.read_ahead_sectors=not set")
+    fails = {(jobs, test) for (jobs, test), (outcome, _) in default.items() if outcome == "fails"}
+    assert fails == {(jobs, test) for jobs in (1, 2, 10) for test in ("Read", "Re-read")}
+    assert {why for _, why in default.values()} == {ONE_VALUE_EACH}
+    assert len(default) == 12
+    tuned = iozone("factor.read_ahead_sectors=8192")
+    assert {key for key, (outcome, _) in tuned.items() if outcome == "fails"} == {(2, "Initial write")}
+    assert {key for key, (_, why) in tuned.items() if why == NOT_MEASURED} == {
+        (1, test) for test in ("Initial write", "Rewrite", "Read", "Re-read")
+    }
+
+
+def test_nothing_is_claimed_from_single_values_unasked(db: None) -> None:
+    assert {outcome for outcome, _ in iozone("factor.read_ahead_sectors=not set", single_values=False).values()} == {
+        "unclear"
+    }
 
 
 def test_runs_that_are_open_unknown_or_empty_are_refused(nights: Nights) -> None:

@@ -152,6 +152,30 @@ def test_a_comparison_has_three_outcomes(shell: Shell, lab: Lab) -> None:
     assert shell("compare", "1", "nightly")[0] == 2
 
 
+def test_single_values_pass_or_fail_only_if_asked(shell: Shell, lab: Lab) -> None:
+    lab.measure(1000.0, ioengine="io_uring", iodepth=7)
+    lab.measure(900.0, ioengine="psync", iodepth=7)
+    sides = ["compare", "run=1&factor.iodepth=7&factor.ioengine=io_uring", "run=1&factor.iodepth=7"]
+    sides[2] += "&factor.ioengine=psync"
+    code, said, _ = shell(*sides, "--fail-if-worse", "5%")
+    assert code == 5
+    assert "or judge their values with --single-values" in said
+    code, said, _ = shell(*sides, "--fail-if-worse", "5%", "--single-values")
+    assert code == 1
+    assert said.splitlines()[1].startswith("fails")
+    assert "one value on each side, no interval" in said
+    assert "B is worse" not in said
+    assert "do not show that B differs" in said
+    assert shell(*sides, "--fail-if-worse", "15%", "--single-values")[0] == 0
+
+
+def test_ignored_factors_may_differ(shell: Shell, lab: Lab) -> None:
+    for number, engine, speed in ((2, "io_uring", 1000.0), (3, "psync", 500.0)):
+        Lab(lab.target, number=number).measure(speed, speed, speed, ioengine=engine, iodepth=7)
+    assert shell("compare", "2", "3", "--fail-if-worse", "5%")[0] == 5
+    assert shell("compare", "2", "3", "--fail-if-worse", "5%", "--ignore", "ioengine", "--ignore", "iodepth")[0] == 1
+
+
 def test_folders_are_imported_with_labels_from_their_paths(shell: Shell, db: None, tmp_path: Path) -> None:
     (tmp_path / "lab1" / "PM9A3").mkdir(parents=True)
     (tmp_path / "lab1" / "PM9A3" / "table.csv").write_text("pattern,block_size,iodepth,iops\nrandread,4k,1,10200\n")

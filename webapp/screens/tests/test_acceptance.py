@@ -1,0 +1,214 @@
+"""The page Acceptance test: a candidate row by row against a baseline."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from django.test import Client
+from django.utils.html import strip_tags
+
+from webapp.hosts.models import Target
+from webapp.imports.references.loading import load_references
+from webapp.results.models import Import
+from webapp.runs.models import Run, RunState
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.imports import an_import
+from webapp.tests.factories.results import Lab
+
+pytestmark = pytest.mark.django_db
+PAGE, FILE = "/trends/acceptance/", "/trends/acceptance.csv"
+FAST, SLOW = (1000.0, 1001.0, 1002.0), (800.0, 801.0, 802.0)
+
+
+@pytest.fixture
+def target() -> Target:
+    return a_target(a_host("a"), "scratch")
+
+
+def shown(client: Client, query: str, status: int = 200) -> str:
+    response = client.get(f"{PAGE}?{query}")
+    assert response.status_code == status
+    return response.content.decode()
+
+
+def figures(page: str) -> list[int]:
+    """Rows that fail, pass, are unclear, are not measured."""
+    return [int(text) for text in re.findall(r'<span class="figure-value[^>]*>(\d+)</span>', page)]
+
+
+def rows(page: str) -> list[list[str]]:
+    body = page.split("rows-title")[2].split("<tbody>")[1].split("</tbody>")[0]
+    return [
+        [strip_tags(cell).strip() for cell in re.findall(r"<td.*?</td>", row, re.DOTALL)]
+        for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)
+    ]
+
+
+def iozone(*more: str) -> str:
+    """The accepted system and the candidate of the reference library."""
+    load_references()
+    numbers = dict(Import.objects.values_list("slug", "number"))
+    sides = {"baseline": "supermicro-arc1260", "candidate": "dell-pe2970-perc5i"}
+    return "&".join([*(f"{side}=import%3D{numbers[slug]}" for side, slug in sides.items()), *more])
+
+
+def test_it_asks_for_two_sides_and_offers_runs_imports_references_and_targets(operator: Client, target: Target) -> None:
+    Lab(target).measure(*FAST)
+    an_import(title="Our iozone")
+    load_references()
+    page = shown(operator, "")
+    assert "Choose a baseline" in page
+    for offered in ("run=1", "import=1", "target=a/scratch"):
+        assert page.count(f'<option value="{offered}">') == 2
+    assert re.search(r'<optgroup label="References"><option value="import=\d+">', page)
+    assert '<option value="run=1" selected>' in shown(operator, "candidate=run%3D1")
+
+
+def test_a_published_system_judges_another_row_by_row(operator: Client) -> None:
+    asked = iozone("candidate.factor.read_ahead_sectors=not+set", "tolerance.bytes_per_s=5", "single_values=1")
+    page = shown(operator, asked)
+    assert figures(page) == [6, 6, 0, 0]
+    assert rows(page)[2] == [
+        "Fails", "Bandwidth", "read", "1", "32 GiB", "Read", "read", "396 MB/s", "346 MB/s", "×0.874", "–", "−5 %",
+        "one value on each side, no interval",
+    ]  # fmt: skip
+    assert "Dell PowerEdge 2970, PERC 5/i, RAID 5, Read-ahead (sectors) not set" in strip_tags(page)
+    assert "12 rows have no interval: the tolerance alone decides." in page
+    assert "not that the systems differ" in page
+
+
+def test_single_values_are_unclear_until_somebody_asks(operator: Client) -> None:
+    page = shown(operator, iozone("candidate.factor.read_ahead_sectors=not+set"))
+    assert figures(page) == [0, 0, 13, 0]
+    link = re.search(r'<a href="\?([^"]*)">Judge these values by the tolerance alone</a>', page)
+    assert link
+    assert figures(shown(operator, link[1].replace("&amp;", "&"))) == [6, 6, 0, 0]
+
+
+def test_a_side_with_several_levels_offers_them_and_rows_without_a_result_are_not_measured(operator: Client) -> None:
+    page = shown(operator, iozone("single_values=1"))
+    assert 'name="candidate.factor.read_ahead_sectors"' in page
+    assert 'name="baseline.factor.read_ahead_sectors"' not in page
+    assert "stated by one side only" not in page  # read-ahead tells rows of the candidate apart
+    assert "The candidate has 8 cells that the baseline does not have." in page
+    page = shown(operator, iozone("single_values=1", "candidate.factor.read_ahead_sectors=8192"))
+    assert figures(page) == [1, 7, 0, 4]
+    assert [row[0] for row in rows(page)][:4] == ["Not measured"] * 4
+
+
+def test_the_file_has_the_same_rows_in_stored_units(operator: Client) -> None:
+    asked = iozone("candidate.factor.read_ahead_sectors=8192", "tolerance.bytes_per_s=5", "single_values=1")
+    response = operator.get(f"{FILE}?{asked}")
+    lines = list(csv.DictReader(io.StringIO(b"".join(response).decode())))
+    by_test = {(line["numjobs"], line["test"]): line for line in lines}
+    fails = by_test["2", "Initial write"]
+    assert (fails["Verdict"], fails["Unit"], fails["Single values"]) == ("Fails", "B/s", "True")
+    assert float(fails["Baseline"]) == pytest.approx(327977.77 * 1024)
+    assert float(fails["Candidate"]) == pytest.approx(290692.31 * 1024)
+    assert float(fails["Ratio"]) == pytest.approx(290692.31 / 327977.77)
+    assert by_test["1", "Read"]["Verdict"] == "Not measured"
+    assert operator.get(FILE).status_code == 400
+
+
+def test_repeats_on_both_sides_are_judged_by_their_interval(operator: Client, target: Target) -> None:
+    for number, values in ((1, FAST), (2, SLOW)):
+        Lab(target, number=number).measure(*values)
+    page = shown(
+        operator, "baseline=run%3D1&candidate=run%3D2&single_values=1&tolerance.iops=5&tolerance.latency_p99=10"
+    )
+    assert figures(page) == [1, 1, 0, 0]
+    assert [row[:2] for row in rows(page)] == [["Fails", "IOPS"], ["Passes", "p99 latency"]]
+    assert rows(page)[0][-2:] == ["−5 %", ""]
+    assert rows(page)[1][-2] == "+10 %"
+    assert "no interval" not in page
+
+
+def test_factors_that_one_side_does_not_state_are_ignored_only_if_asked(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(10_100.0, iodepth=1)
+    lab.measure(100_000.0, iodepth=32)
+    an_import()
+    asked = "baseline=import%3D1&candidate=run%3D1&single_values=1&tolerance.iops=5"
+    page = shown(operator, asked)
+    assert figures(page) == [0, 0, 0, 3]
+    assert "20 factors are stated by one side only: Engine, I/O engine, " in page
+    link = re.search(r'<a href="\?([^"]*)">Ignore factors that only one side states</a>', page)
+    assert link
+    page = shown(operator, link[1].replace("&amp;", "&"))
+    assert figures(page) == [1, 1, 0, 1]
+    assert "Ignored: Engine, I/O engine, " in page
+    assert figures(shown(operator, f"{asked}&ignore=ioengine")) == [0, 0, 0, 3]
+
+
+def test_what_cannot_be_judged_is_refused_with_the_form(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*FAST)
+    Lab(target, number=2)
+    for query, words in {
+        "baseline=run%3D1&candidate=run%3D9": "There is no run 9.",
+        "baseline=run%3D1&candidate=colour%3Dred": "There is no filter `colour`.",
+        "baseline=run%3D1&candidate=run%3D2": "The candidate has no valid results.",
+        "baseline=run%3D1&candidate=run%3D1&tolerance.iops=five": "Enter a number in percent.",
+        "baseline=run%3D1&candidate=run%3D1&tolerance.iops=200": "Enter 0.1 to 99 %.",
+    }.items():
+        page = shown(operator, query, 400)
+        assert words in strip_tags(page)
+        assert '<option value="run=1" selected>' in page
+        assert operator.get(f"{FILE}?{query}").status_code == 400
+    Run.objects.filter(number=1).update(state=RunState.RUNNING)
+    assert "Run 1 has not ended." in shown(operator, "baseline=run%3D1&candidate=run%3D2", 400)
+
+
+@pytest.mark.parametrize("more", ["&candidate.factor.iodepth=77", "&ignore=colour", "&tolerance.speed=5", "&x=1"])
+def test_a_choice_that_does_not_fit_is_dropped(operator: Client, target: Target, more: str) -> None:
+    Lab(target).measure(*FAST)
+    page = shown(operator, f"baseline=run%3D1&candidate=run%3D1&tolerance.iops=5{more}")
+    assert figures(page) == [0, 1, 0, 0]
+
+
+def test_tests_of_an_import_that_only_a_label_tells_apart_are_chosen_by_it(operator: Client) -> None:
+    load_references()
+    number = Import.objects.get(slug="tachion-400gb").number
+    page = shown(operator, f"baseline=import%3D{number}&candidate=import%3D{number}", 400)
+    assert "several different results in one row" in page
+    key = re.search(r'name="candidate\.(label\.[^"]*)"', page)
+    assert key
+    level = re.search(rf'name="candidate\.{re.escape(key[1])}".*?<option value="([^"]+)"', page, re.DOTALL)
+    assert level
+    name, chosen = quote(key[1]), quote(level[1])
+    asked = f"baseline.{name}={chosen}&candidate.{name}={chosen}&single_values=1"
+    assert figures(shown(operator, f"baseline=import%3D{number}&candidate=import%3D{number}&{asked}"))[0] == 0
+
+
+def test_it_is_linked_from_run_import_reference_and_trends(operator: Client, target: Target) -> None:
+    Lab(target).measure(*FAST)
+    number = an_import().number
+    load_references()
+    published = Import.objects.exclude(slug=None).first()
+    assert published
+    for address, link in {
+        "/runs/1/": "?candidate=run%3D1",
+        f"/imports/{number}/": f"?candidate=import%3D{number}",
+        f"/imports/{published.number}/": f"?baseline=import%3D{published.number}",
+        "/trends/?plan=plan-1&target=a/scratch": "?candidate=run%3D1",
+    }.items():
+        assert f'href="{PAGE}{link}"' in operator.get(address).content.decode()
+    assert f'href="{PAGE}"' in operator.get("/trends/?plan=none").content.decode()
+
+
+def test_it_takes_the_same_queries_for_any_number_of_results(
+    operator: Client, queries_of: Callable[[str], int], target: Target
+) -> None:
+    asked = f"{PAGE}?baseline=run%3D1&candidate=run%3D2"
+    labs = [Lab(target, number=number) for number in (1, 2)]
+    for lab in labs:
+        lab.measure(*FAST)
+    few = queries_of(asked)
+    for lab in labs:
+        for iodepth in (2, 4, 8):
+            lab.measure(*FAST, iodepth=iodepth)
+    queries_of(asked)  # points are kept once they were read
+    assert queries_of(asked) <= few

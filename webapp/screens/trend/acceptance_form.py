@@ -1,0 +1,177 @@
+"""The form of an acceptance test: two sides, their levels, factors to ignore, and tolerances."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.hosts.models import Target
+from webapp.plans.factors import FACTORS
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.models import Import
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET
+from webapp.results.reading.rows import ResultRow
+from webapp.runs.models import Run
+from webapp.screens import points as words
+from webapp.screens.choices import Choice, Group, Option
+from webapp.screens.results.picks import Pick
+from webapp.screens.trend.acceptance_address import (
+    LABEL_PREFIX,
+    SIDES,
+    TARGET,
+    Asked,
+    AskedSide,
+    FoundSide,
+    levels_of,
+)
+from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
+from webapp.trends.history import ENDED
+from webapp.trends.selectors import NOT_JUDGED
+from webapp.trends.services import DEFAULT_TOLERANCES
+from webapp.trends.two_sides import UNSTATED, unstated
+
+MAX_OFFERED = 200  # of each kind, newest first
+NOT_STATED = "not stated"
+
+
+@dataclass(frozen=True)
+class AcceptanceForm:
+    """`sources` are the two sides. `unstated` are the labels of factors that only one side states, and that count."""
+
+    sources: tuple[Choice, ...]
+    single_values: bool
+    levels: tuple[Choice, ...] = ()
+    ignored: Pick | None = None
+    unstated: tuple[str, ...] = ()
+    fields: tuple[ToleranceField, ...] = ()
+
+
+def form_of(asked: Asked, found: Sequence[FoundSide]) -> AcceptanceForm:
+    """`found` has both sides, or is empty."""
+    offered = _offered()
+    sources = tuple(_source(one, offered) for one in asked.sides)
+    if len(found) < 2:
+        return AcceptanceForm(sources, asked.single_values)
+    theirs, mine = found
+    only_one = unstated(theirs.side, mine.side)
+    counting = () if UNSTATED in asked.ignored else [name for name in only_one if name not in asked.ignored]
+    return AcceptanceForm(
+        sources,
+        asked.single_values,
+        (*_levels(theirs, mine), *_levels(mine, theirs)),
+        _ignored(theirs, mine, asked.ignored, only_one),
+        tuple(words.label(name) for name in counting),
+        tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", text) for metric, text in tolerances(asked, found)),
+    )
+
+
+def _offered() -> dict[str, list[tuple[str, str]]]:
+    """Filters and their texts, by kind."""
+    runs = Run.objects.filter(state__in=ENDED).order_by("-number").values_list("number", "version__plan__title")
+    imports = Import.objects.order_by("-number").values_list("number", "title")
+    targets = Target.objects.order_by("host__slug", "slug").values_list("host__slug", "slug").distinct()
+    return {
+        "Runs": [(f"run={number}", f"run {number}: {title}") for number, title in runs[:MAX_OFFERED]],
+        "Imports": [(f"import={number}", text) for number, text in imports.filter(slug=None)[:MAX_OFFERED]],
+        "References": [(f"import={n}", text) for n, text in imports.exclude(slug=None).order_by("title")],
+        "Targets, all runs": [(f"target={host}/{slug}", f"{host}/{slug}") for host, slug in targets[:MAX_OFFERED]],
+    }
+
+
+def _source(side: AskedSide, offered: Mapping[str, Sequence[tuple[str, str]]]) -> Choice:
+    groups = [
+        Group(kind, tuple(Option(value, text, value == side.source) for value, text in pairs))
+        for kind, pairs in offered.items()
+        if pairs
+    ]
+    if side.source and not any(option.chosen for group in groups for option in group.options):
+        groups.append(Group("Filter", (Option(side.source, side.source, True),)))
+    return Choice(f"id-{side.name}", side.name, SIDES[side.name], tuple(groups), "choose")
+
+
+def side_text(form: AcceptanceForm, name: str) -> str:
+    """The source of a side and its chosen levels: `Dell PowerEdge 2970, Read-ahead (sectors) not set`."""
+    own = [choice for choice in (*form.sources, *form.levels) if choice.name.split(".")[0] == name]
+    parts = []
+    for choice in own:
+        text = next((option.text for group in choice.groups for option in group.options if option.chosen), "")
+        label = choice.label.removeprefix(f"{SIDES[name]}: ") if choice.name != name else ""
+        parts += [f"{label} {text}".lstrip()] if text else []
+    return ", ".join(parts)
+
+
+def _levels(own: FoundSide, other: FoundSide) -> Iterable[Choice]:
+    """Selects of what one row must not mix, of factors that vary on this side only, and of what is chosen."""
+    rows = own.all_rows
+    needed = [name for name in (TARGET, *_labels(rows)) if len(levels_of(rows, name)) > 1]
+    vary, vary_there = (words.varying(_points(side.all_rows)) for side in (own, other))
+    alone = [f"{FACTOR_PREFIX}{name}" for name in vary if name in FACTORS and name not in vary_there]
+    for name in dict.fromkeys((*needed, *alone, *own.levels)):
+        yield _level_choice(own, name, levels_of(rows, name) - {""})
+
+
+def _labels(rows: Iterable[ResultRow]) -> list[str]:
+    """The labels in which tests of an import differ that are otherwise equal."""
+    alike: dict[tuple[object, ...], list[ResultRow]] = {}
+    for row in rows:
+        if row.imported:
+            key = (row.imported, row.point_key, row.direction, row.test, row.repeat)
+            alike.setdefault(key, []).append(row)
+    names = {name for own in alike.values() if len(own) > 1 for row in own for name in row.facts}
+    apart = [
+        name
+        for name in sorted(names)
+        if any(len(levels_of(own, f"{LABEL_PREFIX}{name}")) > 1 for own in alike.values() if len(own) > 1)
+    ]
+    return [f"{LABEL_PREFIX}{name}" for name in apart]
+
+
+def _level_choice(own: FoundSide, name: str, texts: Iterable[str]) -> Choice:
+    factor = name.removeprefix(FACTOR_PREFIX)
+    label = "Target" if name == TARGET else name.removeprefix(LABEL_PREFIX) if factor == name else words.label(factor)
+    options = tuple(Option(text, text, own.levels.get(name) == text) for text in sorted(texts))
+    key = f"{own.asked.name}.{name}"
+    return Choice(f"id-{key}", key, f"{SIDES[own.asked.name]}: {label}", (Group("", options),), "all")
+
+
+def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_one: Sequence[str]) -> Pick:
+    """Factors that have one level on each side, and not the same; those that only one side states also together."""
+    together = Option(UNSTATED, f"All that only one side states ({len(only_one)})", UNSTATED in ignored)
+    options = [together] if only_one else []
+    named = {*theirs.side.named, *mine.side.named, *(only_one if together.chosen else ())}
+    for name in _names((*theirs.side.rows, *mine.side.rows)):
+        levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in (theirs, mine)]
+        apart = levels[0] != levels[1] and all(len(own) == 1 for own in levels)
+        if name not in named and (apart or name in ignored):
+            shown = " | ".join(", ".join(sorted(own)).replace(NOT_SET.value, NOT_STATED) for own in levels)
+            options.append(Option(name, f"{words.label(name)}: {shown}", name in ignored))
+    return Pick("ignore", "Ignored factors", tuple(options))
+
+
+def _names(rows: Iterable[ResultRow]) -> list[str]:
+    """The factors of the rows, in their order."""
+    return words.in_order({name for point in _points(rows) for name in point if name in FACTORS})
+
+
+def _points(rows: Iterable[ResultRow]) -> list[Point]:
+    return list({row.point_key: row.point for row in rows}.values())
+
+
+def tolerances(asked: Asked, found: Sequence[FoundSide]) -> list[tuple[Metric, str]]:
+    """The metrics that both sides have, each with the text of its tolerance: as typed, or else the defaults."""
+    metrics = [metric for metric in METRICS.values() if metric.key not in NOT_JUDGED and _all_have(metric, found)]
+    typed = {metric.key: asked.typed[metric.key] for metric in metrics if metric.key in asked.typed}
+    texts = typed or {key: f"{percent:g}" for key, percent in _defaults(metrics, found).items()}
+    return [(metric, texts.get(metric.key, "")) for metric in metrics]
+
+
+def _all_have(metric: Metric, found: Sequence[FoundSide]) -> bool:
+    return all(any(metric.of(row) is not None for row in one.side.rows) for one in found)
+
+
+def _defaults(metrics: Sequence[Metric], found: Sequence[FoundSide]) -> dict[str, float]:
+    """IOPS of random workloads, else bandwidth, and p99 latency, as far as both sides have them."""
+    random = any("rand" in str(row.point.get("pattern")) for one in found for row in one.side.rows)
+    rate = "iops" if random else "bytes_per_s"
+    usual = {rate: DEFAULT_TOLERANCES["iops"], "latency_p99": DEFAULT_TOLERANCES["latency_p99"]}
+    known = {metric.key: usual[metric.key] for metric in metrics if metric.key in usual}
+    return known or {metric.key: usual[rate] for metric in metrics[:1]}

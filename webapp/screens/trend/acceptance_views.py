@@ -1,0 +1,130 @@
+"""The page Acceptance test: a candidate passes or fails row by row against a baseline. The address holds everything."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+
+from webapp.core.errors import Refusal
+from webapp.core.table_files.response import file_response
+from webapp.plans.varying import varying
+from webapp.results.reading.rows import TEST
+from webapp.screens import points as words
+from webapp.screens.access import page
+from webapp.screens.trend.acceptance_address import SIDES, Asked, FoundSide, find_side, read_address
+from webapp.screens.trend.acceptance_file import verdict_table
+from webapp.screens.trend.acceptance_form import AcceptanceForm, form_of, side_text, tolerances
+from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
+from webapp.screens.trend.verdict_rows import ShownRow, shown_row
+from webapp.trends.judging import Outcome
+from webapp.trends.two_sides import UNSTATED, TwoSides, judge_read
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows by outcome. `not_measured` and `too_few` are parts of the unclear ones, `single_values` of the others."""
+
+    fails: int
+    passes: int
+    unclear: int
+    not_measured: int
+    too_few: int
+    single_values: int
+
+
+@page
+def acceptance_page(request: HttpRequest) -> HttpResponse:
+    asked = read_address(request.GET)
+    found: Sequence[FoundSide] = ()
+    try:
+        found = _find(asked)
+        judged = _judge(asked, found) if found else None
+    except Refusal as refusal:
+        form = _as_typed(form_of(asked, found), asked)
+        return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=400)
+    form = form_of(asked, found)
+    context = {"form": form, **(_shown(request, form, judged) if judged else {})}
+    return render(request, "screens/acceptance.html", context)
+
+
+@page
+def acceptance_file(request: HttpRequest) -> HttpResponseBase:
+    """CSV, in stored units."""
+    asked = read_address(request.GET)
+    try:
+        found = _find(asked)
+        if not found:
+            raise Refusal("filter_missing", "Choose a baseline and a candidate.")
+        judged = _judge(asked, found)
+    except Refusal as refusal:
+        return HttpResponse(str(refusal), status=400, content_type="text/plain")
+    return file_response(verdict_table(judged), "sweetspot-acceptance", "csv")
+
+
+def _find(asked: Asked) -> tuple[FoundSide, ...]:
+    """Both sides, or nothing while one is not chosen. Raises Refusal."""
+    if not all(side.source for side in asked.sides):
+        return ()
+    found = tuple(map(find_side, asked.sides))
+    for one in found:
+        if not one.side.rows:
+            raise Refusal("no_results", f"The {one.asked.name} has no valid results. Choose other results.")
+    return found
+
+
+def _judge(asked: Asked, found: Sequence[FoundSide]) -> TwoSides:
+    """Raises Refusal."""
+    theirs, mine = found
+    typed = {f"{PREFIX}{metric.key}": text for metric, text in tolerances(asked, found)}
+    if not typed:
+        raise Refusal("no_results", "The baseline and the candidate have no metric in common. Choose other results.")
+    try:
+        wanted = read_tolerances(typed)
+    except ValueError as error:
+        raise Refusal("tolerance_refused", str(error)) from error
+    return judge_read(theirs.side, mine.side, wanted, ignored=asked.ignored, single_values=asked.single_values)
+
+
+def _as_typed(form: AcceptanceForm, asked: Asked) -> AcceptanceForm:
+    fields = tuple(
+        ToleranceField(one.metric, one.name, asked.typed.get(one.metric.key, one.text)) for one in form.fields
+    )
+    return replace(form, fields=fields)
+
+
+def _shown(request: HttpRequest, form: AcceptanceForm, found: TwoSides) -> Mapping[str, object]:
+    places = {row.cell[0]: found.places[row.cell[0]] for row in found.rows if row.cell}
+    points = {key: place.point for key, place in places.items()}
+    names = [name for name in varying(points.values()) if name != TEST]
+    names += [TEST] if any(TEST in point for point in points.values()) else []
+    target = {key: place.target for key, place in places.items()}
+    rows = [shown_row(row, points, names, target[row.cell[0]] if row.cell else "") for row in found.rows]
+    address = request.GET.copy()
+    address.appendlist("ignore", UNSTATED)
+    single = request.GET.copy()
+    single["single_values"] = "1"
+    return {
+        "judged": found,
+        "counts": _counts(rows),
+        "sides": [side_text(form, name) for name in SIDES],
+        "labels": [words.label(name).capitalize() for name in names],
+        "by_target": any(target.values()),
+        "rows": rows,
+        "ignore_unstated": address.urlencode(),
+        "ignored": [words.label(name) for name in found.ignored],
+        "judge_single": single.urlencode(),
+        "csv": f"{reverse('acceptance_csv')}?{request.GET.urlencode()}",
+    }
+
+
+def _counts(rows: Sequence[ShownRow]) -> Counts:
+    by = Counter(one.row.outcome for one in rows)
+    missing = sum(one.row.not_measured for one in rows)
+    return Counts(
+        by[Outcome.FAILS], by[Outcome.PASSES], by[Outcome.UNCLEAR] - missing, missing,
+        sum(one.row.too_few for one in rows), sum(one.row.single_values for one in rows),
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""The rows of a verdict in words, for cards and the page Acceptance test."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.core import formatting
+from webapp.results.reading.content import Point
+from webapp.screens import points as words
+from webapp.trends.judging import Row
+
+
+@dataclass(frozen=True)
+class ShownRow:
+    """`change` and `interval` are in percent; `ratio` is the same as ×0.950."""
+
+    row: Row
+    target: str
+    levels: list[str]
+    direction: str
+    baseline: str
+    value: str
+    ratio: str
+    change: str
+    interval: str
+    limit: str
+
+
+def shown_row(row: Row, points: Mapping[str, Point], names: Sequence[str], target: str = "") -> ShownRow:
+    """`points` has the point of each cell; `names` are the factors that are shown."""
+    key, direction = row.cell or ("", "")
+    ratio = row.ratio
+    interval = ""
+    if ratio and ratio.low is not None and ratio.high is not None:
+        interval = f"{percent_change(ratio.low)} to {percent_change(ratio.high)}"
+    return ShownRow(
+        row,
+        target,
+        words.levels(points[key], names) if key else [],
+        direction,
+        row.metric.format(row.baseline),
+        row.metric.format(row.value),
+        _ratio_text(ratio.value) if ratio else "–",
+        percent_change(ratio.value) if ratio else "–",
+        interval or "–",
+        limit_text(row),
+    )
+
+
+def _ratio_text(ratio: float) -> str:
+    """×0.947: a decimal more than elsewhere, because a row fails at ×0.949 and passes at ×0.950."""
+    return f"×{ratio:.3f}" if ratio < 10 else formatting.ratio(ratio)
+
+
+def limit_text(row: Row) -> str:
+    """The tolerance with the sign of a change for the worse: −5 %."""
+    return f"{'+' if row.metric.lower_is_better else '−'}{row.tolerance:g} %"
+
+
+def percent_change(ratio: float) -> str:
+    """−12.3 %, +4.00 %."""
+    return f"{'+' if ratio > 1 else ''}{formatting.percent(100 * (ratio - 1))}"
