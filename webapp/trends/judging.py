@@ -45,7 +45,7 @@ class Outcome(StrEnum):
 
 
 LABELS = {Outcome.FAILS: "Fails", Outcome.UNCLEAR: "Unclear", Outcome.PASSES: "Passes"}
-NOT_MEASURED = "not measured"
+NOT_MEASURED = "not measured, or without a valid value of this metric"
 NO_VALUES = "the baseline has no values of this metric"
 NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"

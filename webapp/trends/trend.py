@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from uuid import UUID
 
 from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES
@@ -19,7 +19,8 @@ from webapp.trends.changes import Change, RunFacts, changes, facts_of
 from webapp.trends.history import Cell, History, RunHistory
 from webapp.trends.steps import MIN_RUNS, steps
 
-INCOMPLETE, NO_RESULTS, OTHER_POINTS = "some points have no valid result", "no valid result", "measured other points"
+INCOMPLETE, NO_VALUES = "some points have no valid value of this metric", "no valid value of this metric"
+OTHER_POINTS = "measured other points"
 MIN_SHARED = 0.5  # of the newest run's cells that an older run needs
 
 
@@ -62,7 +63,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class CellTrend:
-    """The first and the last value of one cell."""
+    """The first and the last value of one cell: geometric means of the repeats."""
 
     point: Point
     direction: str
@@ -120,7 +121,7 @@ def _why_left_out(one: RunHistory, keys: Collection[str], direction: str) -> str
     if not wanted:
         return None
     if not measured:
-        return NO_RESULTS
+        return NO_VALUES
     # A point may lack the chosen direction altogether, so only points without any value count as missing.
     missing = wanted - measured if not direction else wanted - {key for key, _ in one.cells}
     return INCOMPLETE if missing else ""
@@ -177,5 +178,5 @@ def _steps(runs: Sequence[RunValue]) -> list[Step]:
 
 def _cell_trend(cell: Cell, kept: Sequence[RunHistory], points: Mapping[str, Point]) -> CellTrend:
     key, direction = cell
-    first, last = (fmean(one.cells[cell].values()) for one in (kept[0], kept[-1]))
+    first, last = (geometric_mean(one.cells[cell].values()) for one in (kept[0], kept[-1]))
     return CellTrend(points[key], direction, first, last)

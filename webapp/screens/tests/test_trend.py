@@ -88,11 +88,11 @@ def test_invalid_results_are_left_out_and_counted(operator: Client, nights: Nigh
     Result.objects.filter(run=nights.run(500)).update(invalid=True)
     shown = page_of(operator, ADDRESS)
     assert "Left out: 3 invalid results; " in shown
-    assert '<a href="/runs/2/">run 2</a> (no valid result)' in shown
+    assert '<a href="/runs/2/">run 2</a> (no valid value of this metric)' in shown
 
 
 def test_without_results_it_says_so(operator: Client, nights: Nights) -> None:
-    assert "No ended run of this plan has valid results at a/scratch." in page_of(operator, ADDRESS)
+    assert "No ended run of this plan has a valid value of IOPS at a/scratch." in page_of(operator, ADDRESS)
 
 
 def test_without_a_target_it_lists_them_and_opens_a_single_one(operator: Client, nights: Nights) -> None:

@@ -7,7 +7,7 @@ from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.results import FACTS
 from webapp.trends.tests.measuring import Nights
-from webapp.trends.trend import INCOMPLETE, NO_RESULTS, OTHER_POINTS
+from webapp.trends.trend import INCOMPLETE, NO_VALUES, OTHER_POINTS
 
 NEW_KERNEL = FACTS | {"kernel.release": "6.12.0"}
 
@@ -64,7 +64,7 @@ def test_invalid_results_are_left_out_and_counted(nights: Nights) -> None:
     Result.objects.filter(run=partly, point__iodepth=2).update(invalid=True)
     found = nights.trend()
     assert [one.run.number for one in found.runs] == [1]
-    assert [(one.run.number, one.why) for one in found.left_out] == [(2, NO_RESULTS), (3, INCOMPLETE)]
+    assert [(one.run.number, one.why) for one in found.left_out] == [(2, NO_VALUES), (3, INCOMPLETE)]
     assert found.invalid_results == 6 + 3
 
 
@@ -94,3 +94,12 @@ def test_a_metric_without_values_has_no_runs(nights: Nights) -> None:
     assert not nights.trend(direction="write").runs
     assert history.runs[0].cells
     assert METRICS["iops"] is nights.trend().metric
+
+
+def test_the_change_of_a_cell_is_that_of_its_own_trend(nights: Nights) -> None:
+    """The geometric means of 100 and 400, and of 190 and 210, are 200 and 199.7."""
+    for values in ((100.0, 400.0), (190.0, 210.0)):
+        nights.lab().measure(*values, iodepth=1)
+    (cell,) = nights.trend().cells
+    assert (cell.first, cell.last) == (pytest.approx(200.0), pytest.approx(199.7, abs=0.1))
+    assert [one.value for one in nights.trend().runs] == [pytest.approx(cell.first), pytest.approx(cell.last)]
