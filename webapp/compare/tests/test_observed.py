@@ -75,8 +75,9 @@ def test_power_is_that_of_the_server_rather_than_of_its_processors(lab: Lab) -> 
 def test_power_is_of_the_window_of_a_stop_rule(lab: Lab) -> None:
     """100 W before the window and 50 W in it; the result of 1,000 IOPS is that of the window."""
     (result,) = lab.measure(1000.0)
-    seconds: list[list[float | None]] = [*[[100.0]] * 60, *[[50.0]] * 30]
-    sensed(result, [["power", "server (IPMI)"]], *seconds)
+    before: list[float | None] = [100.0]
+    inside: list[float | None] = [50.0]
+    sensed(result, [["power", "server (IPMI)"]], *[before] * 60, *[inside] * 30)
     stopped = Stopped(rule=Settled(hold_s=30), reached=True, at_ms=90_000, from_ms=60_000, to_ms=90_000)
     StreamRun.objects.update(stopped=msgspec.to_builtins(stopped))
     assert (means(made("power")), means(made("iops_per_watt"))) == ([50.0], [20.0])

@@ -101,5 +101,5 @@ def test_the_change_of_a_cell_is_that_of_its_own_trend(nights: Nights) -> None:
     for values in ((100.0, 400.0), (190.0, 210.0)):
         nights.lab().measure(*values, iodepth=1)
     (cell,) = nights.trend().cells
-    assert (cell.first, cell.last) == (pytest.approx(200.0), pytest.approx(199.7, abs=0.1))
+    assert [cell.first, cell.last] == [pytest.approx(200.0), pytest.approx(199.7, abs=0.1)]
     assert [one.value for one in nights.trend().runs] == [pytest.approx(cell.first), pytest.approx(cell.last)]
