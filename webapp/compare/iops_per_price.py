@@ -1,6 +1,6 @@
 """IOPS per price of the drives, from the prices that people entered for drive models.
 
-The value is in the last direction of a trial, like other metrics of whole trials. A result has none if the number of
+The directions of a trial are one row, because the price is that of all of them. A result has no value if the number of
 its drives or the price of one is unknown. Amounts in several currencies are not compared.
 """
 
@@ -30,6 +30,7 @@ def with_iops_per_price(rows: Sequence[ResultRow]) -> Observed:
     currencies = sorted({price.currency for price in prices.values()})
     if len(currencies) != 1:
         return Observed(rows, IOPS_PER_PRICE, (_without_value(rows, currencies),))
+    rows = totals(rows)
     values = _values(rows, prices)
     with_values = [
         replace(row, metrics={**row.metrics, IOPS_PER_PRICE.key: values[row.id]}) if row.id in values else row
@@ -46,8 +47,8 @@ def _in_currency(currency: str) -> Metric:
 def _values(rows: Sequence[ResultRow], prices: Mapping[str, Price]) -> Mapping[int, float]:
     """By result id."""
     by_trial = drives_of_trials({row.trial_id for row in rows if row.trial_id and target_count(row.point) > 1})
-    amounts = ((total, _amount(total, prices, by_trial)) for total in totals(rows))
-    return {max(total.ids): total.iops / amount for total, amount in amounts if amount and total.iops is not None}
+    amounts = ((row, _amount(row, prices, by_trial)) for row in rows)
+    return {row.id: row.iops / amount for row, amount in amounts if amount and row.iops is not None}
 
 
 def _without_value(rows: Iterable[ResultRow], currencies: Sequence[str]) -> str:

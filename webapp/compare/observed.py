@@ -1,12 +1,12 @@
 """Metrics of a whole trial that are read only when they are compared: CPU, power, temperature, share of the ceiling,
 price.
 
-A trial without the value has no such metric; it is never 0. The value is in the last direction of the trial, like the
-metrics of an engine. Of imported tests, only the CPU time per I/O is known.
+A trial without the value has no such metric; it is never 0. The directions of a trial are one row, because the value is
+of all of them. Of imported tests, only the CPU time per I/O is known.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -17,6 +17,7 @@ from django.db.models import Avg, Count, F, Max, Q, Sum
 from msgspec.structs import replace
 
 from webapp.compare.iops_per_price import IOPS_PER_PRICE, with_iops_per_price
+from webapp.compare.mixes import totals
 from webapp.compare.observed_rows import Observed
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import hosts_at_once
@@ -27,8 +28,10 @@ from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run
 from worker.contract.items import SensorKind
+from worker.contract.workload import Pattern
 
 Values = Mapping[str, float]  # by trial id
+_MIXED = frozenset(pattern.value for pattern in Pattern if pattern.mixed)
 _DRIVE = re.compile(r"(sd[a-z]+|nvme\d+n\d+|vd[a-z]+)$")  # other temperatures are those of processors
 _POWER = (re.compile(r"server"), re.compile(r"psys"), re.compile(r"package"))  # the widest measurement first
 
@@ -133,7 +136,8 @@ def metric_named(key: str) -> Metric:
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
-    """The rows with this metric, if it is one of this module. At most five queries, but for shares of ceilings.
+    """The rows with this metric, if it is one of this module; then one for each trial. At most five queries, but for
+    shares of ceilings.
 
     Not for trials on several hosts: their results refer only to the first host.
     """
@@ -141,17 +145,20 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
         return with_iops_per_price(rows)
     if metric.key not in _READERS:
         return Observed(rows, metric)
+    rows = totals(rows)
     values = {**_READERS[metric.key]([row for row in rows if row.trial_id and _undivided(row.point)])}
     if metric.key == CPU_PER_IO.key:
         values |= {_test(row): row.metrics[IMPORTED] for row in rows if row.imported and IMPORTED in row.metrics}
-    last = {_test(row): row.id for row in sorted(rows, key=lambda row: row.id)}
     with_values = [
-        replace(row, metrics={**row.metrics, metric.key: values[_test(row)]})
-        if _test(row) in values and last[_test(row)] == row.id
-        else row
+        replace(row, metrics={**row.metrics, metric.key: values[_test(row)]}) if _test(row) in values else row
         for row in rows
     ]
-    return Observed(with_values, metric)
+    return Observed(with_values, metric, tuple(_notes(rows, metric)))
+
+
+def _notes(rows: Sequence[ResultRow], metric: Metric) -> Iterator[str]:
+    if any(row.point.get("pattern") in _MIXED for row in rows):
+        yield f"For mixed workloads, {metric.label} is of the whole trial, also if a filter chooses one direction."
 
 
 def _test(row: ResultRow) -> str:

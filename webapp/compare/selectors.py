@@ -185,7 +185,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         why = "too few I/Os" if few else f"{has} no value"
         yield f"{selected.missing} {words} left out: {why} for {selected.metric.label}."
     yield from selected.notes
-    if any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
+    if selected.metric.adds_up and any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."

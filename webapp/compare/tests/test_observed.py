@@ -51,6 +51,18 @@ def test_cpu_per_io_is_the_time_of_all_processes_over_all_ios_of_the_trial(lab: 
     assert not [note for note in comparison.notes if "left out" in note]
 
 
+def test_a_value_of_the_whole_trial_is_not_labelled_with_one_direction(lab: Lab) -> None:
+    (read,) = lab.measure(7000.0, pattern="randrw", read_percent=70)
+    StreamRun.objects.update(usr_cpu_percent=50, sys_cpu_percent=50)
+    read.pk, read.direction, read.ios, read.iops = None, "write", 9000, 3000.0
+    read.save(force_insert=True)
+    found = compare(CompareQuery("iodepth", ("direction",), metric="cpu_per_io"))
+    assert [series.name for series in found.panels[0].series] == ["read + write"]
+    assert found.notes[0] == (
+        "For mixed workloads, CPU per I/O is of the whole trial, also if a filter chooses one direction."
+    )
+
+
 def test_a_trial_without_the_value_is_left_out_and_counted(lab: Lab) -> None:
     first, unknown = lab.measure(1000.0, 1000.0)
     StreamRun.objects.filter(pk=known(first.stream_run).pk).update(usr_cpu_percent=10, sys_cpu_percent=0)

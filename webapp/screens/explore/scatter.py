@@ -7,6 +7,7 @@ from statistics import fmean
 from webapp.compare.baseline import baseline_of
 from webapp.compare.blocks import measured
 from webapp.compare.comparison import Level
+from webapp.compare.mixes import totals
 from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, for_latencies
@@ -24,11 +25,13 @@ def against_of(options: ViewOptions, metric: Metric) -> Metric:
 
 
 def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts, int]:
-    """The charts, and the number of results without the second metric. Directions have charts of their own, because a
-    latency has no value for both."""
+    """The charts, and the number of results without the second metric. If one metric is a latency, directions have
+    charts of their own, because a latency has no value for both; else the directions of a trial are one value."""
     observed = with_observed(selected.rows, against_of(options, selected.metric))
     metric, against = selected.metric, observed.metric
-    rows = tuple(row for row in observed.rows if against.of(row) is not None)
+    of_latency = any(each.shown_as == "latency" and each.column for each in (metric, against))
+    known = observed.rows if of_latency else totals(observed.rows)
+    rows = tuple(row for row in known if against.of(row) is not None and metric.of(row) is not None)
     shown = for_latencies(replace(selected, rows=rows))
     grouped = shown.grouped
     values = [measured(grouped, each) for each in (metric, against)]
@@ -55,7 +58,7 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
         logarithmic=options.scale == "log",
         panels=tuple(ScatterPanel(name=panel.text, series=lines(panel)) for panel in grouped.panels),
     )
-    return charts, len(selected.rows) - len(rows)
+    return charts, sum(len(row.ids) for row in selected.rows) - sum(len(row.ids) for row in rows)
 
 
 def _point(level: str, means: Sequence[float], metric: Metric, against: Metric) -> ScatterPoint:
