@@ -165,6 +165,7 @@ PAGES: dict[str, Rule] = {
     "results": look(Who.VIEWER),
     "results_columns": act(Who.VIEWER),  # one's own
     "results_csv": look(Who.VIEWER),
+    "results_json": look(Who.VIEWER),
     "results_parquet": look(Who.VIEWER),
     # results of other tools
     "imports": look(Who.VIEWER),

@@ -41,7 +41,7 @@ QUERIES = {
     "plan": "target={target_id}",
 }
 LIKE = {  # the same parameters
-    "results_csv": "results", "results_parquet": "results",
+    "results_csv": "results", "results_json": "results", "results_parquet": "results",
     "explore_csv": "explore", "explore_parquet": "explore", "explore_json": "explore",
 }  # fmt: skip
 _NAMES = re.compile(r"""(?:<(?:input|select|textarea)[^>]*\sname="|[?&](?:amp;)?)([\w.-]+)""")

@@ -3,7 +3,9 @@
 import type { Chart } from "../lib/charts";
 import { chartSvg, isoTime } from "../lib/picture";
 
-const LEFT_OUT = "script, link, header.bar, .skip, .actions, form, #page-problem, .crumb, .alert";
+const LEFT_OUT = "script, link, header.bar, .skip, .actions, form, #page-problem, .crumb, .alert:not([role=note])";
+const OPENED = "main .card details:not([open], #time-table)"; // on paper; a table of seconds would have many pages
+const PAPER_PX = 680; // between the margins of A4
 
 /** The rules that the document uses, so that the file does not contain the style of all pages. */
 function usedRules(rules: CSSRuleList, page: ParentNode): string[] {
@@ -47,22 +49,47 @@ export function reportOf(charts: readonly Chart[]): string {
 }
 
 /** The chart as a vector drawing, as wide as the page. */
-function figureOf(chart: Chart): HTMLElement {
+function figureOf(chart: Chart, size: Parameters<typeof chartSvg>[1] = chart): HTMLElement {
   const figure = document.createElement("div");
   figure.className = "chart-drawing";
-  figure.innerHTML = chartSvg(chart);
+  figure.innerHTML = chartSvg(chart, size);
   figure.setAttribute("role", "img");
   figure.setAttribute("aria-label", chart.canvas.getAttribute("aria-label") ?? "");
   return figure;
 }
 
 /** On paper, drawings replace the charts: these have the width of the window, not that of the paper. */
-function initDrawings(charts: readonly Chart[]): void {
+function drawForPaper(chart: Chart): void {
+  const height = Math.min(chart.height, PAPER_PX / 2);
+  chart.canvas.parentElement?.after(figureOf(chart, { width: PAPER_PX, height }));
+}
+
+/** A table that is wider than the paper becomes smaller, because paper cannot be scrolled. */
+function fitToPaper(table: HTMLTableElement): void {
+  const width = table.style.width;
+  table.style.width = "min-content";
+  const share = PAPER_PX / table.offsetWidth;
+  table.style.width = width;
+  const fitted = table.closest<HTMLElement>(".heat-frame") ?? table;
+  if (share < 1) fitted.style.zoom = String(share);
+}
+
+function initPaper(charts: readonly Chart[]): void {
+  let opened: HTMLDetailsElement[] = [];
   window.addEventListener("beforeprint", () => {
-    for (const chart of charts) chart.canvas.parentElement?.after(figureOf(chart));
+    document.documentElement.classList.add("is-printing");
+    opened = [...document.querySelectorAll<HTMLDetailsElement>(OPENED)];
+    for (const details of opened) details.open = true;
+    charts.forEach(drawForPaper);
+    document.querySelectorAll<HTMLTableElement>(".table-scroll table").forEach(fitToPaper);
   });
   window.addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("is-printing");
+    for (const details of opened) details.open = false;
     for (const drawing of document.querySelectorAll(".chart-drawing")) drawing.remove();
+    for (const fitted of document.querySelectorAll<HTMLElement>(".table-scroll table, .heat-frame")) {
+      fitted.style.zoom = "";
+    }
   });
 }
 
@@ -75,7 +102,7 @@ function asText(button: HTMLElement): HTMLElement {
 }
 
 export function initReport(charts: readonly Chart[]): void {
-  initDrawings(charts);
+  initPaper(charts);
   const save = document.querySelector<HTMLButtonElement>("[data-report]");
   if (save) {
     save.hidden = false;

@@ -121,15 +121,18 @@ function tableRow(data: TimeCharts["lines"], index: number): HTMLTableRowElement
   return row;
 }
 
-/** Fill the table when it is opened. */
-function fillTable(data: TimeCharts["lines"]): void {
+/** Fill the table when it is opened; in a report at once, because a saved report has no scripts. */
+function fillTable(data: TimeCharts["lines"], chart: HTMLCanvasElement): void {
   const details = find("time-table", HTMLDetailsElement);
-  details?.addEventListener("toggle", () => {
-    const body = details.querySelector("tbody");
-    if (!details.open || !body || body.rows.length > 0) return;
+  const body = details?.querySelector("tbody");
+  if (!details || !body) return;
+  const fill = (): void => {
+    if (body.rows.length > 0) return;
     const length = Math.min(TABLE_ROWS, Math.max(0, ...data.series.map((series) => series.mean.length)));
     body.append(...Array.from({ length }, (_, index) => tableRow(data, index)));
-  });
+  };
+  if (chart.dataset.closer === undefined) fill();
+  else details.addEventListener("toggle", fill);
 }
 
 /** Replaces the lines of the chart; hidden series stay hidden. */
@@ -177,5 +180,5 @@ export function initTimeLines(): void {
   const thin = data.lines.bin_s > 1 ? "lowest to highest second" : "each repeat";
   page.lines = data.ceilings.map(legendOfCeiling);
   page.finish([chart], `Thick: mean of the repeats; thin: ${thin}.`, closerLook(chart, data.lines, page.looks));
-  fillTable(data.lines);
+  fillTable(data.lines, canvas);
 }

@@ -173,18 +173,18 @@ function svgOf(content: string, { width, height }: Size): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" ${box}>\n${content}\n</svg>\n`;
 }
 
-/** A chart as an SVG image. */
-export function chartSvg(chart: Chart): string {
-  return svgOf(chartContent(chart), chart);
+/** A chart as an SVG image, by default as large as on the screen. */
+export function chartSvg(chart: Chart, size: Size = chart): string {
+  return svgOf(chartContent(chart, size), size);
 }
 
 /** Draws the chart a second time, with a pen that records. `segment` makes lines avoid Path2D, which cannot be read. */
-function chartContent(chart: Chart): string {
+function chartContent(chart: Chart, { width, height }: Size = chart): string {
   const canvas = document.createElement("canvas");
-  canvas.width = chart.width;
-  canvas.height = chart.height;
-  canvas.style.width = `${chart.width}px`;
-  canvas.style.height = `${chart.height}px`;
+  canvas.width = width;
+  canvas.height = height;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
   const pen = new SvgPen(canvas);
   canvas.getContext = (() => asContext(pen)) as unknown as HTMLCanvasElement["getContext"];
   const made = {

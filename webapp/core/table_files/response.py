@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from django.http import HttpResponse, StreamingHttpResponse
 
-from webapp.core.table_files import Table, csv_format, parquet_format
+from webapp.core.table_files import Table, csv_format, json_format, parquet_format
 
-FORMATS = {"csv": csv_format, "parquet": parquet_format}  # by the extension of the file name
+FORMATS = {"csv": csv_format, "json": json_format, "parquet": parquet_format}  # by the extension of the file name
 MAX_AT_ONCE = 4  # in each process: a long file occupies one of the sixteen threads that run Django for minutes
 _begun: set[object] = set()
 

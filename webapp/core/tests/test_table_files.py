@@ -1,11 +1,12 @@
 import io
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pyarrow.parquet
 import pytest
 
-from webapp.core.table_files import Column, Kind, Table, csv_format, parquet_format, response
+from webapp.core.table_files import Column, Kind, Table, csv_format, json_format, parquet_format, response
 
 COLUMNS = [
     Column("name"), Column("ios", Kind.INTEGER), Column("p99_ns", Kind.NUMBER, "ns"), Column("direct", Kind.SWITCH),
@@ -27,6 +28,14 @@ def test_csv_defuses_formulas_and_leaves_unknown_values_empty() -> None:
 
 def test_csv_defuses_formulas_in_headings() -> None:
     assert list(csv_format.chunks(Table([Column("=1+1 mean [min]")], iter(())))) == ["'=1+1 mean [min]\r\n"]
+
+
+def test_json_has_an_object_for_each_row_without_unknown_values() -> None:
+    found = json.loads("".join(json_format.chunks(a_table())))
+    first = {"name": "=1+1", "ios": 7, "p99_ns": 12, "direct": True, "measured_at": "2026-11-23T12:30:00Z"}
+    assert found == [first, {}]
+    assert json.loads("".join(json_format.chunks(a_table(0)))) == []
+    assert len(list(json_format.chunks(a_table(5)))) == 11  # a piece for each row, and the end
 
 
 def test_parquet_has_types_and_units() -> None:

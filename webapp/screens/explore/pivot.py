@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
 from webapp.compare.observed import metric_named
 from webapp.compare.sentences import unclear
@@ -59,13 +61,24 @@ class Doubted:
     reasons: tuple[str, ...]
 
 
-def pivots_of(comparison: Comparison) -> tuple[Pivot, ...]:
-    """One for each panel, all in the same unit."""
+def pivots_of(comparison: Comparison, most: int = 0) -> tuple[Pivot, ...]:
+    """One for each panel, all in the same unit; with `most`, one for each `most` series of a panel."""
     metric = metric_named(comparison.metric)
     scale = metric.scale([cell.summary.mean for cell in _cells(comparison)])
     name, unit = comparison.metric_label, metric.unit_text(scale)
     label = unit if unit.endswith(name) else f"{name}, {unit}" if unit else name
-    return tuple(_pivot(panel, comparison, scale, label) for panel in comparison.panels)
+    parts = (part for panel in comparison.panels for part in _parts(panel, most))
+    return tuple(_pivot(part, comparison, scale, label) for part in parts)
+
+
+def _parts(panel: Panel, most: int) -> Iterator[Panel]:
+    if not most or len(panel.series) <= most:
+        yield panel
+        return
+    for first in range(0, len(panel.series), most):
+        series = panel.series[first : first + most]
+        words = f"series {first + 1} to {first + len(series)} of {len(panel.series)}"
+        yield replace(panel, name=", ".join(filter(None, (panel.name, words))), series=series)
 
 
 def doubted_of(comparison: Comparison) -> tuple[Doubted, ...]:

@@ -30,6 +30,7 @@ from webapp.screens.explore.filters import filters_in_words
 from webapp.screens.explore.shown import shown
 from webapp.screens.one_time_secrets import keep, take
 
+SERIES_ON_PAPER = 4  # of a table, so that its text stays readable
 SECRET = "comparison link {}"  # noqa: S105 - the name under which the session keeps one
 
 
@@ -62,7 +63,8 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
     given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
     try:
         pairs = parse_qsl(saved.query)
-        given |= shown(answer_to(saved), read_options(pairs), dict(pairs).get("ratios", ""))
+        ratios = dict(pairs).get("ratios", "")
+        given |= shown(answer_to(saved), read_options(pairs), ratios, columns=SERIES_ON_PAPER)
     except Refusal as refusal:
         given["refusal"] = str(refusal)
     response = render(request, "screens/comparison_report.html", given | context)

@@ -12,8 +12,9 @@ from webapp.screens.explore.ladder import ladder_of
 from webapp.screens.explore.pivot import doubted_of, pivots_of
 
 
-def shown(answer: Answer, options: ViewOptions, ratios: str) -> dict[str, object]:
-    """`ratios`: the form of ratios in the address. The payload is missing without results."""
+def shown(answer: Answer, options: ViewOptions, ratios: str, *, columns: int = 0) -> dict[str, object]:
+    """`ratios`: the form of ratios in the address. `columns`: the most series of a table. The payload is missing
+    without results."""
     comparison = answer.comparison
     context: dict[str, object] = {
         "comparison": comparison,
@@ -21,7 +22,7 @@ def shown(answer: Answer, options: ViewOptions, ratios: str) -> dict[str, object
         "names": msgspec.to_builtins(series_names(comparison)),
         "sentences": sentences_of(comparison),
         "warnings": comparison.warnings,
-        "pivots": pivots_of(comparison),
+        "pivots": pivots_of(comparison, columns),
         "doubted": doubted_of(comparison),
         "chart_point": answer.chart_point,
         "ceilings_shown": shows_ceilings(options, comparison.metric),

@@ -8,5 +8,6 @@ urlpatterns: list[URLPattern] = [
     path("results/", results_page, name="results"),
     path("results/columns/", keep_columns, name="results_columns"),
     path("results.csv", results_file, {"ending": "csv"}, name="results_csv"),
+    path("results.json", results_file, {"ending": "json"}, name="results_json"),
     path("results.parquet", results_file, {"ending": "parquet"}, name="results_parquet"),
 ]

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Page, expect
-from pypdf import PdfReader
+from pypdf import PageObject, PdfReader
 
 from webapp.compare.services import save_comparison
 from webapp.core.models import User
@@ -350,6 +350,8 @@ def test_a_report_is_printed_light_with_all_charts_and_page_numbers(
     page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
     pages = [each.extract_text() for each in PdfReader(tmp_path / "report.pdf").pages]
     assert 2 <= len(pages) <= 6
+    assert "IOPS over Queue depth" in pages[0]
+    assert "randread" in pages[0]  # the first chart is on the first page
     assert all(f"{number} / {len(pages)}" in text for number, text in enumerate(pages, start=1))
     text = "\n".join(pages)
     assert text.count("Queue depth") >= 4  # the axes of the charts are text too
@@ -359,6 +361,51 @@ def test_a_report_is_printed_light_with_all_charts_and_page_numbers(
     expect(page.locator(".chart-drawing")).to_have_count(0)
     expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
     assert problems == []
+
+
+def ends_of_texts(page: PageObject) -> list[float]:
+    """Where each text of a page of a PDF file begins, in points from the left."""
+    found: list[float] = []
+
+    def visit(text: str, cm: list[float], tm: list[float], *_: object) -> None:
+        if text.strip():
+            found.append(tm[4] * cm[0] + tm[5] * cm[2] + cm[4])
+
+    page.extract_text(visitor_text=visit)
+    return found
+
+
+def test_wide_tables_and_heat_maps_fit_on_the_paper(page: Page, run: Run, tmp_path: Path, problems: list[str]) -> None:
+    rows = [f"randread,{512 << size},{1 << jobs},{1000 + size}" for size in range(14) for jobs in range(8)]
+    an_import(text="\n".join(["pattern,block_size,numjobs,iops", *rows]))
+    owner = User.objects.get(username="olga")
+    query = "import=1&x=block_size&series=numjobs&chart=heat"
+    saved = save_comparison(title="Jobs", note="", query=query, by=owner)
+    page.goto(f"/comparisons/{saved.pk}/report/")
+    expect(page.locator("table.heat")).to_have_count(1)
+    page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+    printed = PdfReader(tmp_path / "report.pdf").pages
+    text = "\n".join(each.extract_text() for each in printed)
+    assert text.count("4 MiB") >= 3  # the last column of the map, the last row of both tables
+    assert "series 5 to 8 of 8" in text
+    for each in printed:
+        assert max(ends_of_texts(each)) < float(each.mediabox.width) - 30
+    assert problems == []
+
+
+def test_a_warning_stays_in_the_report(page: Page, done: Run, tmp_path: Path) -> None:
+    Result.objects.update(latency_kind="lat")
+    Result.objects.filter(point__ioengine="psync").update(latency_kind="clat")
+    owner = User.objects.get(username="olga")
+    query = f"{ADDRESS.partition('?')[2]}&metric=latency_mean"
+    saved = save_comparison(title="Engines", note="", query=query, by=owner)
+    page.goto(f"/comparisons/{saved.pk}/report/")
+    warning = "Latencies of different kinds"
+    expect(page.get_by_role("note")).to_contain_text(warning)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save as HTML").click()
+    waiting.value.save_as(tmp_path / "report.html")
+    assert warning in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_is_one_file_that_needs_nothing_else(

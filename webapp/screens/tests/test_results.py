@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 from collections.abc import Callable
 from itertools import islice
 
@@ -129,6 +130,31 @@ def test_it_gives_the_same_columns_as_parquet(operator: Client, run: Run) -> Non
     }  # fmt: skip
     assert found.schema.field("p99_ns").metadata == {b"unit": b"ns"}
     assert operator.get("/results.parquet?colour=red").status_code == 400
+
+
+def test_its_json_has_the_rows_of_the_csv(operator: Client, run: Run) -> None:
+    query = "factor.block_size=4k&direction=read"
+    lines = list(csv.DictReader(operator.get(f"/results.csv?{query}").getvalue().decode().splitlines()))
+    response = operator.get(f"/results.json?{query}")
+    found = json.loads(response.getvalue())
+    assert response["Content-Type"] == "application/json"
+    assert [(one["trial"], one["iops"]) for one in found] == [
+        (int(each["trial"]), float(each["iops"])) for each in lines
+    ]
+    assert all(
+        set(one) == {name for name, text in each.items() if text} for one, each in zip(found, lines, strict=True)
+    )
+    assert f"/results.json?{query.replace('&', '&amp;')}" in operator.get(f"/results/?{query}").content.decode()
+    assert operator.get("/results.json?colour=red").status_code == 400
+
+
+def test_a_json_export_reads_later_pages_later(operator: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.results.export.CHUNK", 5)
+    pieces = iter(operator.get("/results.json").streaming_content)  # type: ignore[attr-defined]
+    with CaptureQueriesContext(connection) as queries:
+        assert (len(list(islice(pieces, 5))), len(queries)) == (5, 0)
+        assert len(list(pieces)) == run.results.count() - 5 + 1
+    assert len(queries) > 0
 
 
 def test_a_csv_export_starts_with_its_first_page_and_reads_the_others_later(
