@@ -5,7 +5,7 @@ other sites may embed.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import parse_qsl
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,8 +15,9 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
+from webapp.bench.saved import is_bench
 from webapp.compare.answer import Answer, answer_to
-from webapp.compare.comparison import Comparison, Level, Panel
+from webapp.compare.comparison import Comparison, Panel
 from webapp.compare.models import SavedComparison
 from webapp.compare.observed import COMPARED
 from webapp.compare.options import ViewOptions, read_options
@@ -25,8 +26,9 @@ from webapp.core.colours import colours_of
 from webapp.core.errors import Refusal
 from webapp.core.formatting import latency
 from webapp.results.metrics import METRICS
+from webapp.screens.bench.picture import report_picture
 from webapp.screens.explore.charts import sentences_of
-from webapp.screens.explore.drawing import Axis, Chart, Line, Mark, picture, value_axis
+from webapp.screens.explore.drawing import Axis, Chart, Line, Mark, levels_axis, picture, value_axis
 
 MIN_REPEATS_OF_AXIS = 3  # as in Explore: intervals of two repeats do not set the axis
 SENTENCES = 3
@@ -69,6 +71,8 @@ def _linked(token: str) -> SavedComparison:
 
 def _picture(saved: SavedComparison, *, scaled: bool = False) -> str:
     try:
+        if is_bench(saved.query):
+            return report_picture(saved, scaled=scaled)
         answer = answer_to(saved)
     except Refusal as refusal:
         return picture(saved.title, (), [str(refusal)], scaled=scaled)
@@ -104,7 +108,7 @@ def _means(comparison: Comparison, panel: Panel, colours: dict[str, int], kind: 
     used = sorted({cell.level for series in panel.series for cell in series.cells})
     levels = [comparison.levels[level] for level in used]
     bars = kind == "bar" or (kind != "line" and (len(levels) < 2 or any(level.number is None for level in levels)))
-    x, places = _levels_axis(comparison.x_label, levels, evenly=bars)
+    x, places = levels_axis(comparison.x_label, levels, evenly=bars)
     at = dict(zip(used, places, strict=True))
     lines = tuple(
         Line(
@@ -123,19 +127,6 @@ def _means(comparison: Comparison, panel: Panel, colours: dict[str, int], kind: 
         comparison.metric_label, [*tops, *(one.mean for one in wide)], metric.format, logarithmic=logarithmic
     )
     return Chart(panel.name, x, y, lines, bars=bars)
-
-
-def _levels_axis(label: str, levels: Sequence[Level], *, evenly: bool) -> tuple[Axis, list[float]]:
-    """Numbers on a linear axis, or a logarithmic one if they span a factor of four; names one after the other."""
-    numbers = [level.number for level in levels if level.number is not None]
-    if evenly or len(numbers) < max(len(levels), 2) or 0 in numbers:
-        places = [float(place) for place in range(len(levels))]
-        ticks = tuple((place, level.text) for place, level in zip(places, levels, strict=True))
-        return Axis(label, -0.5, len(levels) - 0.5, ticks), places
-    ticks = tuple((number, level.text) for number, level in zip(numbers, levels, strict=True))
-    wide = min(numbers) > 0 and max(numbers) / min(numbers) >= 4
-    room = 2**0.25 if wide else 1.0
-    return Axis(label, min(numbers) / room, max(numbers) * room, ticks, logarithmic=wide), numbers
 
 
 def _distribution(answer: Answer, *, nines: bool) -> Chart:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from webapp.bench.saved import is_bench
 from webapp.compare.answer import Answer, answer_to
 from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.models import ComparisonLink, SavedComparison
@@ -21,6 +22,7 @@ from webapp.compare.options import read_options
 from webapp.compare.services import (
     create_link,
     freeze_comparison,
+    frozen_answer,
     linked_comparison,
     may_change,
     revoke_link,
@@ -28,6 +30,7 @@ from webapp.compare.services import (
 )
 from webapp.core.errors import Refusal
 from webapp.screens.access import operator_action, page, person
+from webapp.screens.bench.report import frozen_report, report_to
 from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
 from webapp.screens.explore.filters import filters_in_words
 from webapp.screens.explore.heat import heat_of
@@ -65,11 +68,12 @@ def shared_page(request: HttpRequest, token: str) -> HttpResponse:
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:
     filters = filters_in_words(parse_qsl(saved.query))
     given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
+    of_bench = is_bench(saved.query)
     try:
-        given |= _context(saved, answer_to(saved))
+        given |= {"report": report_to(saved)} if of_bench else _context(saved, answer_to(saved))
     except Refusal as refusal:
         given["refusal"] = str(refusal)
-    response = render(request, "screens/comparison_report.html", given | context)
+    response = render(request, f"screens/{'bench' if of_bench else 'comparison'}_report.html", given | context)
     response["Cache-Control"] = "no-store"
     if "shared" in context:  # elsewhere, forms need the origin: Django refuses a POST without it
         response["Referrer-Policy"] = "no-referrer"  # the address is the secret
@@ -114,7 +118,11 @@ def _context(saved: SavedComparison, answer: Answer) -> dict[str, object]:
 def freeze_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
     said = f"The numbers of {saved.title} are frozen."
-    return _done(request, saved, lambda: freeze_comparison(saved=saved, by=person(request)), said)
+    return _done(request, saved, lambda: freeze_comparison(saved=saved, by=person(request), frozen_of=_frozen), said)
+
+
+def _frozen(query: str) -> bytes | None:
+    return frozen_report(query) if is_bench(query) else frozen_answer(query)
 
 
 @operator_action
