@@ -1,4 +1,5 @@
-"""Saved comparisons: the question with its title and note. Asked by sending `query` to /compare."""
+"""Saved comparisons: the question with its title and note. Asked by sending `query` to /compare, or to /bench if it
+names products."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,6 +11,7 @@ from ninja.pagination import paginate
 
 from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input, Paged
+from webapp.bench.saved import checked_query
 from webapp.compare.models import SavedComparison
 from webapp.compare.services import (
     MAX_NOTE,
@@ -42,7 +44,7 @@ class SavedOut(Schema):
 
 
 class NewSaved(Input):
-    """`query` as in the address of the page or of `GET /compare`, without `?`."""
+    """`query` as in the address of Explore or Bench, or of `GET /compare`, without `?`."""
 
     title: str = Field(max_length=MAX_TITLE)
     note: str = Field("", max_length=MAX_NOTE)
@@ -76,7 +78,7 @@ def comparisons(request: HttpRequest, show: Literal["all", "own", "deleted"] = "
 def save(request: HttpRequest, body: NewSaved) -> Status[SavedComparison]:
     """Save a comparison."""
     by = operator(request)
-    return Status(201, save_comparison(title=body.title, note=body.note, query=body.query, by=by))
+    return Status(201, save_comparison(title=body.title, note=body.note, query=body.query, by=by, check=checked_query))
 
 
 @router.get("/comparisons/{pk}", response=SavedOut)
@@ -90,7 +92,7 @@ def change(request: HttpRequest, pk: int, body: ChangedSaved) -> SavedComparison
     """One's own; an admin everybody's."""
     by, saved = operator(request), _saved(pk)
     kept = {name: getattr(saved, name) for name in ("title", "note", "query")}
-    return change_comparison(saved=saved, by=by, **(kept | body.dict(exclude_none=True)))
+    return change_comparison(saved=saved, by=by, check=checked_query, **(kept | body.dict(exclude_none=True)))
 
 
 @router.post("/comparisons/{pk}/copy", response={201: SavedOut})

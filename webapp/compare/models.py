@@ -17,7 +17,7 @@ class SavedComparison(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(null=True)  # can be restored
-    frozen = models.BinaryField(null=True)  # zlib of the JSON of a screens.explore.answer.Answer
+    frozen = models.BinaryField(null=True)  # zlib of the JSON of an answer of Explore, or of a report of Bench
     frozen_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -1,4 +1,7 @@
-"""Writes of saved comparisons and their links. Operators change their own, admins everybody's."""
+"""Writes of saved comparisons and their links. Operators change their own, admins everybody's.
+
+`check` and `numbers_of` read a query: those of Explore or of Bench, which depend on this package.
+"""
 
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
@@ -20,24 +23,38 @@ MAX_NOTE = 20_000
 MAX_LINK_NAME = 100
 
 
+Check = Callable[[str], str]  # the query as it is stored; raises Refusal if it compares nothing
+
+
+def explore_query(query: str) -> str:
+    """The check of a query of Explore."""
+    pairs = parse_qsl(query)
+    compared, shown = split(pairs)
+    read_query(compared)
+    read_options(shown)
+    return plain_query(pairs)
+
+
 def may_change(saved: SavedComparison, user: User) -> bool:
     return user.is_operator and (saved.owner_id == user.pk or user.is_administrator)
 
 
 @transaction.atomic
-def save_comparison(*, title: str, note: str, query: str, by: User) -> SavedComparison:
+def save_comparison(*, title: str, note: str, query: str, by: User, check: Check = explore_query) -> SavedComparison:
     """A new one. Raises Refusal for a title that is missing or too long, or a query that compares nothing."""
-    saved = SavedComparison.objects.create(owner=by, **_checked(title, note, query))
+    saved = SavedComparison.objects.create(owner=by, **_checked(title, note, query, check))
     audit(by=by, action="comparison.create", on=saved, detail={"query": saved.query})
     return saved
 
 
 @transaction.atomic
-def change_comparison(*, saved: SavedComparison, title: str, note: str, query: str, by: User) -> SavedComparison:
+def change_comparison(
+    *, saved: SavedComparison, title: str, note: str, query: str, by: User, check: Check = explore_query
+) -> SavedComparison:
     """Raises Refusal for somebody else's, one that is deleted, a bad title or a bad query."""
     _require(saved, by)
     _require_there(saved)
-    checked = _checked(title, note, query)
+    checked = _checked(title, note, query, check)
     SavedComparison.objects.select_for_update().get(pk=saved.pk)
     saved.refresh_from_db(fields=["frozen_at", "query"])
     if saved.frozen_at is not None and checked["query"] != saved.query:
@@ -85,7 +102,7 @@ def restore_comparison(*, saved: SavedComparison, by: User) -> bool:
 
 
 @transaction.atomic
-def freeze_comparison(*, saved: SavedComparison, numbers_of: Callable[[str], bytes], by: User) -> None:
+def freeze_comparison(*, saved: SavedComparison, numbers_of: Callable[[str], bytes | None], by: User) -> None:
     """Keep the numbers that `numbers_of` returns for the query; none without results. Raises Refusal, also for a query
     that has no results any more."""
     _require(saved, by)
@@ -154,7 +171,7 @@ def _require(saved: SavedComparison, by: User) -> None:
         raise Refusal("not_allowed", f"{saved.title} is {whose}'s: copy it and change the copy.")
 
 
-def _checked(title: str, note: str, query: str) -> dict[str, str]:
+def _checked(title: str, note: str, query: str, check: Check) -> dict[str, str]:
     title, note = title.strip(), note.strip()
     if not title:
         raise Refusal("title_missing", "Give the comparison a title.")
@@ -162,16 +179,7 @@ def _checked(title: str, note: str, query: str) -> dict[str, str]:
         raise Refusal("title_too_long", f"The title has {len(title)} characters; the maximum is {MAX_TITLE}.")
     if len(note) > MAX_NOTE or len(query) > MAX_QUERY:
         raise Refusal("comparison_too_long", "The note or the selection is too long. Shorten the note or select less.")
-    return {"title": title, "note": note, "query": _checked_query(query)}
-
-
-def _checked_query(query: str) -> str:
-    """As it is kept. Raises Refusal for what no comparison can be made of."""
-    pairs = parse_qsl(query)
-    compared, shown = split(pairs)
-    read_query(compared)
-    read_options(shown)
-    return plain_query(pairs)
+    return {"title": title, "note": note, "query": check(query)}
 
 
 def plain_query(pairs: Pairs) -> str:

@@ -70,6 +70,9 @@ PAGES: dict[str, Rule] = {
     "overview": look(Who.VIEWER),
     # bench
     "bench": look(Who.VIEWER),
+    "bench_csv": look(Who.VIEWER),
+    "bench_json": look(Who.VIEWER),
+    "bench_parquet": look(Who.VIEWER),
     "bench_plan": act(Who.VIEWER),
     "set_price": act(Who.OPERATOR),
     "product": look(Who.VIEWER),

@@ -37,11 +37,13 @@ IN_PATHS = (HOSTILE[0], "%00", "%F0%9F%92%A5")
 # A page that reads further parameters only with these.
 QUERIES = {
     "trends": "plan={plan}&target={target}",
+    "bench": "product=run:1",
     "explore": "run=1&x=iodepth&series=pattern&panel=block_size",
     "plan": "target={target_id}",
 }
 LIKE = {  # the same parameters
     "results_csv": "results", "results_json": "results", "results_parquet": "results",
+    "bench_csv": "bench", "bench_json": "bench", "bench_parquet": "bench",
     "explore_csv": "explore", "explore_parquet": "explore", "explore_json": "explore",
 }  # fmt: skip
 _NAMES = re.compile(r"""(?:<(?:input|select|textarea)[^>]*\sname="|[?&](?:amp;)?)([\w.-]+)""")

@@ -10,6 +10,7 @@ import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import type { Picture } from "../lib/picture";
 import { type BenchChart, type BenchPoint, benchCharts } from "../payloads/bench";
 import { ceilingLines, heightsOf, highestInReach } from "./ceilingLines";
+import { initReport } from "./report";
 import { initSavePicture, keyOf, linesOf } from "./savePicture";
 
 Chart.register(LineWithErrorBarsController, PointWithErrorBar);
@@ -162,6 +163,7 @@ export function initBenchCharts(): void {
     if (chart) made.set(benchChart, new Chart(canvas, configuration(chart)));
   }
   for (const chart of made.values()) follow(chart);
+  initReport([...made.values()]);
   initSavePicture((button) => pictureOf(button, made.get(button.dataset.chart ?? "")));
 }
 

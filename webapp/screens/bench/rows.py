@@ -56,7 +56,8 @@ class ShownRow:
     why_not_alone: str  # why no new plan can measure it; "" if a plan can
     unit: str
     lower_is_better: bool
-    cells: tuple[ShownCell | Column, ...]  # a product without a value has its column here, for the button Plan
+    # a product without a value has its column here, for the button Plan, or a text
+    cells: tuple[ShownCell | Column | str, ...]
 
 
 def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
@@ -66,7 +67,7 @@ def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
     return _FACTORS.get(unit, 1.0), unit
 
 
-def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Column]) -> ShownRow:
+def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Column | str]) -> ShownRow:
     cells = [each.cell for each in row.cells if each]
     factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
     most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)

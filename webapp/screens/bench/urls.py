@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, path
 
+from webapp.screens.bench.export import bench_file
 from webapp.screens.bench.plan_action import plan_missing
 from webapp.screens.bench.price_action import price_action
 from webapp.screens.bench.product_page import product_page
@@ -9,6 +10,9 @@ from webapp.screens.bench.views import bench_page
 
 urlpatterns: list[URLPattern] = [
     path("bench/", bench_page, name="bench"),
+    path("bench.csv", bench_file, {"ending": "csv"}, name="bench_csv"),
+    path("bench.json", bench_file, {"ending": "json"}, name="bench_json"),
+    path("bench.parquet", bench_file, {"ending": "parquet"}, name="bench_parquet"),
     path("bench/plan/", plan_missing, name="bench_plan"),
     path("products/price/", price_action, name="set_price"),
     path("products/<str:kind>/<path:value>/", product_page, name="product"),

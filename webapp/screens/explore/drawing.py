@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from xml.etree.ElementTree import Element, tostring
 
+from webapp.compare.comparison import Level
 from webapp.core.colours import HEX
 from webapp.screens.explore.boxes import MIN_REPEATS_OF_BOX, box_of
 
@@ -109,6 +110,19 @@ def _sheet(title: str, parts: Sequence[Element], height: int, *, scaled: bool) -
         font_size=12,
         **size,
     )
+
+
+def levels_axis(label: str, levels: Sequence[Level], *, evenly: bool) -> tuple[Axis, list[float]]:
+    """Numbers on a linear axis, or a logarithmic one if they span a factor of four; names one after the other."""
+    numbers = [level.number for level in levels if level.number is not None]
+    if evenly or len(numbers) < max(len(levels), 2) or 0 in numbers:
+        places = [float(place) for place in range(len(levels))]
+        ticks = tuple((place, level.text) for place, level in zip(places, levels, strict=True))
+        return Axis(label, -0.5, len(levels) - 0.5, ticks), places
+    ticks = tuple((number, level.text) for number, level in zip(numbers, levels, strict=True))
+    wide = min(numbers) > 0 and max(numbers) / min(numbers) >= 4
+    room = 2**0.25 if wide else 1.0
+    return Axis(label, min(numbers) / room, max(numbers) * room, ticks, logarithmic=wide), numbers
 
 
 def value_axis(label: str, values: Sequence[float], text: Callable[[float], str], *, logarithmic: bool = False) -> Axis:

@@ -13,11 +13,13 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
+from webapp.bench.saved import is_bench
 from webapp.compare.comparison import Comparison
 from webapp.compare.models import SavedComparison
 from webapp.compare.options import ViewOptions, read_options
 from webapp.compare.services import linked_comparison
 from webapp.core.errors import Refusal
+from webapp.screens.bench.picture import report_picture
 from webapp.screens.explore.answer import Answer, answer_to
 from webapp.screens.explore.charts import sentences_of
 from webapp.screens.explore.drawing import picture
@@ -63,6 +65,8 @@ def _linked(token: str) -> SavedComparison:
 
 def _picture(saved: SavedComparison, *, scaled: bool = False) -> str:
     try:
+        if is_bench(saved.query):
+            return report_picture(saved, scaled=scaled)
         answer = answer_to(saved)
     except Refusal as refusal:
         return picture(saved.title, (), [str(refusal)], scaled=scaled)
@@ -86,5 +90,10 @@ def _missing(answer: Answer, options: ViewOptions) -> list[str]:
 
 
 def _said(comparison: Comparison) -> list[str]:
-    """The first conclusions."""
-    return [f"{panel}: {said}" if panel else said for panel, said in sentences_of(comparison)[:SENTENCES]]
+    """The first conclusions, and the number of the others."""
+    found = [f"{panel}: {said}" if panel else said for panel, said in sentences_of(comparison)]
+    more = len(found) - SENTENCES
+    return [
+        *found[:SENTENCES],
+        *([f"{more} more conclusion{'' if more == 1 else 's'} in the report."] if more > 0 else []),
+    ]

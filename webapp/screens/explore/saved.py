@@ -10,6 +10,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from webapp.bench.saved import checked_query, is_bench, products_in_words
 from webapp.compare.models import SavedComparison
 from webapp.compare.options import Pairs
 from webapp.compare.services import (
@@ -36,23 +37,36 @@ def saved_list(request: HttpRequest) -> HttpResponse:
     found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
     if shown == "own":
         found = found.filter(owner=person(request))
-    rows = [(saved, filters_in_words(parse_qsl(saved.query)), may_change(saved, person(request))) for saved in found]
+    rows = [(saved, _compared(saved.query), may_change(saved, person(request))) for saved in found]
     return render(request, "screens/saved_comparisons.html", {"rows": rows, "shown": shown, "choices": SHOWN})
+
+
+def _compared(query: str) -> str:
+    """The products of Bench, or the filters of Explore, in words."""
+    return products_in_words(query) if is_bench(query) else filters_in_words(parse_qsl(query))
 
 
 @page
 def saved_page(request: HttpRequest, pk: int) -> HttpResponse:  # noqa: ARG001 - every page gets its request
-    """The permalink. Explore drops choices that are not there any more."""
+    """The permalink. Explore and Bench drop choices that are not there any more."""
     return redirect(_address(get_object_or_404(SavedComparison, pk=pk)))
 
 
 def _address(saved: SavedComparison) -> str:
-    return f"{reverse('explore')}?{urlencode([*parse_qsl(saved.query), ('saved', str(saved.pk))])}"
+    return f"{_page_of(saved.query)}?{urlencode([*parse_qsl(saved.query), ('saved', str(saved.pk))])}"
+
+
+def _page_of(query: str) -> str:
+    return reverse("bench" if is_bench(query) else "explore")
 
 
 def opened(text: str, pairs: Pairs, user: User) -> dict[str, object]:
     """What the page of a comparison says of the saved one that it came from."""
-    saved = SavedComparison.objects.select_related("owner").filter(pk=int(text)).first() if text.isdigit() else None
+    saved = (
+        SavedComparison.objects.select_related("owner").filter(pk=int(text)).first()
+        if text.isascii() and text.isdigit()
+        else None
+    )
     query = plain_query(pairs)
     if saved is None:
         return {"query": query}
@@ -64,11 +78,11 @@ def save_action(request: HttpRequest) -> HttpResponse:
     try:
         saved = save_comparison(
             title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
-            by=person(request),
+            by=person(request), check=checked_query,
         )  # fmt: skip
     except Refusal as refusal:
         messages.error(request, str(refusal))
-        return redirect(f"{reverse('explore')}?{request.POST.get('query', '')}")
+        return redirect(f"{_page_of(_given(request, 'query'))}?{_given(request, 'query')}")
     messages.success(request, f"Saved as “{saved.title}”. You can send its address to anybody who may log in here.")
     return redirect(_address(saved))
 
@@ -83,7 +97,7 @@ def change_action(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         change_comparison(
             saved=saved, title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
-            by=person(request),
+            by=person(request), check=checked_query,
         )  # fmt: skip
         messages.success(request, f"{saved.title} is saved with the current selection.")
     except Refusal as refusal:

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from webapp.bench.saved import is_bench
 from webapp.compare.models import ComparisonLink, SavedComparison
 from webapp.compare.options import read_options
 from webapp.compare.services import (
@@ -25,6 +26,7 @@ from webapp.compare.services import (
 )
 from webapp.core.errors import Refusal
 from webapp.screens.access import operator_action, page, person
+from webapp.screens.bench.report import frozen_report, report_to
 from webapp.screens.explore.answer import answer_to, packed
 from webapp.screens.explore.filters import filters_in_words
 from webapp.screens.explore.shown import shown
@@ -58,16 +60,20 @@ def shared_page(request: HttpRequest, token: str) -> HttpResponse:
     return _report(request, saved, {"shared": True})
 
 
+def _of_explore(saved: SavedComparison) -> dict[str, object]:
+    pairs = parse_qsl(saved.query)
+    return shown(answer_to(saved), read_options(pairs), dict(pairs).get("ratios", ""), columns=SERIES_ON_PAPER)
+
+
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:
     filters = filters_in_words(parse_qsl(saved.query))
     given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
+    of_bench = is_bench(saved.query)
     try:
-        pairs = parse_qsl(saved.query)
-        ratios = dict(pairs).get("ratios", "")
-        given |= shown(answer_to(saved), read_options(pairs), ratios, columns=SERIES_ON_PAPER)
+        given |= {"report": report_to(saved)} if of_bench else _of_explore(saved)
     except Refusal as refusal:
         given["refusal"] = str(refusal)
-    response = render(request, "screens/comparison_report.html", given | context)
+    response = render(request, f"screens/{'bench' if of_bench else 'comparison'}_report.html", given | context)
     response["Cache-Control"] = "no-store"
     if "shared" in context:  # elsewhere, forms need the origin: Django refuses a POST without it
         response["Referrer-Policy"] = "no-referrer"  # the address is the secret
@@ -82,7 +88,10 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
 def freeze_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
     said = f"The numbers of {saved.title} are frozen."
-    return _done(request, saved, lambda: freeze_comparison(saved=saved, numbers_of=packed, by=person(request)), said)
+    numbers_of = frozen_report if is_bench(saved.query) else packed
+    return _done(
+        request, saved, lambda: freeze_comparison(saved=saved, numbers_of=numbers_of, by=person(request)), said
+    )
 
 
 @operator_action

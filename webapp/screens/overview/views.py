@@ -1,4 +1,4 @@
-"""The overview: current trials, the queue, recent results, health, schedules, and first steps."""
+"""The overview: current trials, the queue, hardware compared, recent results, health, schedules, and first steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from webapp.screens.hosts.presence import phase_words
 from webapp.screens.hosts.views import active_attempts
 from webapp.screens.outcome import Outcome, outcome
 from webapp.screens.overview.advice import advice
+from webapp.screens.overview.compared import compared
 from webapp.screens.overview.doubted import doubted
 from webapp.screens.overview.health import health
 from webapp.screens.overview.trends import latest_trends
@@ -68,6 +69,7 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         "more": max(0, len(waiting) - NEXT),
         "latest": latest,
         "health": hosts,
+        "compared": compared(),
         "doubted": doubted(runs),
         "trends": latest_trends(),
         "advice": advice(hosts.rows, runs, has_schedules=bool(schedules["has_schedules"])),

@@ -1,10 +1,15 @@
 """Bench in a browser: choosing products with the keyboard, charts, widths and themes."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from pypdf import PdfReader
 from pytest_django.live_server_helper import LiveServer
 
+from webapp.bench.saved import checked_query
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.compare.services import save_comparison
 from webapp.core.models import Role
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.people import a_user
@@ -79,9 +84,21 @@ def test_it_is_accessible_narrow_and_small(chromium: Browser, live_server: LiveS
         base_url=live_server.url, viewport={"width": width, "height": 844}, reduced_motion="reduce"
     )
     context.add_init_script(WATCH)
-    log_in(context, live_server.url, a_user("olga", Role.OPERATOR))
+    olga = a_user("olga", Role.OPERATOR)
+    log_in(context, live_server.url, olga)
     page = context.new_page()
-    for path in (ADDRESS, f"/products/model/{SAMSUNG}/", "/hosts/storage1/targets/nvme0/", "/results/", "/runs/"):
+    saved = save_comparison(
+        title="Three drives", note="", query=ADDRESS.partition("?")[2], by=olga, check=checked_query
+    )
+    report = f"/comparisons/{saved.pk}/report/"
+    for path in (
+        ADDRESS,
+        report,
+        f"/products/model/{SAMSUNG}/",
+        "/hosts/storage1/targets/nvme0/",
+        "/results/",
+        "/runs/",
+    ):
         assert (visit(page, path).problems, sideways(page)) == ((), 0), path
     assert script_bytes(page, ADDRESS) < MAX_SCRIPT_BYTES
     context.close()
@@ -120,4 +137,50 @@ def test_sections_are_folded_on_a_narrow_screen_and_a_link_opens_one(
     expect(page.locator("canvas").first).to_be_visible()
     page.set_viewport_size({"width": 1440, "height": 900})
     expect(page.locator("details[data-fold]:not([open])")).to_have_count(0)
+    assert problems == []
+
+
+def test_a_selection_is_saved_printed_and_sent_as_one_file(
+    page: Page, labs: None, tmp_path: Path, problems: list[str]
+) -> None:
+    page.goto(ADDRESS)
+    page.get_by_text("Save comparison").click()
+    page.get_by_label("Title", exact=True).fill("Three drives")
+    page.get_by_label("Note").fill("**As delivered**")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", name="Three drives")).to_be_visible()
+    page.get_by_role("link", name="Report and links").click()
+    expect(page.locator("canvas")).to_have_count(3)
+    page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
+    pages = [each.extract_text() for each in PdfReader(tmp_path / "report.pdf").pages]
+    text = "\n".join(pages)
+    assert 2 <= len(pages) <= 8
+    assert text.count(INTEL) >= 5  # each table names its columns
+    assert all(part in text for part in ("As delivered", "Headline numbers", "Queue depth", "×2.00", "Notes"))
+    assert not any(part in text for part in ("Save as HTML", "PNG", "Open in Bench", "Create link"))
+    page.emulate_media(media="screen")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Save as HTML").click()
+    assert waiting.value.suggested_filename == "Three-drives.html"
+    waiting.value.save_as(tmp_path / "report.html")
+    saved = (tmp_path / "report.html").read_text()
+    assert "<script" not in saved
+    assert saved.count("<svg") >= 3
+    page.goto(f"file://{tmp_path / 'report.html'}")
+    expect(page.get_by_role("heading", name="Headline numbers")).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.get_by_text("Random read over queue depth")).to_be_visible()  # the caption of a drawing
+    assert "measured in different hosts" in page.locator("main").inner_text().lower()
+    assert problems == []
+
+
+def test_bench_itself_is_printed_with_the_names_of_products_above_each_table(
+    page: Page, labs: None, tmp_path: Path, problems: list[str]
+) -> None:
+    page.goto(ADDRESS)
+    page.pdf(path=tmp_path / "bench.pdf", prefer_css_page_size=True)
+    text = "\n".join(each.extract_text() for each in PdfReader(tmp_path / "bench.pdf").pages)
+    assert text.count(SAMSUNG) >= 5
+    assert "Queue depth" in text  # the axis of a chart is text
+    assert "Export CSV" not in text
     assert problems == []

@@ -1,17 +1,20 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
+from urllib.parse import parse_qs, urlsplit
 
 from django.test import Client
 from django.utils import timezone
 
 from webapp.core import heartbeats
 from webapp.core.models import Role
-from webapp.results.models import KernelLine, known
+from webapp.results.models import Import, KernelLine, Result, known
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
 from webapp.screens.overview.health import HOSTS_SHOWN
 from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
@@ -171,3 +174,60 @@ def test_it_shows_what_is_due_missed_and_changed(operator: Client) -> None:
     page = operator.get("/").content.decode()
     assert 'id="trends"' in page
     assert "since the first of 2 runs" in page
+
+
+def table(title: str, drive: str, iops: int) -> Import:
+    """A published table of two workloads."""
+    text = f"pattern,block_size,iodepth,iops\nrandread,4k,1,{iops}\nrandread,4k,32,{10 * iops}\n"
+    made = an_import(title=title, drive=drive, text=text)
+    Import.objects.filter(pk=made.pk).update(slug=f"table-{made.number}")
+    Result.objects.filter(origin__imported=made).update(reference=True)
+    return made
+
+
+def test_it_compares_the_first_pairs_of_published_tables(operator: Client, queries_of: Callable[[str], int]) -> None:
+    assert "Hardware compared" not in operator.get("/").content.decode()
+    first = table("Old array", "X25-M", 1000)
+    assert "Hardware compared" not in operator.get("/").content.decode()  # one alone
+    second = table("New array", "Vertex", 2500)
+    page = unescape(operator.get("/").content.decode())
+    card = page[page.index("Hardware compared") :].partition("</section>")[0]
+    assert card.count("<tr>") == 2  # the head and one pair
+    assert {"Old array", "New array"} <= set(re.split(r"[<>]| and ", card))
+    assert "Random read" in card
+    assert "4 KiB · QD 32" in card
+    assert "10.0 kIOPS" in card
+    assert "25.0 kIOPS" in card
+    assert "×2.50" in card or "×0.40" in card
+    assert "n = 1: too few repeats for a conclusion." in card
+    address = re.findall(r'href="(/bench/[^"]+)"', card)[-1]
+    assert {f"import:{first.number}", f"import:{second.number}"} == set(parse_qs(urlsplit(address).query)["product"])
+    Import.objects.get(pk=second.pk).delete()
+    assert "Hardware compared" not in operator.get("/").content.decode()
+
+
+def test_pairs_are_not_compared_again_for_each_request(operator: Client, queries_of: Callable[[str], int]) -> None:
+    before = queries_of("/")
+    table("Old array", "X25-M", 1000)
+    table("New array", "Vertex", 2500)
+    queries_of("/")  # compares them
+    assert queries_of("/") == before
+
+
+def test_an_import_that_is_still_read_is_compared_when_it_is_complete(operator: Client) -> None:
+    table("Old array", "X25-M", 1000)
+    other = table("New array", "Vertex", 2500)
+    results, made = Result.objects.filter(origin__imported=other), other.results_made
+    results.update(invalid=True)
+    Import.objects.filter(pk=other.pk).update(results_made=0)
+    assert "Hardware compared" not in operator.get("/").content.decode()
+    results.update(invalid=False)
+    Import.objects.filter(pk=other.pk).update(results_made=made)
+    assert "Hardware compared" in operator.get("/").content.decode()
+
+
+def test_a_pair_without_a_common_headline_is_left_out(operator: Client) -> None:
+    table("Old array", "X25-M", 1000)
+    other = table("New array", "Vertex", 2500)
+    Result.objects.filter(origin__imported=other).update(iops=None, bytes_per_s=None)
+    assert "Hardware compared" not in operator.get("/").content.decode()

@@ -1,0 +1,43 @@
+"""Saved comparisons whose query is an address of Bench: it names products, and that of Explore does not."""
+
+from urllib.parse import parse_qsl, urlencode
+
+from webapp.bench.asked import read_asked
+from webapp.bench.products import read_products
+from webapp.bench.side_by_side import Asked
+from webapp.compare.services import explore_query
+
+KEYS = ("product", "baseline", "metric", "at", "ignore", "ceilings", "all")
+
+
+def is_bench(query: str) -> bool:
+    return any(key == "product" and text for key, text in parse_qsl(query))
+
+
+def checked_query(query: str) -> str:
+    """As it is stored, of Bench or Explore. Raises Refusal if it compares nothing."""
+    if not is_bench(query):
+        return explore_query(query)
+    asked_by(query)
+    return urlencode([pair for pair in parse_qsl(query) if pair[0] in KEYS])
+
+
+def asked_by(query: str) -> Asked:
+    """Raises BenchRefused."""
+    pairs = parse_qsl(query)
+    given = dict(pairs)
+    found = read_asked(
+        [text for key, text in pairs if key == "product"],
+        baseline=given.get("baseline", ""),
+        metric=given.get("metric", ""),
+        workload=given.get("at", ""),
+        ignored=[text for key, text in pairs if key == "ignore"],
+    )
+    assert found is not None  # it names products
+    return found
+
+
+def products_in_words(query: str) -> str:
+    """`Drive model X, Import 3`."""
+    products = read_products(text for key, text in parse_qsl(query) if key == "product")
+    return ", ".join(f"{product.label} {product.value}" for product in products)

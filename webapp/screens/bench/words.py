@@ -1,0 +1,59 @@
+"""Sentences about the numbers of Bench."""
+
+from collections.abc import Iterator
+
+from webapp.bench.side_by_side import SideBySide
+
+
+def shared_words(found: SideBySide) -> str:
+    """`8 of 98 workloads measured by all 3 products, 60 by at least two`"""
+    products, of = len(found.products), f"of {found.workloads:,} workload{'' if found.workloads == 1 else 's'}"
+    if products < 2:
+        return "Only one product: choose another one to compare it with."
+    if products == 2:
+        return f"{found.shared:,} {of} shared"
+    return f"{found.by_all:,} {of} measured by all {products} products, {found.shared:,} by at least two"
+
+
+def warnings(found: SideBySide) -> Iterator[str]:
+    """Beside the headline numbers."""
+    names = found.matched.names
+    if found.confounded:
+        yield found.confounded
+    if found.latency_kinds:
+        yield found.latency_kinds
+    if found.without_common:
+        without = ", ".join(names[product] for product in found.without_common)
+        yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."
+
+
+def notes(found: SideBySide) -> Iterator[str]:
+    names = found.matched.names
+    for product in found.empty:
+        yield f"{names[product]} has no valid results."
+    for product in found.read.cut:
+        yield (
+            f"{names[product]} has more than {found.read.limit:,} results. The page reads the newest run of each plan, "
+            "then older runs, up to this number. Choose single runs to compare others."
+        )
+    for product in found.references:
+        yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
+    if found.single:
+        yield (
+            f"{found.single} of {len(found.matched.measured)} values were measured once. They have no interval, and a "
+            "ratio to them is not evidence of a difference."
+        )
+    cells = [cell for group in found.groups for row in group.rows for cell in row.cells if cell]
+    pooled = sum(bool(cell.pooled) for cell in cells)
+    if pooled:
+        yield f"{pooled} values on this page are means over several targets, kernels or settings; their cells say so."
+    if any(cell.assumed for cell in cells):
+        yield (
+            "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
+            "fits, or with queue depth 1 and one job. The cells name this workload."
+        )
+    if found.matched.comparisons:
+        yield (
+            f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
+            "most 5 % for any false claim on the page). Intervals are not corrected."
+        )

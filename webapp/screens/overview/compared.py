@@ -1,0 +1,58 @@
+"""The first comparable pairs of Bench with a headline number of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from uuid import UUID
+
+from django.db.models import Count, Max, Sum
+
+from webapp.bench.offered import Pair, pairs
+from webapp.bench.products import Kind
+from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.results.models import Import
+from webapp.results.validity import marks_changed
+from webapp.runs.models import Run
+from webapp.screens.bench.address import bench_address
+from webapp.screens.bench.rows import ShownRow, shown_row
+
+PAIRS_SHOWN = 3
+HARDWARE = (Kind.MODEL, Kind.IMPORT)  # not two targets or runs, which may be of one drive
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    address: str
+    names: tuple[str, str]
+    row: ShownRow  # with a value of both
+
+
+def compared() -> tuple[ShownPair, ...]:
+    """Three queries, unless an import was made or undone, a run has ended, or results were marked since the last
+    time."""
+    imports = Import.objects.aggregate(newest=Max("pk"), count=Count("pk"), results=Sum("results_made"))
+    ended = Run.objects.exclude(ended_at=None).order_by("-ended_at").values_list("pk", flat=True).first()
+    return _compared(imports["newest"], (imports["count"], imports["results"]), ended, marks_changed())
+
+
+@lru_cache(maxsize=1)
+def _compared(
+    newest: int | None, _imports: tuple[int, int | None], ended: UUID | None, _marks: int
+) -> tuple[ShownPair, ...]:
+    """The results of up to six pairs are read, which takes too long for each request."""
+    if newest is None and ended is None:
+        return ()
+    hardware = (pair for pair in pairs() if all(offer.product.kind in HARDWARE for offer in pair.offers))
+    return tuple(islice(_shown(hardware), PAIRS_SHOWN))
+
+
+def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
+    for pair in found:
+        products = tuple(offer.product for offer in pair.offers)
+        page = side_by_side(Asked(products, products[0]))
+        row = next((row for row in page.headlines if all(row.cells)), None)
+        if row:
+            words = page.matched.texts[row.workload.key]
+            shown = shown_row(row, words, list(page.colours.values()), columns=())
+            yield ShownPair(bench_address(products), (pair.offers[0].text, pair.offers[1].text), shown)
