@@ -1,6 +1,6 @@
 """Actions on the runs that are selected in a list. The form sends their numbers as `run`, once for each.
 
-`text` holds tags or a reason. Undo sends `text.<number>` for each run instead: the tags that this run really got or lost.
+`text` holds tags or a reason. Undo sends `text.<number>` for each run instead: the tags that the run got or lost.
 """
 
 from collections.abc import Callable, Iterable, Mapping
