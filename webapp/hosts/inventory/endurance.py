@@ -126,6 +126,14 @@ def _rated(target: Target, tbw_tb: float | None, dwpd: float | None, years: floa
 
 
 @transaction.atomic
+def restore_endurance(*, target: Target, rated_bytes: int, basis: str, source: str, by: User | None) -> None:
+    """Save a rating that the target had before."""
+    fields = {"rated_bytes": rated_bytes, "basis": basis, "source": source, "by": by}
+    EnduranceRating.objects.update_or_create(target=target, defaults=fields)
+    audit(by=by, action="host.endurance_set", on=target, detail={"rated": basis, "source": source})
+
+
+@transaction.atomic
 def forget_endurance(*, target: Target, by: User | None) -> bool:
     """Delete the rating. False if there is none."""
     gone, _ = EnduranceRating.objects.filter(target=target).delete()

@@ -14,25 +14,32 @@ _TAG = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 
 
 @transaction.atomic
-def tag_run(*, run: Run, text: str, by: User | None) -> None:
-    """Add the tags in the text. Safe to repeat. Raises Refusal tag_missing, tag_invalid or too_many_tags."""
+def tag_run(*, run: Run, text: str, by: User | None) -> list[str]:
+    """Add the tags in the text, and return those that the run did not have.
+
+    Raises Refusal tag_missing, tag_invalid or too_many_tags.
+    """
     added = _read(text)
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     tags = sorted({*locked.tags, *added})
     if len(tags) > MAX_TAGS:
         raise Refusal("too_many_tags", f"A run has at most {MAX_TAGS} tags.")
+    new = sorted({*tags} - {*locked.tags})
     _save(locked, tags, by)
     run.tags = tags
+    return new
 
 
 @transaction.atomic
-def untag_run(*, run: Run, text: str, by: User | None) -> None:
-    """Remove the tags in the text. Safe to repeat. Raises Refusal tag_missing or tag_invalid."""
+def untag_run(*, run: Run, text: str, by: User | None) -> list[str]:
+    """Remove the tags in the text, and return those that the run had. Raises Refusal tag_missing or tag_invalid."""
     removed = _read(text)
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     tags = sorted({*locked.tags} - {*removed})
+    old = sorted({*locked.tags} - {*tags})
     _save(locked, tags, by)
     run.tags = tags
+    return old
 
 
 def _save(run: Run, tags: list[str], by: User | None) -> None:

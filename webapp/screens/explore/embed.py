@@ -93,7 +93,5 @@ def _said(comparison: Comparison) -> list[str]:
     """The first conclusions, and the number of the others."""
     found = [f"{panel}: {said}" if panel else said for panel, said in sentences_of(comparison)]
     more = len(found) - SENTENCES
-    return [
-        *found[:SENTENCES],
-        *([f"{more} more conclusion{'' if more == 1 else 's'} in the report."] if more > 0 else []),
-    ]
+    left_out = [f"{more} more conclusion{'' if more == 1 else 's'} in the report."] if more > 0 else []
+    return [*found[:SENTENCES], *left_out]

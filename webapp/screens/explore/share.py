@@ -89,9 +89,11 @@ def freeze_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
     said = f"The numbers of {saved.title} are frozen."
     numbers_of = frozen_report if is_bench(saved.query) else packed
-    return _done(
-        request, saved, lambda: freeze_comparison(saved=saved, numbers_of=numbers_of, by=person(request)), said
-    )
+
+    def freeze() -> None:
+        freeze_comparison(saved=saved, numbers_of=numbers_of, by=person(request))
+
+    return _done(request, saved, freeze, said)
 
 
 @operator_action

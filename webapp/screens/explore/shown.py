@@ -44,7 +44,7 @@ def _latencies(answer: Answer, options: ViewOptions, ratios: str) -> dict[str, o
         "payload": latency_charts(found, options),
         "distributions": found,
         "ladder": ladder_of(found, ratios),
-        "warnings": [mixed] if mixed else [],
+        "warnings": list(dict.fromkeys(filter(None, (mixed, *answer.comparison.warnings)))),
     }
 
 

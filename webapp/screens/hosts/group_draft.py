@@ -80,6 +80,15 @@ def draft_from(data: QueryDict) -> Draft:
     return Draft(data.get("title", ""), tuple(members), focus=f"{step}-{name}" if name else step)
 
 
+def fields_of(draft: Draft) -> list[tuple[str, str]]:
+    """The fields of the form that sends this draft."""
+    fields = [("title", draft.title)]
+    for member in draft.members:
+        fields += [("member", member.host), (f"label.{member.host}", member.label)]
+        fields += [(f"target.{member.host}", target) for target in member.targets]
+    return fields
+
+
 def rows_of(draft: Draft) -> list[Row]:
     """Members whose hosts exist; three queries. Former names of hosts are replaced by the current names."""
     hosts = hosts_by_name(member.host for member in draft.members)

@@ -5,6 +5,7 @@ from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.hosts.groups import MAX_LABEL, MAX_TITLE, change_group, create_group, delete_group
@@ -12,7 +13,8 @@ from webapp.hosts.models import HostGroup
 from webapp.hosts.selectors import host_groups, trouble_of
 from webapp.schedules.models import Schedule
 from webapp.screens.access import operator_action, operator_page, page, person
-from webapp.screens.hosts.group_draft import Draft, draft_from, draft_of, hosts_to_add, rows_of
+from webapp.screens.hosts.group_draft import Draft, draft_from, draft_of, fields_of, hosts_to_add, rows_of
+from webapp.screens.undo import with_undo
 
 
 def groups_with_schedules() -> "Prefetch[str]":
@@ -59,7 +61,8 @@ def save_new_group(request: HttpRequest) -> HttpResponse:
     if "do" in request.POST:
         return _show(request, draft, None, unsaved=True)
     try:
-        made = create_group(title=draft.title, members=draft.specs(), by=person(request))
+        slug = request.POST.get("slug") or None  # of a deleted group
+        made = create_group(title=draft.title, members=draft.specs(), by=person(request), slug=slug)
     except Refusal as refusal:
         return _show(request, draft, None, problem=refusal.message, unsaved=True)
     messages.success(request, f"The host group “{made}” was created.")
@@ -75,7 +78,8 @@ def save_group(request: HttpRequest, slug: str) -> HttpResponse:
         saved = change_group(group=found, title=draft.title, members=draft.specs(), by=person(request))
     except Refusal as refusal:
         return _show(request, draft, found, problem=refusal.message, unsaved=True)
-    messages.success(request, f"The host group “{saved}” was saved.")
+    words, undo = f"The host group “{saved}” was saved.", reverse("host_group", args=[slug])
+    messages.success(request, with_undo(request, words, undo, given=fields_of(draft_of(found))))
     return redirect("host_group", slug=slug)
 
 
@@ -99,10 +103,12 @@ def _show(
 @operator_action
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     found = _found(slug)
+    before = [("slug", slug), *fields_of(draft_of(found))]
     try:
         delete_group(group=found, by=person(request))
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return redirect("host_group", slug=slug)
-    messages.success(request, f"The host group “{found}” was deleted. Its hosts and results stay.")
+    words = f"The host group “{found}” was deleted. Its hosts and results stay."
+    messages.success(request, with_undo(request, words, reverse("new_host_group"), given=before))
     return redirect("host_groups")

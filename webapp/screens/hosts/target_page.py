@@ -3,14 +3,22 @@
 from dataclasses import dataclass
 
 from django.contrib import messages
+from django.core import signing
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 
 from webapp.bench.products import Kind, Product
 from webapp.core.errors import Refusal
-from webapp.hosts.inventory.endurance import WARRANTY_YEARS, endurance_of, forget_endurance, rate_endurance
+from webapp.hosts.inventory.endurance import (
+    WARRANTY_YEARS,
+    endurance_of,
+    forget_endurance,
+    rate_endurance,
+    restore_endurance,
+)
 from webapp.hosts.inventory.lock_groups import sharing
-from webapp.hosts.models import Host, Target
+from webapp.hosts.models import EnduranceRating, Host, Target
 from webapp.plans.factors import FACTORS, PURGE_LABELS
 from webapp.runs.actions.host_actions import purge_drive, set_by_hand, settable, setting_by_hand, stop_purge
 from webapp.runs.models import Attempt, HostAction
@@ -20,9 +28,11 @@ from webapp.screens.arming import drives_to_arm
 from webapp.screens.bench.product_parts import product_parts
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.views import active_attempt
+from webapp.screens.undo import with_undo
 from worker.contract.purge import STOPPABLE, PurgeMethod
 
 ACTIONS_SHOWN = 20
+_RATING = "endurance rating"  # salt of the signature
 # How these commands were tested, if not on a real drive; see docs/how-to/purging.md.
 EMULATED, NOWHERE = "tested on an emulated drive, not on real hardware", "not tested on real hardware"
 TRIED: dict[str, str] = {PurgeMethod.DISCARD: "", PurgeMethod.NVME_FORMAT: EMULATED}
@@ -177,11 +187,14 @@ def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
 
 @operator_action
 def endurance(request: HttpRequest, slug: str, target: str) -> HttpResponse:
-    """`do`: enter or forget. `unit` of `amount`: tbw or dwpd."""
+    """`do`: enter, forget or restore. `unit` of `amount`: tbw or dwpd. `rating` to restore: from the Undo button."""
     found, given = _target(slug, target), request.POST
+    before = EnduranceRating.objects.filter(target=found).first()
+    if given.get("do") == "restore":
+        return _restore_endurance(request, found)
     if given.get("do") == "forget":
         forget_endurance(target=found, by=person(request))
-        messages.success(request, f"The rated endurance of {found} is deleted.")
+        messages.success(request, _undoing(request, f"The rated endurance of {found} is deleted.", before))
         return redirect("host_target", slug=found.host.slug, target=found.slug)
     amount, years = _number(given.get("amount", "")), _number(given.get("years", "")) or WARRANTY_YEARS
     tbw, dwpd = (amount, None) if given.get("unit") == "tbw" else (None, amount)
@@ -191,7 +204,29 @@ def endurance(request: HttpRequest, slug: str, target: str) -> HttpResponse:
         )
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="endurance")
-    messages.success(request, f"The rated endurance of {found} is saved.")
+    messages.success(request, _undoing(request, f"The rated endurance of {found} is saved.", before))
+    return redirect("host_target", slug=found.host.slug, target=found.slug)
+
+
+def _undoing(request: HttpRequest, words: str, before: EnduranceRating | None) -> str:
+    """The rating before is signed: a form cannot express its basis, such as DWPD of a size."""
+    if before is None:
+        return words
+    rating = signing.dumps([str(before.target_id), before.rated_bytes, before.basis, before.source], salt=_RATING)
+    undo = reverse("host_endurance", args=[before.target.host.slug, before.target.slug])
+    return with_undo(request, words, undo, given=[("do", "restore"), ("rating", rating)])
+
+
+def _restore_endurance(request: HttpRequest, found: Target) -> HttpResponse:
+    try:
+        of, rated_bytes, basis, source = signing.loads(request.POST.get("rating", ""), salt=_RATING)
+    except signing.BadSignature:
+        of = ""
+    if of == str(found.pk):
+        restore_endurance(target=found, rated_bytes=rated_bytes, basis=basis, source=source, by=person(request))
+        messages.success(request, f"The rated endurance of {found} is restored.")
+    else:
+        messages.error(request, f"This is not a former rating of {found}. Enter the rating again.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
 
 

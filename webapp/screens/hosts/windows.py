@@ -1,12 +1,13 @@
 """Adds and deletes maintenance windows on the page that manages a host."""
 
 from collections.abc import Callable
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
@@ -16,12 +17,14 @@ from webapp.hosts.maintenance_windows import (
     add_weekly_window,
     delete_window,
     in_words,
+    weekly,
 )
 from webapp.hosts.models import Host, MaintenanceWindow
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.screens.access import operator_action, person
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.manage import show_manage_page
+from webapp.screens.undo import with_undo
 
 
 @operator_action
@@ -65,8 +68,29 @@ def delete(request: HttpRequest, slug: str, window_id: int) -> HttpResponse:
         raise Http404(f"{host} has no maintenance window {window_id}.")
     delete_window(window=window, by=person(request))
     dispatch_host(host.pk)
-    messages.success(request, f"The maintenance window was deleted: {in_words(window)}.")
+    messages.success(request, _deleted(request, host, window))
     return _back(host)
+
+
+def _deleted(request: HttpRequest, host: Host, window: MaintenanceWindow) -> str:
+    """With a button that adds the window again, unless it has passed."""
+    words = f"The maintenance window was deleted: {in_words(window)}."
+    given = [("note", window.note)]
+    if window.starts_at and window.ends_at:
+        if window.ends_at <= timezone.now():
+            return words
+        name, zone = "host_window_single", "UTC"
+        given += [("starts", _utc(window.starts_at)), ("ends", _utc(window.ends_at))]
+    else:
+        rule = weekly(window)
+        name, zone = "host_window_weekly", window.time_zone
+        given += [("opens", rule.opens.isoformat()), ("closes", rule.closes.isoformat())]
+        given += [("day", str(day)) for day in rule.days]
+    return with_undo(request, words, reverse(name, args=[host.slug]), given=[*given, ("zone", zone)])
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
 def _back(host: Host) -> HttpResponse:

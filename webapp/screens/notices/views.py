@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.notices import mail, subscribing
@@ -15,6 +16,7 @@ from webapp.notices.services import send_again, send_test
 from webapp.screens import one_time_secrets
 from webapp.screens.access import own_action, page, person
 from webapp.screens.notices.forms import SubscriptionForm
+from webapp.screens.undo import with_undo
 
 PER_PAGE = 25
 
@@ -39,7 +41,7 @@ def _notices(request: HttpRequest, form: SubscriptionForm) -> HttpResponse:
 
 @own_action
 def add(request: HttpRequest) -> HttpResponse:
-    """Add a subscription. The next page shows a webhook's secret, once."""
+    """Add a subscription. The next page shows a webhook's secret, once. Undo also sends `paused`."""
     form = SubscriptionForm(request.POST)
     if form.is_valid():
         channel = Channel(form.cleaned_data["channel"])
@@ -48,7 +50,11 @@ def add(request: HttpRequest) -> HttpResponse:
         except Refusal as refusal:
             _refused(form, refusal)
         else:
-            messages.success(request, "The subscription is added. Send a test notice to check it.")
+            if request.POST.get("paused"):
+                subscribing.pause_subscription(subscription=made)
+                messages.success(request, "The subscription is added and paused.")
+            else:
+                messages.success(request, "The subscription is added. Send a test notice to check it.")
             return _show_secret(request, made, secret) if secret else redirect("notices")
     return _notices(request, form)
 
@@ -96,9 +102,22 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 
 @own_action
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    subscribing.delete_subscription(subscription=_own(request, pk))
-    messages.success(request, "The subscription and its deliveries are deleted.")
+    found = _own(request, pk)
+    said = _deleted(request, found)
+    subscribing.delete_subscription(subscription=found)
+    messages.success(request, said)
     return redirect("notices")
+
+
+def _deleted(request: HttpRequest, found: Subscription) -> str:
+    """With Undo for e-mail: the secret of a webhook cannot be restored."""
+    words = "The subscription and its deliveries are deleted."
+    if found.channel == Channel.WEBHOOK:
+        return f"{words} The secret of the webhook is deleted too: to receive notices again, add a new subscription."
+    given = [("channel", found.channel), ("plan", found.plan.slug if found.plan else "")]
+    given += [("events", event) for event in found.events]
+    given += [("paused", "1")] if found.paused_at else []
+    return with_undo(request, f"{words} Undo adds the subscription again.", reverse("add_notice"), given=given)
 
 
 @own_action

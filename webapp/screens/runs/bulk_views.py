@@ -1,12 +1,14 @@
-"""Actions on the runs that are selected in a list. The form sends their numbers as `run`, once for each."""
+"""Actions on the runs that are selected in a list. The form sends their numbers as `run`, once for each.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+`text` holds tags or a reason. Undo sends `text.<number>` for each run instead: the tags that the run got or lost.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -19,6 +21,7 @@ from webapp.runs.models import Run
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.screens.access import operator_action, person
+from webapp.screens.undo import with_undo
 
 MAX_RUNS = 200
 REFUSALS_SHOWN = 5
@@ -26,9 +29,10 @@ REFUSALS_SHOWN = 5
 
 @dataclass(frozen=True)
 class BulkAction:
-    """`act` gets the run, the text of the form and the person. `undo` is the name of the opposite action."""
+    """`act` gets the run, the text of the form and the person, and returns the tags that it changed. `undo` is the name
+    of the opposite action."""
 
-    act: Callable[[Run, str, User], None]
+    act: Callable[[Run, str, User], list[str] | None]
     said: str  # after the number of runs
     undo: str = ""
 
@@ -51,7 +55,7 @@ ACTIONS: Mapping[str, BulkAction] = {
     "invalid": BulkAction(lambda run, text, by: mark_run(run=run, reason=text, by=by), "marked as invalid", "valid"),
     "valid": BulkAction(lambda run, _, by: trust_run(run=run, by=by), "valid again"),
     "tag": BulkAction(lambda run, text, by: tag_run(run=run, text=text, by=by), "tagged", "untag"),
-    "untag": BulkAction(lambda run, text, by: untag_run(run=run, text=text, by=by), "without the tags"),
+    "untag": BulkAction(lambda run, text, by: untag_run(run=run, text=text, by=by), "without the tags", "tag"),
     "delete": BulkAction(_delete, "deleted"),
 }
 
@@ -62,10 +66,9 @@ def bulk(request: HttpRequest, action: str) -> HttpResponse:
     if action not in ACTIONS:
         raise Http404
     numbers = [int(text) for text in request.POST.getlist("run") if text.isdecimal() and len(text) < 10]
-    text = request.POST.get("text", "")
-    done, refused = _on_each(ACTIONS[action], Run.objects.filter(number__in=numbers[:MAX_RUNS]), text, person(request))
+    done, refused = _on_each(ACTIONS[action], Run.objects.filter(number__in=numbers[:MAX_RUNS]), request)
     if done:
-        messages.success(request, _said(request, ACTIONS[action], done, text))
+        messages.success(request, _said(request, ACTIONS[action], done))
     if refused:
         messages.error(request, _refusals(refused))
     if not done and not refused:
@@ -73,24 +76,30 @@ def bulk(request: HttpRequest, action: str) -> HttpResponse:
     return redirect(_back(request))
 
 
-def _on_each(action: BulkAction, runs: Iterable[Run], text: str, by: User) -> tuple[list[int], dict[int, str]]:
-    """The numbers of the changed runs, and the reasons of the others."""
-    done, refused = list[int](), dict[int, str]()
+def _on_each(
+    action: BulkAction, runs: Iterable[Run], request: HttpRequest
+) -> tuple[dict[int, list[str] | None], dict[int, str]]:
+    """The changed runs with their changed tags, and the reasons of the others, by number."""
+    done, refused = dict[int, list[str] | None](), dict[int, str]()
+    text, by = request.POST.get("text", ""), person(request)
     for run in runs:
         try:
-            action.act(run, text, by)
-            done.append(run.number)
+            done[run.number] = action.act(run, request.POST.get(f"text.{run.number}", text), by)
         except Refusal as refusal:
             refused[run.number] = str(refusal)
     return done, refused
 
 
-def _said(request: HttpRequest, action: BulkAction, done: Sequence[int], text: str) -> str:
-    """With a form that undoes the action, if there is one."""
-    named = f"Run {done[0]} is" if len(done) == 1 else f"{len(done)} runs are"
-    undo = reverse("bulk_runs", args=[action.undo]) if action.undo else ""
-    context = {"words": f"{named} {action.said}.", "undo": undo, "runs": done, "text": text, "back": _back(request)}
-    return render_to_string("screens/messages/runs_changed.html", context, request)
+def _said(request: HttpRequest, action: BulkAction, done: Mapping[int, list[str] | None]) -> str:
+    """With a form that undoes the action on the runs that it changed, if there is one."""
+    named = f"Run {next(iter(done))} is" if len(done) == 1 else f"{len(done)} runs are"
+    words = f"{named} {action.said}."
+    changed = {number: tags for number, tags in done.items() if tags != []}
+    if not (action.undo and changed):
+        return words
+    given = [("run", str(number)) for number in changed]
+    given += [(f"text.{number}", " ".join(tags)) for number, tags in changed.items() if tags]
+    return with_undo(request, words, reverse("bulk_runs", args=[action.undo]), back=_back(request), given=given)
 
 
 def _refusals(refused: Mapping[int, str]) -> str:

@@ -7,6 +7,8 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
@@ -24,13 +26,16 @@ from webapp.schedules.services import (
 from webapp.screens.access import operator_action, person
 from webapp.screens.schedules.arming import TypedArming, end_of_day
 from webapp.screens.schedules.views import shown_schedule
+from webapp.screens.undo import with_undo
 
 
 def _schedule(pk: int) -> Schedule:
     return get_object_or_404(Schedule, pk=pk, deleted_at=None)
 
 
-def _done(request: HttpRequest, schedule: Schedule, change: Callable[[User], None], said: str) -> HttpResponse:
+def _done(
+    request: HttpRequest, schedule: Schedule, change: Callable[[User], None], said: str | SafeString
+) -> HttpResponse:
     """Make the change and show a message, or show the refusal."""
     try:
         change(person(request))
@@ -73,7 +78,9 @@ def run_now(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_action
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = get_object_or_404(Schedule, pk=pk)
-    said = f"“{schedule}” is deleted. Its runs stay. You can restore it. It will be switched off."
+    words = f"“{schedule}” is deleted. Its runs stay."
+    given = [("enabled", "1")] if schedule.enabled else []
+    said = with_undo(request, words, reverse("restore_schedule", args=[pk]), given=given)
     return _done(request, schedule, lambda by: delete_schedule(schedule=schedule, by=by), said)
 
 
@@ -83,8 +90,23 @@ def restore(request: HttpRequest, pk: int) -> HttpResponse:
     if schedule.deleted_at is None:
         messages.info(request, f"“{schedule}” is not deleted.")
         return redirect("schedule", pk=pk)
-    said = f"“{schedule}” was restored. It is switched off."
-    return _done(request, schedule, lambda by: restore_schedule(schedule=schedule, by=by), said)
+    try:
+        restore_schedule(schedule=schedule, by=person(request))
+        messages.success(request, _restored(request, schedule))
+    except Refusal as refusal:
+        messages.error(request, f"Nothing was changed: {refusal}")
+    return redirect("schedule", pk=pk)
+
+
+def _restored(request: HttpRequest, schedule: Schedule) -> str:
+    """Undo (`enabled`) also switches on a schedule that was on before its deletion."""
+    if request.POST.get("enabled") != "1":
+        return f"“{schedule}” was restored. It is switched off."
+    try:
+        switch_on(schedule=schedule, by=person(request))
+    except Refusal as refusal:
+        return f"“{schedule}” was restored. It is switched off: {refusal}"
+    return f"“{schedule}” was restored and is switched on."
 
 
 @operator_action

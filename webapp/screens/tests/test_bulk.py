@@ -10,6 +10,7 @@ from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
+from webapp.tests.undoing import undo
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,20 @@ def test_it_adds_and_removes_tags_each_once(operator: Client) -> None:
     said(operator, "untag", 1, text="night other")
     assert (tags_of(1), tags_of(2)) == (["firmware-2.1"], ["firmware-2.1", "night"])
     assert AuditEntry.objects.filter(action="run.tag").count() == 3
+
+
+@pytest.mark.parametrize(("action", "left"), [("untag", [["a"], []]), ("tag", [["a", "b", "night"], ["b", "night"]])])
+def test_undo_gives_each_run_the_tags_that_it_had(operator: Client, action: str, left: list[list[str]]) -> None:
+    said(operator, "tag", 1, text="a b")
+    said(operator, "tag", 2, text="b")
+    page = said(operator, action, 1, 2, text="b night")
+    assert [tags_of(1), tags_of(2)] == left
+    undo(operator, page)
+    assert [tags_of(1), tags_of(2)] == [["a", "b"], ["b"]]
+
+
+def test_an_action_that_changed_no_run_has_no_undo(operator: Client) -> None:
+    assert ">Undo<" not in said(operator, "untag", 1, text="night")
 
 
 def test_it_refuses_bad_tags_and_too_many(operator: Client) -> None:

@@ -10,10 +10,12 @@ from webapp.notices.run_ends import announce_run
 from webapp.plans.models import PlanVersion
 from webapp.results.models import Result
 from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.notices import a_subscription
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS
+from webapp.tests.factories.schedules import a_schedule
 from webapp.trends.models import Baseline
 from webapp.trends.tests.measuring import Nights
 
@@ -160,6 +162,21 @@ def test_a_notice_tells_that_a_run_is_worse(operator: Client, nights: Nights) ->
     assert (notice.event, notice.payload["run"]) == ("worse", 3)
     assert notice.subject == "Run 3 is worse than baseline run 1 of A plan on a/scratch"
     assert notice.payload["detail"]["rows"] == {"total": 1, "fails": 1, "unclear": 0, "passes": 0}
+
+
+def test_each_run_of_a_schedule_is_judged_against_the_baseline_run(operator: Client, nights: Nights) -> None:
+    nights.run(1000)
+    assert set_baseline(operator) == 302
+    schedule = a_schedule(name="every night", version=nights.version, targets=[nights.target])
+    for level in (1000, 500):
+        run = nights.run(level)
+        run.refresh_from_db()
+        Occurrence.objects.create(
+            schedule=schedule, due_at=run.started_at, state="ended", run=run, finished_at=run.started_at
+        )
+    shown = page_of(operator, f"/schedules/{schedule.pk}/")
+    assert shown.count('<span class="badge state-badge state-failed">Fails</span>') == 1
+    assert shown.count('<span class="badge state-badge state-done">Passes</span>') == 1
 
 
 def test_it_takes_the_same_queries_for_any_number_of_runs(

@@ -92,7 +92,8 @@ def test_too_few_repeats_are_unclear(repeats: int) -> None:
         (IOPS, 950, Outcome.PASSES),  # exactly at the limit
         (IOPS, 949.9, Outcome.FAILS),
         (IOPS, 2000, Outcome.PASSES),
-        ({"iops": 7.0}, 930, Outcome.PASSES),  # 1 - 7 / 100 is not exactly 0.93
+        ({"iops": 18.0}, 820, Outcome.PASSES),  # 820 / 1000 is a little less than 1 - 18 / 100
+        ({"latency_p99": 36.0}, 1360, Outcome.PASSES),
         (P99, 1100, Outcome.PASSES),
         (P99, 1100.1, Outcome.FAILS),
         (P99, 500, Outcome.PASSES),
