@@ -8,7 +8,7 @@ from django.test import Client
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_run
 from webapp.plans.models import PlanVersion
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.tests.factories.hosts import a_host, a_target
@@ -171,9 +171,8 @@ def test_each_run_of_a_schedule_is_judged_against_the_baseline_run(operator: Cli
     for level in (1000, 500):
         run = nights.run(level)
         run.refresh_from_db()
-        Occurrence.objects.create(
-            schedule=schedule, due_at=run.started_at, state="ended", run=run, finished_at=run.started_at
-        )
+        at = known(run.started_at)
+        Occurrence.objects.create(schedule=schedule, due_at=at, state="ended", run=run, finished_at=at)
     shown = page_of(operator, f"/schedules/{schedule.pk}/")
     assert shown.count('<span class="badge state-badge state-failed">Fails</span>') == 1
     assert shown.count('<span class="badge state-badge state-done">Passes</span>') == 1
