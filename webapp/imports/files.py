@@ -1,12 +1,10 @@
 """What each file of an import becomes: tests with the labels of its path, or a reason why it is left out.
 
-The logs of a fio trial are joined to a time series. It belongs to the test of the same folder with the same file name
-or the same pattern, queue depth and jobs; without one, its means are a test of their own.
+The logs of a fio trial are put together to a time series, which `storing` gives to the test that they belong to.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
 import msgspec
 from django.utils import timezone
@@ -14,13 +12,12 @@ from django.utils import timezone
 from webapp.imports import formats, labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
-from webapp.imports.log_series import LOG_FORMAT, LogTrials, Trial
-from webapp.imports.measurement import Measurement, Point
+from webapp.imports.log_series import LogTrials, Trial, update_hash
+from webapp.imports.measurement import Measurement
 from webapp.imports.plausibility import plausible
-from webapp.imports.reading import Read, Refused
-from worker.contract.items import Direction
+from webapp.imports.reading import LeftOut, Read, Refused
 
-MAX_HELD = 2_000  # files of a folder that wait for its logs
+Found = Iterable[Read | Refused | LeftOut]
 
 
 class Test(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +25,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
 
     measured: tuple[Measurement, ...]
     labels: Mapping[str, str]  # given by hand or by the path, and not factors
-    series: Mapping[Direction, tuple[Point, ...]] = {}
+    series: bytes = b""  # of its logs, as Origin stores it
 
 
 class FileRead(msgspec.Struct, kw_only=True):
@@ -40,21 +37,24 @@ class FileRead(msgspec.Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def read_files(found: Iterable[Read | Refused], pattern: str, given: Mapping[str, str]) -> Iterator[FileRead]:
-    """Each file with its tests or its reason. `given` are labels entered by hand, which count before those of paths.
-    Raises ImportRefused for an invalid pattern."""
+def read_files(found: Found, pattern: str, given: Mapping[str, str]) -> Iterator[FileRead | Trial]:
+    """Each file with its tests or its reason, and the logs of each trial together. `given` are labels entered by hand,
+    which count before those of paths. Raises ImportRefused for an invalid pattern."""
     labels.match(pattern, "")
-    found = (msgspec.structs.replace(each, path=storable(each.path)) for each in found)
-    held: list[FileRead] = []
     trials = LogTrials()
-    folder = ""
     for each in found:
-        here = str(PurePosixPath(each.path).parent)
-        if here != folder or len(held) >= MAX_HELD:
-            yield from _joined(held, trials.ended(), pattern, given)
-            folder, held = here, []
-        held.append(_read(each, pattern, given, trials))
-    yield from _joined(held, trials.ended(), pattern, given)
+        each = msgspec.structs.replace(each, path=storable(each.path))
+        name = fio_log.log_name(each.path)
+        if name and isinstance(each, Read) and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
+            yield from trials.add(name, each)
+        else:
+            if file := _read(each, pattern, given):
+                yield file
+            is_idle = isinstance(each, Read) and not each.text.strip()  # the log of a job without I/O
+            if name and not is_idle and not (file and file.format):
+                yield from trials.lose(name, each.path)
+        del each  # otherwise its text is in memory while the next one is read
+    yield from trials.ended()
 
 
 def storable(path: str) -> str:
@@ -62,30 +62,28 @@ def storable(path: str) -> str:
     return path.replace("\0", "�").encode("utf-8", "backslashreplace").decode()
 
 
-def _read(each: Read | Refused, pattern: str, given: Mapping[str, str], trials: LogTrials) -> FileRead:
+def _read(each: Read | Refused | LeftOut, pattern: str, given: Mapping[str, str]) -> FileRead | None:
+    if isinstance(each, LeftOut):
+        return None
     if isinstance(each, Refused):
         return FileRead(path=each.path, reason=each.reason)
     content = each.text.replace("\r\n", "\n").rstrip()  # copies with other line ends are the same
-    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-    name = fio_log.log_name(each.path)
+    digest = hashlib.sha256()
+    update_hash(digest, content)
+    known = formats.recognised(each.text)
+    if not known:
+        return FileRead(path=each.path, digest=digest.hexdigest(), reason="The format of this file is not known.")
     try:
-        if name is not None and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
-            trials.add(name, each)
-            return FileRead(path=each.path, format=LOG_FORMAT)
-        known = formats.recognised(each.text)
-        if not known:
-            return FileRead(path=each.path, digest=digest, reason="The format of this file is not known.")
-        measured = formats.FORMATS[known].parse(each.text)
-        tests, notes = _tests(measured, each.path, pattern, given)
-        return FileRead(path=each.path, digest=digest, format=known, tests=tests, notes=notes)
+        tests, notes = tests_of(formats.FORMATS[known].parse(each.text), each.path, pattern, given)
     except ImportRefused as refusal:
-        return FileRead(path=each.path, digest=digest, reason=refusal.message)
+        return FileRead(path=each.path, digest=digest.hexdigest(), reason=refusal.message)
+    return FileRead(path=each.path, digest=digest.hexdigest(), format=known, tests=tests, notes=notes)
 
 
-def _tests(
+def tests_of(
     measured: Iterable[Measurement], path: str, pattern: str, given: Mapping[str, str]
 ) -> tuple[tuple[Test, ...], tuple[str, ...]]:
-    """Directions of the same test together, and the notes of all."""
+    """Directions of the same test together, and the notes of all. Raises ImportRefused."""
     of_path = labels.match(pattern, path) if pattern else {}
     unmatched = ("The pattern for labels does not match this path.",) if of_path is None else ()
     of_path = of_path or {}
@@ -102,37 +100,3 @@ def _tests(
     tests = tuple(Test(measured=tuple(each), labels=rest[key]) for key, each in found.items())
     notes = dict.fromkeys(note for test in tests for one in test.measured for note in one.notes)
     return tests, (*unmatched, *notes)
-
-
-def _joined(held: list[FileRead], ended: Iterable[Trial], pattern: str, given: Mapping[str, str]) -> Iterator[FileRead]:
-    """The files of a folder, with the series of its logs at their tests."""
-    by_path = {file.path: file for file in held}
-    for trial in ended:
-        _place(trial, by_path, pattern, given)
-    yield from held
-
-
-def _place(trial: Trial, files: dict[str, FileRead], pattern: str, given: Mapping[str, str]) -> None:
-    owners = [
-        (file, test) for file in files.values() for test in file.tests if trial.belongs_to(file.path, test.measured)
-    ]
-    first, *others = (files[path] for path in trial.paths if path in files)
-    try:
-        if len(owners) != 1:
-            measured = trial.measurements()
-            first.tests, first.notes = _tests(measured, first.path, pattern, given)
-            first.digest, series = trial.digest, trial.series(measured[0].tool_version)
-            first.tests = tuple(msgspec.structs.replace(test, series=series) for test in first.tests)
-            where = first.path
-        else:
-            ((file, test),) = owners
-            series = trial.series(test.measured[0].tool_version)
-            file.tests = tuple(msgspec.structs.replace(t, series=series) if t is test else t for t in file.tests)
-            where = file.path
-            first.notes = (f"Part of the time series of {where}.",)
-    except ImportRefused as refusal:
-        for log in (first, *others):
-            log.reason = refusal.message
-        return
-    for log in others:
-        log.notes = (f"Part of the time series of {where}.",)

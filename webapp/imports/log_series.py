@@ -1,9 +1,10 @@
 """The fio logs of a folder, put together by trial while the folder is read."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 
+import msgspec
 from msgspec.structs import replace
 
 from webapp.imports import labels
@@ -17,12 +18,19 @@ from worker.contract.items import Direction
 
 LOG_FORMAT = "fio-log"
 TOOL = "fio"
-MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their names
+MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their trials
 MAX_OPEN_CHARACTERS = 64 * 1024 * 1024
+MAX_CHARACTERS = 64 * 1024 * 1024  # of a trial
+_HASHED = 1024 * 1024
 _PREFIX = "{rw}-iodepth-{iodepth}-numjobs-{numjobs}"  # of fio-plot's bench-fio
-_MATCHED = ("pattern", "iodepth", "numjobs", "block_size")
 
-Series = Mapping[Direction, tuple[Point, ...]]
+_Series = dict[Direction, tuple[Point, ...]]
+
+
+def update_hash(found: "hashlib._Hash", text: str) -> None:
+    """Add a text to a hash. Python needs four bytes for each character to encode some texts, so they are cut."""
+    for begin in range(0, len(text), _HASHED):
+        found.update(text[begin : begin + _HASHED].encode("utf-8", "surrogatepass"))
 
 
 class Trial:
@@ -31,72 +39,91 @@ class Trial:
     def __init__(self, name: LogName) -> None:
         self.name = name
         self.paths: list[str] = []
+        self._known: set[str] = set()
         self.characters = 0
         self._hash = hashlib.sha256()
         self._logs: list[Log] = []
-        self._series: Series = {}
+        self._series = b""
         self._reason = ""
-        empty = Measurement(tool=TOOL, direction=None, factors={})
-        found = labels.match(_PREFIX, name.prefix)
-        self._factors: Mapping[str, Value] = labels.apply(found, empty).measurement.factors if found else {}
 
     def add(self, name: LogName, read: Read) -> None:
+        if read.path in self._known:
+            self._refuse(f"The import has two logs with the path {read.path}. Import their folders one by one.")
         self.paths.append(read.path)
-        self._logs.append(Log(name.kind, name.job, read.text))
+        self._known.add(read.path)
         self.characters += len(read.text)
-        self._hash.update(f"{name.kind} {name.job} {len(read.text)} {read.text}".encode("utf-8", "surrogatepass"))
+        if self.characters > MAX_CHARACTERS:
+            self._refuse(f"The logs of this test have more than {MAX_CHARACTERS:,} characters. Use log_avg_msec.")
+        self._hash.update(f"{name.kind} {name.job} {len(read.text)} ".encode())
+        update_hash(self._hash, read.text)
+        if not self._reason:
+            self._logs.append(Log(name.kind, name.job, read.text))
+
+    def lose(self, path: str) -> None:
+        """One of its logs is left out: the sums over its jobs would be too low."""
+        self._refuse(f"The log {path} of the same test is left out, so the logs of this test are incomplete.")
+
+    def _refuse(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._logs = []
 
     @property
     def digest(self) -> str:
         """Of all logs. Single logs may be equal, such as those of idle jobs."""
         return self._hash.hexdigest()
 
+    @property
+    def factors(self) -> Mapping[str, Value]:
+        """As the names of the logs state them."""
+        found = labels.match(_PREFIX, self.name.prefix)
+        empty = Measurement(tool=TOOL, direction=None, factors={})
+        return labels.apply(found, empty).measurement.factors if found else {}
+
     def close(self) -> None:
         """Compute the series, and forget the texts."""
         try:
-            self._series = fio_log.series(self._logs)
+            found = fio_log.series(self._logs)
+            self._series = _packed(found) if found else b""
         except ImportRefused as refusal:
-            self._reason = refusal.message
+            self._refuse(refusal.message)
         self._logs = []
+        self._known.clear()
 
-    def belongs_to(self, path: str, measured: Iterable[Measurement]) -> bool:
-        """Whether the trial is that of a fio test in a file of the same folder."""
-        file, first = PurePosixPath(path), next(iter(measured))
-        if first.tool != TOOL or str(file.parent) != self.name.folder:
-            return False
-        if file.name.startswith(f"{self.name.prefix}."):
-            return True
-        stated = [name for name in _MATCHED if name in self._factors]
-        return bool(stated) and all(first.factors.get(name) == self._factors[name] for name in stated)
-
-    def series(self, version: str) -> Series:
-        """`version` of fio, "" if unknown, which counts as 3.x. Raises ImportRefused."""
+    def series(self, version: str) -> bytes:
+        """As Origin stores it. `version` of fio, "" if unknown, which counts as 3.x. Raises ImportRefused."""
         if self._reason:
             raise ImportRefused(self._reason)
         if not self._series:
             raise ImportRefused("These logs have no bandwidth, IOPS or latency. They belong to no imported test.")
-        unit = 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
-        return {
-            direction: tuple(_scaled(point, unit) for point in points) for direction, points in self._series.items()
-        }
+        if not version.removeprefix("fio-").startswith("2"):
+            return self._series
+        found = _unpacked(self._series)
+        return _packed({direction: tuple(map(_in_ns, points)) for direction, points in found.items()})
 
     def measurements(self) -> list[Measurement]:
         """The means of the series, as a test of its own. Raises ImportRefused."""
         note = "Computed from logs only: means over time. Latencies are read as ns, the unit of fio 3."
         return [
             Measurement(
-                tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self._factors,
+                tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self.factors,
                 iops=_mean(points, "iops"), bytes_per_s=_mean(points, "bytes_per_s"),
                 runtime_ms=points[-1].offset_ms, latency=Latency(mean_ns=_mean_latency(points)), notes=(note,),
             )
-            for direction, points in self.series("").items()
+            for direction, points in _unpacked(self.series("")).items()
         ]  # fmt: skip
 
 
-def _scaled(point: Point, unit: float) -> Point:
-    if unit == 1 or point.latency_mean_ns is None:
-        return point
-    return replace(point, latency_mean_ns=point.latency_mean_ns * unit)
+def _packed(series: _Series) -> bytes:
+    return zlib.compress(msgspec.json.encode(series))
+
+
+def _unpacked(packed: bytes) -> _Series:
+    return msgspec.json.decode(zlib.decompress(packed), type=_Series)
+
+
+def _in_ns(point: Point) -> Point:
+    """A point with a latency in µs."""
+    return point if point.latency_mean_ns is None else replace(point, latency_mean_ns=point.latency_mean_ns * 1000)
 
 
 def _mean(points: Iterable[Point], name: str) -> float | None:
@@ -121,27 +148,38 @@ def _mean_latency(points: Iterable[Point]) -> float | None:
 
 
 class LogTrials:
-    """The trials of one folder."""
+    """The trials whose logs are being read."""
 
     def __init__(self) -> None:
         self._open: dict[str, Trial] = {}
-        self._closed: list[Trial] = []
 
-    def add(self, name: LogName, read: Read) -> None:
+    def add(self, name: LogName, read: Read) -> Iterator[Trial]:
+        """Add a log; returns trials that are complete."""
+        self._opened(name).add(name, read)
+        yield from self._closed()
+
+    def lose(self, name: LogName, path: str) -> Iterator[Trial]:
+        """A log that is left out; returns trials that are complete."""
+        self._opened(name).lose(path)
+        yield from self._closed()
+
+    def _opened(self, name: LogName) -> Trial:
         trial = self._open.pop(name.trial, None) or Trial(name)
         self._open[name.trial] = trial  # the last one added to is the last one to be closed
-        trial.add(name, read)
+        return trial
+
+    def _closed(self) -> Iterator[Trial]:
         characters = sum(each.characters for each in self._open.values())
         while len(self._open) > MAX_OPEN or (characters > MAX_OPEN_CHARACTERS and len(self._open) > 1):
             oldest = self._open.pop(next(iter(self._open)))
             characters -= oldest.characters
             oldest.close()
-            self._closed.append(oldest)
+            if oldest.paths:
+                yield oldest
 
-    def ended(self) -> list[Trial]:
-        """All trials so far. The next folder starts without any."""
+    def ended(self) -> Iterator[Trial]:
+        """All other trials."""
         for trial in self._open.values():
             trial.close()
-        found = [*self._closed, *self._open.values()]
-        self._open, self._closed = {}, []
-        return found
+            if trial.paths:
+                yield trial

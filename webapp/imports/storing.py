@@ -1,8 +1,7 @@
 """Files of an import as rows of the database, in batches."""
 
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -12,7 +11,10 @@ from django.db.models import Max
 from webapp.core.errors import Refusal
 from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test
+from webapp.imports.joining import INCOMPLETE, Joining
+from webapp.imports.log_series import LOG_FORMAT, Trial
 from webapp.imports.measurement import Latency, Measurement
+from webapp.imports.selectors import timed_tests
 from webapp.plans.points import point_key
 from webapp.results.models import BOTH, NO_IO, Import, ImportedFile, Origin, Result
 from worker.contract.histogram import supported_percentile
@@ -44,12 +46,17 @@ class Store:
         self._unknown_time = measured_at or imported.created_at
         self._number = 0
         self._seen: Counter[object] = Counter()
+        self._joining = Joining(imported)
+        timed = timed_tests(imported)
         for origin in imported.origins.select_related("file").prefetch_related("results").defer("series"):
-            self._seen.update({_identity(origin, result): 1 for result in origin.results.all()})
+            results = list(origin.results.all())
+            self._seen.update({_identity(origin, result): 1 for result in results})
+            has_series = origin.number in timed
+            self._joining.know(origin, origin.file, results[0].point, earlier=True, has_series=has_series)
         self.stored = Stored()
 
     @transaction.atomic
-    def add(self, files: Sequence[FileRead]) -> None:
+    def add(self, read: Sequence[FileRead | Trial]) -> None:
         """Files whose content another import or this one has already are refused. Batches of all imports are stored one
         after the other, so none is stored twice. Raises Refusal if the import has ended or was undone."""
         with connection.cursor() as cursor:
@@ -58,10 +65,11 @@ class Store:
         if state != self._state:
             raise Refusal("import_ended", "The import has ended or was undone meanwhile. Start a new one.")
         self._number = self._imported.origins.aggregate(highest=Max("number"))["highest"] or 0
-        known = _known({file.digest for file in files if file.digest})
+        known = _known({each.digest for each in read if each.digest})
         rows, origins, results = [], [], []
-        for file in files:
+        for file in self._files(read, known):
             if file.digest and not file.reason and file.digest in known:
+                self._joining.know_as_imported(file)
                 file.tests, file.reason = (), f"The same content was imported before: {known[file.digest]}."
             row = ImportedFile(imported=self._imported, path=file.path, format=file.format, notes=list(file.notes))
             made = self._rows(row, file)
@@ -70,12 +78,38 @@ class Store:
                 row.digest = file.digest
                 known[file.digest] = f"{file.path} of this import"
             rows.append(row)
+            for origin, of_origin in made:
+                self._joining.know(origin, row, of_origin[0].point)
             origins += [origin for origin, _ in made]
             results += [result for _, of_origin in made for result in of_origin]
         ImportedFile.objects.bulk_create(rows, batch_size=ROWS)
         Origin.objects.bulk_create(origins, batch_size=ROWS)
         Result.objects.bulk_create(results, batch_size=ROWS)
         self._count(rows)
+        self._store_series()
+
+    def _files(self, read: Iterable[FileRead | Trial], known: Container[str]) -> Iterator[FileRead]:
+        for each in read:
+            yield from self._joining.files(each, known) if isinstance(each, Trial) else [each]
+
+    def _store_series(self) -> None:
+        for number, series in self._joining.series.items():
+            self._imported.origins.filter(number=number).update(series=series)
+        for number in self._joining.removed:
+            self._remove_series(self._imported.origins.select_related("file").get(number=number))
+        self._joining.series.clear()
+        self._joining.removed.clear()
+
+    def _remove_series(self, origin: Origin) -> None:
+        """Of a test whose logs came in several parts; without logs it keeps its values."""
+        if origin.file.format != LOG_FORMAT:
+            origin.series, origin.notes = None, [*origin.notes, INCOMPLETE]
+            origin.save(update_fields=["series", "notes"])
+            return
+        self.stored.results -= origin.file.results
+        self.stored.refused[INCOMPLETE] += 1
+        ImportedFile.objects.filter(pk=origin.file_id).update(results=0, digest="", reason=INCOMPLETE)
+        origin.delete()
 
     def _rows(self, row: ImportedFile, file: FileRead) -> list[tuple[Origin, list[Result]]]:
         try:
@@ -94,7 +128,7 @@ class Store:
         origin = Origin(
             imported=self._imported, file=row, number=self._number, tool=first.tool, tool_version=first.tool_version,
             name=first.name, other=_others(row.path, test, first), time_known=first.measured_at is not None,
-            notes=list(first.notes)[:_LISTED_NOTES], series=_series(test),
+            notes=list(first.notes)[:_LISTED_NOTES], series=test.series or None,
             **{name: _label(name, stated) for name in _LABELS},
         )  # fmt: skip
         results = [_result(origin, measured, self._unknown_time, self._imported) for measured in test.measured]
@@ -138,13 +172,6 @@ def _others(path: str, test: Test, first: Measurement) -> dict[str, str]:
     folder, _, _ = path.rpartition("/")
     stated = {name: text for name, text in first.other.items() if name not in _LABELS}
     return {**stated, **others, **({"folder": folder} if folder else {})}
-
-
-def _series(test: Test) -> bytes | None:
-    if not test.series:
-        return None
-    by_direction = {direction.value: msgspec.to_builtins(points) for direction, points in test.series.items()}
-    return zlib.compress(msgspec.json.encode(by_direction))
 
 
 def _identity(origin: Origin, result: Result) -> object:

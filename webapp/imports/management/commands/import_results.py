@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.imports.selectors import refused_by_reason
-from webapp.imports.services import add_path, begin_import, end_import
+from webapp.imports.services import add_paths, begin_import, end_import
 from webapp.imports.storing import Stored
 from webapp.results.models import Import
 
@@ -45,8 +45,7 @@ class Command(BaseCommand):
             by = _person(options["user"])
             title = options["title"] or paths[0].resolve().name
             imported = begin_import(title=title, pattern=options["label"], given=_labels(options["set"]), by=by)
-            for path in paths:
-                add_path(imported, path, progress=lambda stored: self._say(stored, quiet=options["json"]))
+            add_paths(imported, *paths, progress=lambda stored: self._say(stored, quiet=options["json"]))
             ended = end_import(imported, by=by)
         except Refusal as refusal:
             raise CommandError(refusal.message) from refusal
