@@ -9,6 +9,7 @@ ones stays, because its note says how many I/Os it has.
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from sys import intern
 
 import msgspec
 
@@ -29,7 +30,7 @@ class FioTest(msgspec.Struct):
     path: str  # of its file
     version: str
     number: int | None  # of its origin; None if its file was imported before
-    factors: tuple[Value | None, ...]  # of _MATCHED
+    factors: tuple[Value, ...]  # of _MATCHED
     earlier: bool  # sent by an earlier request
     has_series: bool
     trial: str = ""  # whose logs this request joined to it
@@ -45,8 +46,8 @@ class FioTests:
         self, path: str, version: str, factors: Mapping[str, Value], number: int | None, *,
         earlier: bool = False, has_series: bool = False,
     ) -> None:  # fmt: skip
-        matched = tuple(factors.get(name) for name in _MATCHED)
-        test = FioTest(path, version, number, matched, earlier, has_series)
+        matched = tuple(_shared(factors.get(name)) for name in _MATCHED)
+        test = FioTest(path, intern(version), number, matched, earlier, has_series)
         self._folders.setdefault(str(PurePosixPath(path).parent), _Folder()).add(test)
 
     def owner(self, trial: Trial) -> FioTest | None:
@@ -89,6 +90,11 @@ class _Folder:
     def _fill(self, found: Iterable[tuple[object, FioTest]]) -> None:
         for key, test in found:
             self._found.setdefault(key, []).append(test)
+
+
+def _shared(value: Value) -> Value:
+    """Without a copy of the same text for each test."""
+    return intern(value) if isinstance(value, str) else value
 
 
 def _prefixes(path: str) -> list[str]:

@@ -1,12 +1,12 @@
 """Files of an import as rows of the database, in batches."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 from django.db import connection, transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Prefetch, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.imports.errors import ImportRefused
@@ -43,10 +43,10 @@ class Store:
         self._state = imported.state
         self._unknown_time = measured_at or imported.created_at
         self._number = 0
-        self._seen: Counter[object] = Counter()
+        self._seen: Counter[int] = Counter()
         self._joining = Joining(imported)
         timed = timed_tests(imported)
-        for origin in imported.origins.select_related("file").prefetch_related("results").defer("series"):
+        for origin in _stored(imported):
             results = list(origin.results.all())
             self._seen.update({_identity(origin, result): 1 for result in results})
             has_series = origin.number in timed
@@ -150,6 +150,13 @@ class Store:
                 self.stored.refused[row.reason] += 1
 
 
+def _stored(imported: Import) -> Iterator[Origin]:
+    """The tests of earlier requests, a part at a time, with what identifies their results."""
+    results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction"))
+    found = imported.origins.select_related("file").defer("series").prefetch_related(results)
+    return found.iterator(chunk_size=ROWS)
+
+
 def _known(digests: set[str]) -> dict[str, str]:
     """Where content was imported before, in words, by digest."""
     found = ImportedFile.objects.filter(digest__in=digests).values_list("digest", "imported__number", "path")
@@ -179,18 +186,10 @@ def _others(path: str, test: Test, first: Measurement) -> dict[str, str]:
     return {**stated, **others, **({"folder": folder} if folder else {})}
 
 
-def _identity(origin: Origin, result: Result) -> object:
-    """Results with the same identity are repeats of one test."""
+def _identity(origin: Origin, result: Result) -> int:
+    """Results with the same identity are repeats of one test. A hash, because there may be hundreds of thousands."""
     other = tuple(sorted(origin.other.items()))
     labels = tuple(getattr(origin, name) for name in _LABELS)
     unlabelled = "" if any(labels) else origin.file.path  # may be another drive
-    return (
-        origin.tool,
-        origin.tool_version,
-        origin.name,
-        *labels,
-        unlabelled,
-        other,
-        result.point_key,
-        result.direction,
-    )
+    test = (origin.tool, origin.tool_version, origin.name, *labels, unlabelled, other)
+    return hash((*test, result.point_key, result.direction))
