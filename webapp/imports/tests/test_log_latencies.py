@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from webapp.imports.files import read_files
 from webapp.imports.formats import fio_json
 from webapp.imports.formats.tests.examples import DATA
 from webapp.imports.joining import INCOMPLETE
@@ -13,6 +14,7 @@ from webapp.imports.reading import Read, Refused, read
 from webapp.imports.reading.order import in_order
 from webapp.imports.selectors import results_of
 from webapp.imports.services import add_found, add_paths, begin_import
+from webapp.imports.storing import Store
 from webapp.results.models import Import, ImportedFile, Result, known
 from webapp.results.reading.rows import read_rows
 from worker.contract.histogram import Histogram
@@ -274,3 +276,13 @@ def test_all_logs_of_a_test_of_their_own_in_several_requests_are_left_out() -> N
         outcome = add(imported, {name: text for name, text in found.items() if f".{part}.log" in name})
     assert {(file.reason, file.results, len(file.notes)) for file in outcome.values()} == {(INCOMPLETE, 0, 0)}
     assert Result.objects.count() == 0
+
+
+def test_several_late_parts_of_a_trial_in_one_request_are_left_out() -> None:
+    """In batches of their own: the first late part has removed the test already."""
+    imported = begin_import(title="Logs", pattern="", given={}, by=None)
+    store = Store(imported)
+    for job in range(1, 4):
+        store.add(list(read_files([Read(f"t_iops.{job}.log", "1000, 500, 0, 0\n")], "", {})))
+    assert set(imported.files.values_list("reason", flat=True)) == {INCOMPLETE}
+    assert (store.stored.results, store.stored.refused) == (0, {INCOMPLETE: 3})
