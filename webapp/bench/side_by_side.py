@@ -12,7 +12,7 @@ from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.panels import RATE, Panel
-from webapp.bench.per_price import PerPrice, per_price, prices_of
+from webapp.bench.per_price import PerPrice, has_several_drives, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
@@ -141,6 +141,17 @@ class SideBySide:
         names = self.matched.names
         return mixed_kinds({names[product]: found.get(str(product), frozenset()) for product in self.products})
 
+    @property
+    def completion_latency(self) -> bool:
+        """Whether all latencies leave out the time of the submission."""
+        kinds = {kind for one in self.matched.measured.values() for kind in one.kinds}
+        return kinds == {"clat"}
+
+    @cached_property
+    def patterns(self) -> frozenset[str]:
+        """Those of all workloads."""
+        return frozenset(panel.chart for panel in self.matched.panels)
+
     @cached_property
     def headlines(self) -> tuple[Row, ...]:
         return tuple(_row(self.matched, one.panel, one.workload, one.title) for one in self._headlines)
@@ -152,15 +163,17 @@ class SideBySide:
     @cached_property
     def per_price(self) -> tuple[PerPrice, ...]:
         rates = [row for row in self.headlines if row.panel.metric.key == "iops"]
-        iops = [
-            (
-                row.title,
-                self.matched.texts[row.workload.key],
-                [one.cell.summary.mean if one else None for one in row.cells],
-            )
-            for row in rates
-        ]
+        iops = [(row.title, self.matched.texts[row.workload.key], self._of_one_price(row)) for row in rates]
         return per_price(self.read.rows, self.prices, iops)
+
+    def _of_one_price(self, row: Row) -> list[float | None]:
+        """The means of the products; None for several drives at once, whose price is not that of one."""
+        found: list[float | None] = []
+        for product, one in zip(self.products, row.cells, strict=True):
+            rows = self.matched.rows(row.panel, product, row.workload.key)
+            is_whole = product.kind is Kind.CONTROLLER or not any(map(has_several_drives, rows))
+            found.append(one.cell.summary.mean if one and is_whole else None)
+        return found
 
     @cached_property
     def _headlines(self) -> tuple[Headline, ...]:

@@ -4,9 +4,9 @@ A published value belongs to a level of a chart if a result there agrees with it
 states at least pattern and block size: the rule of Bench. Values that differ in anything but x are different lines.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.compare.blocks import measured
@@ -163,9 +163,14 @@ def _values_of(
     for panel, chart in enumerate(comparison.panels):
         for series in found.series:
             keys = {levels[x.key]: (chart.key, series.key, x.key) for x in found.x if x.key in levels}
-            means = {level: fmean(values[key].values.values()) for level, key in keys.items() if key in values}
+            means = {level: _mean(values[key].values.values()) for level, key in keys.items() if key in values}
             if means:
                 yield panel, series.text if len(found.series) > 1 else "", means
+
+
+def _mean(values: Collection[float]) -> float:
+    """As verdicts compare them (`trends.judging`)."""
+    return geometric_mean(values) if min(values) > 0 else 0.0
 
 
 def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected) -> ReferenceLine:

@@ -366,3 +366,11 @@ def test_a_workload_of_results_that_were_not_read_is_not_called_unmeasured(
     assert "not measured" in page  # by Samsung at queue depth 4, which is not cut
     assert f"{INTEL} has more than 8 results. The page reads the newest run of each plan" in page
     assert "8 results read · lacks 1 workload" in page
+
+
+def test_notes_name_what_nobody_measured_and_the_kind_of_latency(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator)
+    assert "No product has results of these patterns: random write, sequential read, sequential write." in page
+    assert "completion latencies" not in page
+    Result.objects.update(latency_kind="clat")
+    assert "Latencies are completion latencies: they leave out the time of the submission." in shown(operator)
