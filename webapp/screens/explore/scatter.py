@@ -10,23 +10,26 @@ from webapp.compare.comparison import Level
 from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, for_latencies
-from webapp.results.metrics import IOPS, Metric
+from webapp.results.metrics import IOPS, METRICS, Metric
+from webapp.results.reading.rows import ResultRow
 from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel, ScatterPoint, ScatterSeries
 
 DEFAULT = COMPARED["latency_p99"]
 
 
-def against_of(options: ViewOptions, metric: Metric) -> Metric:
-    """The chosen second metric, else p99 latency for rates and IOPS for latencies."""
+def against_of(options: ViewOptions, metric: Metric, rows: Sequence[ResultRow]) -> Metric:
+    """The chosen second metric, else p99 latency for rates and IOPS for latencies, else the first that results have."""
     if options.against:
         return COMPARED[options.against]
-    return IOPS if metric.shown_as == "latency" else DEFAULT
+    usual = IOPS if metric.shown_as == "latency" else DEFAULT
+    others = (other for other in (usual, *METRICS.values()) if other is not metric)
+    return next((other for other in others if any(other.of(row) is not None for row in rows)), usual)
 
 
 def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts, int]:
     """The charts, and the number of results without the second metric. Directions have charts of their own, because a
     latency has no value for both."""
-    observed = with_observed(selected.rows, against_of(options, selected.metric))
+    observed = with_observed(selected.rows, against_of(options, selected.metric, selected.rows))
     metric, against = selected.metric, observed.metric
     rows = tuple(row for row in observed.rows if against.of(row) is not None)
     shown = for_latencies(replace(selected, rows=rows))
