@@ -374,3 +374,14 @@ def test_notes_name_what_nobody_measured_and_the_kind_of_latency(operator: Clien
     assert "completion latencies" not in page
     Result.objects.update(latency_kind="clat")
     assert "Latencies are completion latencies: they leave out the time of the submission." in shown(operator)
+
+
+def test_of_runs_selected_in_a_list_the_oldest_is_the_baseline(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    answer = operator.get("/bench/?selected=1&product=run:2&product=run:1")
+    assert answer["Location"] == "/bench/?product=run%3A1&product=run%3A2"
+
+
+def test_selected_results_are_widened_to_their_products_in_words(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    ids = [lab.run.results.earliest("id").pk for lab in labs]
+    page = unescape(operator.get("/bench/", {"result": ids}, follow=True).content.decode())
+    assert "Bench shows all results of these drive models, not only the selected results." in page
