@@ -21,6 +21,12 @@ test("a panel keeps only the levels that it has", () => {
   expect(part.series[0]?.cells.map((cell) => cell.level)).toEqual([0, 1]);
 });
 
+test("the axis of entered values names their unit", () => {
+  const comparison = { ...data.comparison, metric_label: "New orders", shown_as: "entered" as const, unit: "1/min" };
+  expect(panelData({ ...data, comparison }, panel).metric_label).toBe("New orders, 1/min");
+  expect(panelData(data, panel).metric_label).toBe(data.comparison.metric_label);
+});
+
 test("numbers far apart stand on a log2 axis, names and single levels beside each other", () => {
   expect(xAxisOf(panelData(data, panel))).toBe("log2");
   expect(xAxisOf({ kind: "auto", levels })).toBe("names");

@@ -118,7 +118,7 @@ def time_lines(point: ChartPoint, metric: str, span: Span = WHOLE) -> TimeLines:
 
 
 def has_seconds(lines: TimeLines) -> bool:
-    return any(value is not None for series in lines.series for value in series.mean)
+    return any(value is not None for series in lines.series for line in series.repeats for value in line)
 
 
 def _check_length(rows: Sequence[ResultRow], span: Span) -> None:

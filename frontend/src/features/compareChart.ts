@@ -171,7 +171,9 @@ export function panelData(data: MeansCharts, panel: Panel): PanelData {
     ...each,
     cells: each.cells.map((cell) => ({ ...cell, level: used.indexOf(cell.level) })),
   }));
-  const { x_label, metric_label, shown_as } = comparison;
+  const { x_label, shown_as, unit } = comparison;
+  // Values in the units that we know name them in each tick.
+  const metric_label = shown_as === "entered" && unit ? `${comparison.metric_label}, ${unit}` : comparison.metric_label;
   const levels = used.flatMap((index) => comparison.levels[index] ?? []);
   const references = display.references
     .filter((line) => comparison.panels[line.panel] === panel)

@@ -178,9 +178,10 @@ def _over_time(answer: Answer, *, logarithmic: bool) -> Chart:
         Line(
             one.name,
             colours[one.name],
-            tuple(Mark(found.from_s + place * found.bin_s, value) for place, value in enumerate(one.mean)),
+            tuple(Mark(found.from_s + place * found.bin_s, value) for place, value in enumerate(line)),
         )
         for one in found.series
+        for line in ((one.mean,) if one.mean else one.repeats)  # several workloads have no mean
     )
     x = value_axis("Time since start, s", [mark.x for line in lines for mark in line.marks], lambda value: f"{value:g}")
     extra = tuple(_ceilings(answer, x))

@@ -89,6 +89,14 @@ def test_metric_and_x_are_those_that_the_source_states(operator: Client, slug: s
     assert (given.get("metric", "iops"), given["x"]) == (metric, x)
 
 
+def test_metrics_of_the_tool_are_offered_beside_the_usual_ones(operator: Client) -> None:
+    load_references()
+    number = Import.objects.get(slug="lsi9266-vertex4-dd").number
+    page = operator.get(f"/explore/?import={number}", follow=True).content.decode()
+    assert '<option value="bytes_per_s" selected>Bandwidth</option>' in page
+    assert '<option value="array_1_mb_per_s">Array 1</option>' in page
+
+
 def test_nothing_is_mixed_in_one_value(operator: Client) -> None:
     """Threads of bm-flash were one mean."""
     load_references()
