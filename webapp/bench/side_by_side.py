@@ -8,6 +8,7 @@ from webapp.bench.apart import OwnLevels, own_levels
 from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
 from webapp.bench.headlines import Headline, headlines
+from webapp.bench.import_labels import PREFIX, is_label, labels_in
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
@@ -22,7 +23,7 @@ from webapp.compare.comparison import Cell
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.models import Price
 from webapp.core.colours import colours_of
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import TEST, ResultRow
 
 
 @dataclass(frozen=True)
@@ -264,11 +265,17 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
         cell=cell,
         pooled=pooled(rows),
         runs=len({row.source for row in rows}),
-        unstated=max((len(one.point) - len(row.point) for row in imported), default=0),
+        unstated=max((_unstated(one, row) for row in imported), default=0),
         assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
         reference=any(row.reference for row in rows),
         slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
+
+
+def _unstated(one: Workload, row: ResultRow) -> int:
+    """Factors and labels of the workload that a result does not state."""
+    labels = labels_in(row, {name.removeprefix(PREFIX) for name in one.point if is_label(name)})
+    return len(one.point.keys() - row.point.keys() - labels.keys() - {TEST})
 
 
 def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:

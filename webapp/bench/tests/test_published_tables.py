@@ -61,14 +61,15 @@ def test_random_patterns_have_bandwidth_if_nobody_states_iops(library: None) -> 
 
 def test_a_fill_level_is_compared_with_the_same_fill_level(library: None) -> None:
     page = shown(of_import("fusionio-duo-320gb"), of_import("tachion-400gb"))
-    assert {row.title: ratios(row)[0] for row in page.groups[0].rows} == FILLED
+    assert [(row.title, ratios(row)[0]) for row in page.groups[0].rows] == [*FILLED.items()]
+    assert {cell.unstated for row in page.groups[0].rows for cell in row.cells if cell} == {0}
     assert {cell.pooled for row in page.groups[0].rows for cell in row.cells if cell} == {""}
 
 
 def test_labels_that_are_numbers_have_a_curve(library: None) -> None:
     (curve,) = shown(of_import("fusionio-duo-320gb"), of_import("tachion-400gb")).curves
     assert (curve.label, curve.texts[0], curve.texts[-1]) == ("Fill level", "20 %", "100 %")
-    assert curve.numbers == [float(percent) for percent in range(20, 101, 10)]
+    assert set(curve.numbers) == {None}  # no logarithmic axis
     assert [len(points) for points in curve.points.values()] == [9, 9]
 
 
