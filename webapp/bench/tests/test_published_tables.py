@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from webapp.bench.matching import Matched
+from webapp.bench.missing import why_not_alone
 from webapp.bench.offered import offered, products_of_import
 from webapp.bench.panels import P95, RATE
 from webapp.bench.products import Kind, Product
@@ -73,11 +74,15 @@ def test_labels_that_are_numbers_have_a_curve(library: None) -> None:
     assert [len(points) for points in curve.points.values()] == [9, 9]
 
 
-def test_a_label_cannot_be_planned(samsung: Lab, library: None) -> None:
+def test_a_label_keeps_own_results_apart_and_cannot_be_planned(samsung: Lab, library: None) -> None:
     samsung.measure(100.0, iodepth=1)
-    page = shown(Product(Kind.MODEL, samsung.target.model), of_import("tachion-400gb"))
+    own = Product(Kind.MODEL, samsung.target.model)
+    page = shown(own, of_import("tachion-400gb"))
     assert page.shared == 0
     assert [one.label for one in page.apart] == ["Pattern", "Fill level"]
+    reasons = {why_not_alone(one) for one in page.missing[own]}
+    assert "No plan sets fill level: an import states it as a label." in reasons
+    assert "" not in reasons
 
 
 def test_a_label_is_ignored_if_asked(library: None) -> None:
