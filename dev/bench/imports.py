@@ -27,6 +27,7 @@ EXAMPLE = ROOT / "webapp/imports/formats/tests/data/fio-json/3.33-group.json"
 JSON_WANTED_S, ALL_WANTED_S, MEMORY_WANTED_MIB = 15, 180, 300
 KINDS = ("bw", "iops", "lat", "clat")
 DEPTHS, PATTERNS = (1, 2, 4, 8, 16, 32, 64), ("randread", "randwrite", "read", "write")
+LARGE_FOLDER = 200  # tests in one folder, which then has more than 5,000 files with their logs
 YARDSTICK = """
 import sys
 from pathlib import Path
@@ -78,7 +79,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> list[Figure]:
     figures = []
     with step(f"making {options.json_files:,} JSON files"):
         _make_json(folder / "json", options.json_files)
-    cost = _imported(folder / "json", options.json_files)
+    cost, results = _imported(folder / "json", options.json_files)
     figures += _figures("JSON files", cost, JSON_WANTED_S)
     figures += _ratio(options, folder / "json", "*.json", cost, "JSON: fio-plot's reader / import")
     with step(f"making {options.logs:,} logs of {options.rows:,} rows beside other JSON files"):
@@ -86,7 +87,9 @@ def _measure(folder: Path, options: argparse.Namespace) -> list[Figure]:
         names = _make_json(folder / "all", options.json_files, seed=2)
         size = _make_logs(names, options.logs, options.rows)
     say(f"    {size / 1e6:,.0f} MB of logs, {options.logs * options.rows / 1e6:.1f} M rows")
-    cost = _imported(folder / "all", options.json_files + options.logs)
+    cost, with_logs = _imported(folder / "all", options.json_files + options.logs)
+    if with_logs != results:
+        raise RuntimeError(f"{results:,} results without logs and {with_logs:,} with logs: logs were not joined.")
     figures += _figures("JSON files and logs", cost, ALL_WANTED_S)
     figures += _ratio(options, folder / "all", "*.log", cost, "logs: fio-plot's reader / whole import")
     wanted, met = f"< {MEMORY_WANTED_MIB}", cost.memory_mib < MEMORY_WANTED_MIB
@@ -109,17 +112,26 @@ def _make_json(folder: Path, count: int, seed: int = 1) -> list[Path]:
     job = document["jobs"][0]
     names = []
     for number in range(count):
-        drive, rest = divmod(number, len(DEPTHS) * len(PATTERNS))
-        depth, pattern = DEPTHS[rest % len(DEPTHS)], PATTERNS[rest // len(DEPTHS)]
+        drive, depth, pattern = _test(number)
         document["timestamp"] = 1_600_000_000 + seed * 10_000_000 + number
         document["global options"] = {"rw": pattern, "iodepth": str(depth), "numjobs": "1", "bs": "4k"}
         job["job options"] = {"rw": pattern, "iodepth": str(depth), "numjobs": "1", "bs": "4k"}
-        job["read"]["total_ios"] = chance.randrange(10**5, 10**7)
+        for direction in ("read", "write"):
+            ios = chance.randrange(10**5, 10**7) if direction in pattern else 0
+            job[direction] |= {"total_ios": ios, "io_bytes": 4096 * ios}
         name = folder / f"host{drive % 7}/drive{drive}" / f"{pattern}-{depth}-1"
         name.parent.mkdir(parents=True, exist_ok=True)
         name.with_name(f"{name.name}.json").write_text(json.dumps(document, indent=1))
         names.append(name)
     return names
+
+
+def _test(number: int) -> tuple[int, int, str]:
+    """Drive, queue depth and pattern. Drive 0 has many tests in its folder, each other one those of usual depths."""
+    if number < LARGE_FOLDER:
+        return 0, number // len(PATTERNS) + 1, PATTERNS[number % len(PATTERNS)]
+    drive, rest = divmod(number - LARGE_FOLDER, len(DEPTHS) * len(PATTERNS))
+    return drive + 1, DEPTHS[rest % len(DEPTHS)], PATTERNS[rest // len(DEPTHS)]
 
 
 def _make_logs(names: Sequence[Path], count: int, rows: int) -> int:
@@ -139,8 +151,8 @@ def _make_logs(names: Sequence[Path], count: int, rows: int) -> int:
     return total
 
 
-def _imported(folder: Path, files: int) -> Cost:
-    """The cost of the command. Raises RuntimeError if a file was left out."""
+def _imported(folder: Path, files: int) -> tuple[Cost, int]:
+    """The cost of the command, and its results. Raises RuntimeError if a file was left out."""
     pattern = "{host}/{drive}/*"
     command = [sys.executable, "manage.py", "import_results", str(folder), "--label", pattern, "--json"]
     with step(f"importing {files:,} files"):
@@ -148,7 +160,7 @@ def _imported(folder: Path, files: int) -> Cost:
     outcome = json.loads(done)
     if outcome["files_refused"] or outcome["files_read"] != files:
         raise RuntimeError(f"Files were left out: {done[:1000]}")
-    return cost
+    return cost, outcome["results_made"]
 
 
 def _run(command: Sequence[str]) -> tuple[str, Cost]:

@@ -1,12 +1,10 @@
 """What each file of an import becomes: tests with the labels of its path, or a reason why it is left out.
 
-The logs of a fio trial are joined to a time series. It belongs to the test of the same folder with the same file name
-or the same pattern, queue depth and jobs; without one, its means are a test of their own.
+The logs of a fio trial are put together. `joining` gives them to the test that they belong to.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
 import msgspec
 from django.utils import timezone
@@ -14,13 +12,12 @@ from django.utils import timezone
 from webapp.imports import formats, labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
-from webapp.imports.log_series import LOG_FORMAT, LogTrials, Trial
-from webapp.imports.measurement import Measurement, Point
+from webapp.imports.log_series import LogTrials, Trial, update_hash
+from webapp.imports.measurement import Measurement
 from webapp.imports.plausibility import plausible
-from webapp.imports.reading import Read, Refused
-from worker.contract.items import Direction
+from webapp.imports.reading import LeftOut, Read, Refused
 
-MAX_HELD = 2_000  # files of a folder that wait for its logs
+Found = Iterable[Read | Refused | LeftOut]
 
 
 class Test(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +25,7 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
 
     measured: tuple[Measurement, ...]
     labels: Mapping[str, str]  # given by hand or by the path, and not factors
-    series: Mapping[Direction, tuple[Point, ...]] = {}
+    series: bytes = b""  # of its logs, as Origin stores it
 
 
 class FileRead(msgspec.Struct, kw_only=True):
@@ -41,25 +38,26 @@ class FileRead(msgspec.Struct, kw_only=True):
 
 
 def read_files(
-    found: Iterable[Read | Refused],
-    pattern: str,
-    given: Mapping[str, str],
-    columns: Mapping[str, str] = formats.NO_COLUMNS,
-) -> Iterator[FileRead]:
-    """Each file with its tests or its reason. `given` are labels entered by hand, which count before those of paths;
-    `columns` the fields of plain CSV by column. Raises ImportRefused for an invalid pattern."""
+    found: Found, pattern: str, given: Mapping[str, str], columns: Mapping[str, str] = formats.NO_COLUMNS
+) -> Iterator[FileRead | Trial]:
+    """Each file with its tests or its reason, and the logs of each trial together. `given` are labels entered by hand,
+    which count before those of paths; `columns` the fields of plain CSV by column. Raises ImportRefused for an invalid
+    pattern."""
     labels.match(pattern, "")
-    found = (msgspec.structs.replace(each, path=storable(each.path)) for each in found)
-    held: list[FileRead] = []
     trials = LogTrials()
-    folder = ""
     for each in found:
-        here = str(PurePosixPath(each.path).parent)
-        if here != folder or len(held) >= MAX_HELD:
-            yield from _joined(held, trials.ended(), pattern, given)
-            folder, held = here, []
-        held.append(_read(each, pattern, given, columns, trials))
-    yield from _joined(held, trials.ended(), pattern, given)
+        each = msgspec.structs.replace(each, path=storable(each.path))
+        name = fio_log.log_name(each.path)
+        if name and isinstance(each, Read) and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
+            yield from trials.add(name, each)
+        else:
+            if file := _read(each, pattern, given, columns):
+                yield file
+            is_idle = isinstance(each, Read) and not each.text.strip()  # the log of a job without I/O
+            if name and not is_idle and not (file and file.format):
+                yield from trials.lose(name, each.path)
+        del each  # otherwise its text is in memory while the next one is read
+    yield from trials.ended()
 
 
 def storable(path: str) -> str:
@@ -68,28 +66,27 @@ def storable(path: str) -> str:
 
 
 def _read(
-    each: Read | Refused, pattern: str, given: Mapping[str, str], columns: Mapping[str, str], trials: LogTrials
-) -> FileRead:
+    each: Read | Refused | LeftOut, pattern: str, given: Mapping[str, str], columns: Mapping[str, str]
+) -> FileRead | None:
+    if isinstance(each, LeftOut):
+        return None
     if isinstance(each, Refused):
         return FileRead(path=each.path, reason=each.reason)
     content = each.text.replace("\r\n", "\n").rstrip()  # copies with other line ends are the same
-    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-    name = fio_log.log_name(each.path)
+    digest = hashlib.sha256()
+    update_hash(digest, content)
     try:
-        if name is not None and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
-            trials.add(name, each)
-            return FileRead(path=each.path, format=LOG_FORMAT)
         known, measured = formats.parse(each.text, columns)
-        tests, notes = _tests(measured, each.path, pattern, given)
-        return FileRead(path=each.path, digest=digest, format=known, tests=tests, notes=notes)
+        tests, notes = tests_of(measured, each.path, pattern, given)
     except ImportRefused as refusal:
-        return FileRead(path=each.path, digest=digest, reason=refusal.message)
+        return FileRead(path=each.path, digest=digest.hexdigest(), reason=refusal.message)
+    return FileRead(path=each.path, digest=digest.hexdigest(), format=known, tests=tests, notes=notes)
 
 
-def _tests(
+def tests_of(
     measured: Iterable[Measurement], path: str, pattern: str, given: Mapping[str, str]
 ) -> tuple[tuple[Test, ...], tuple[str, ...]]:
-    """Directions of the same test together, and the notes of all."""
+    """Directions of the same test together, and the notes of all. Raises ImportRefused."""
     of_path = labels.match(pattern, path) if pattern else {}
     unmatched = ("The pattern for labels does not match this path.",) if of_path is None else ()
     of_path = of_path or {}
@@ -106,41 +103,3 @@ def _tests(
     tests = tuple(Test(measured=tuple(each), labels=rest[key]) for key, each in found.items())
     notes = dict.fromkeys(note for test in tests for one in test.measured for note in one.notes)
     return tests, (*unmatched, *notes)
-
-
-def _joined(held: list[FileRead], ended: Iterable[Trial], pattern: str, given: Mapping[str, str]) -> Iterator[FileRead]:
-    """The files of a folder, with the series of its logs at their tests."""
-    by_path = {file.path: file for file in held}
-    for trial in ended:
-        _place(trial, by_path, pattern, given)
-    yield from held
-
-
-def _place(trial: Trial, files: dict[str, FileRead], pattern: str, given: Mapping[str, str]) -> None:
-    owners = [
-        (file, test) for file in files.values() for test in file.tests if trial.belongs_to(file.path, test.measured)
-    ]
-    logs = [files[path] for path in trial.paths if path in files]
-    for log in logs:
-        log.reason = trial.problem(log.path)
-    first = next((log for log in logs if not log.reason), logs[0])
-    try:
-        if len(owners) != 1:
-            measured, notes = trial.extended(tuple(trial.measurements()), first.path)
-            first.tests, notes_of_test = _tests(measured, first.path, pattern, given)
-            first.digest, series = trial.digest, trial.series(measured[0].tool_version)
-            first.tests = tuple(msgspec.structs.replace(test, series=series) for test in first.tests)
-        else:
-            ((file, test),) = owners
-            series = trial.series(test.measured[0].tool_version)
-            measured, notes = trial.extended(test.measured, file.path)
-            joined = msgspec.structs.replace(test, measured=measured, series=series)
-            file.tests = tuple(joined if t is test else t for t in file.tests)
-            notes_of_test = ()
-    except ImportRefused as refusal:
-        for log in logs:
-            log.reason = log.reason or refusal.message
-        return
-    for log in logs:
-        log.notes = () if log.reason else (notes[log.path],)
-    first.notes = notes_of_test or first.notes

@@ -41,7 +41,7 @@ def _problem(measured: Measurement, histogram: Histogram) -> str:
     """Why a measurement cannot have this histogram, "" if it can."""
     latency = measured.latency
     if latency.histogram.counts:
-        return "the test states its own latency histogram."
+        return "the test already has a latency histogram."
     if latency.kind != "clat":
         return "the test does not state completion latency, and histogram logs have no other."
     share = histogram.total / measured.ios if measured.ios else 1.0
@@ -61,7 +61,7 @@ def with_submission(measured: Sequence[Measurement], means: Mapping[Direction, f
     if not means:
         return tuple(measured), f"{_UNUSED}a mean submission latency needs the IOPS logs of the same test."
     if any(SUBMISSION_METRIC in one.metrics for one in measured):
-        return tuple(measured), f"{_UNUSED}the test states its own mean submission latency."
+        return tuple(measured), f"{_UNUSED}the test already has a mean submission latency."
     added = tuple(
         replace(one, metrics={**one.metrics, SUBMISSION_METRIC: means[one.direction]})
         if one.direction is not None and one.direction in means

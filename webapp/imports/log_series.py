@@ -1,29 +1,41 @@
 """The fio logs of a folder, put together by trial while the folder is read."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
+import msgspec
 from msgspec.structs import replace
 
 from webapp.imports import labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
-from webapp.imports.formats.fio_log import Histograms, Kind, Log, LogName
+from webapp.imports.formats.fio_log import Histograms, HistogramSum, Kind, Log, LogName
 from webapp.imports.log_latencies import Measurements, with_histograms, with_submission
 from webapp.imports.measurement import Latency, Measurement, Point
 from webapp.imports.reading import Read
 from webapp.plans.values import Value
+from worker.contract.histogram import Histogram
 from worker.contract.items import Direction
+from worker.contract.packing import pack, unpack
 
 LOG_FORMAT = "fio-log"
 TOOL = "fio"
-MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their names
+MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their trials
 MAX_OPEN_CHARACTERS = 64 * 1024 * 1024
+MAX_CHARACTERS = 64 * 1024 * 1024  # of a trial
+_HASHED = 1024 * 1024
+ADDING = (Kind.HISTOGRAM, Kind.SUBMISSION)  # what these logs have is not part of the series
 _PREFIX = "{rw}-iodepth-{iodepth}-numjobs-{numjobs}"  # of fio-plot's bench-fio
-_MATCHED = ("pattern", "iodepth", "numjobs", "block_size")
 
-Series = Mapping[Direction, tuple[Point, ...]]
+_Series = dict[Direction, tuple[Point, ...]]
+
+
+def update_hash(found: "hashlib._Hash", text: str) -> None:
+    """Add a text to a hash. Python needs four bytes for each character to encode some texts, so they are cut."""
+    for begin in range(0, len(text), _HASHED):
+        found.update(text[begin : begin + _HASHED].encode("utf-8", "surrogatepass"))
 
 
 class Trial:
@@ -31,108 +43,142 @@ class Trial:
 
     def __init__(self, name: LogName) -> None:
         self.name = name
-        self.paths: dict[str, Kind] = {}
+        self.paths: list[str] = []
+        self._kinds: dict[str, Kind] = {}  # by path
         self.characters = 0
         self._hash = hashlib.sha256()
         self._logs: list[Log] = []
-        self._series: Series = {}
-        self._submission: Series = {}
-        self._histograms = Histograms()
-        self._problems: dict[Kind, str] = {}
+        self._series = b""
+        self._counts = HistogramSum()
+        self._histograms: dict[Direction, bytes] = {}  # packed: many trials wait for being stored together
+        self._off_percent = 0.0
+        self._submission: dict[Direction, float] = {}  # means over time
+        self._problems: dict[Kind, str] = {}  # of histogram and submission logs, which are not part of the series
         self._reason = ""
-        empty = Measurement(tool=TOOL, direction=None, factors={})
-        found = labels.match(_PREFIX, name.prefix)
-        self._factors: Mapping[str, Value] = labels.apply(found, empty).measurement.factors if found else {}
 
     def add(self, name: LogName, read: Read) -> None:
-        self.paths[read.path] = name.kind
-        self._logs.append(Log(name.kind, name.job, read.text))
+        if read.path in self._kinds:
+            self._refuse(f"The import has two logs with the path {read.path}. Import their folders one by one.")
+        self.paths.append(read.path)
+        self._kinds[read.path] = name.kind
+        self._hash.update(f"{name.kind} {name.job} {len(read.text)} ".encode())
+        update_hash(self._hash, read.text)
+        if name.kind is Kind.HISTOGRAM:
+            with self._problem_of(Kind.HISTOGRAM):
+                self._counts.add(read.text)
+            return
         self.characters += len(read.text)
-        self._hash.update(f"{name.kind} {name.job} {len(read.text)} {read.text}".encode("utf-8", "surrogatepass"))
+        if self.characters > MAX_CHARACTERS:
+            self._refuse(f"The logs of this test have more than {MAX_CHARACTERS:,} characters. Use log_avg_msec.")
+        if not self._reason:
+            self._logs.append(Log(name.kind, name.job, read.text))
+
+    def lose(self, name: LogName, path: str) -> None:
+        """One of its logs is left out: the sums over its jobs would be too low."""
+        lost = f"The log {path} of the same test is left out, so "
+        if name.kind in ADDING:
+            self._problems.setdefault(name.kind, f"{lost}its {name.kind} logs are incomplete.")
+        else:
+            self._refuse(f"{lost}the logs of this test are incomplete.")
+
+    def _refuse(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._logs = []
 
     @property
     def digest(self) -> str:
         """Of all logs. Single logs may be equal, such as those of idle jobs."""
         return self._hash.hexdigest()
 
+    @property
+    def factors(self) -> Mapping[str, Value]:
+        """As the names of the logs state them."""
+        found = labels.match(_PREFIX, self.name.prefix)
+        empty = Measurement(tool=TOOL, direction=None, factors={})
+        return labels.apply(found, empty).measurement.factors if found else {}
+
     def close(self) -> None:
-        """Compute series and histograms, and forget the texts."""
+        """Compute series, histograms and means, and forget the texts."""
+        with self._problem_of(Kind.SUBMISSION):
+            points = fio_log.submission(self._logs)
+            self._submission = {way: mean for way, one in points.items() if (mean := _mean_latency(one)) is not None}
+        with self._problem_of(Kind.HISTOGRAM):
+            found = self._counts.histograms()
+            self._histograms = {way: pack(one) for way, one in found.of.items()}
+            self._off_percent = found.off_percent
         try:
-            self._series = fio_log.series(self._logs)
+            self._series = _packed(fio_log.series(self._logs))
         except ImportRefused as refusal:
-            self._reason = refusal.message
+            self._refuse(refusal.message)
+        self._logs, self._counts = [], HistogramSum()
+
+    @contextmanager
+    def _problem_of(self, kind: Kind) -> Iterator[None]:
+        """The first reason why the logs of this kind cannot be used."""
         try:
-            self._submission = fio_log.submission(self._logs)
+            yield
         except ImportRefused as refusal:
-            self._problems[Kind.SUBMISSION] = refusal.message
-        try:
-            self._histograms = fio_log.histograms(log.text for log in self._logs if log.kind is Kind.HISTOGRAM)
-        except ImportRefused as refusal:
-            self._problems[Kind.HISTOGRAM] = refusal.message
-        self._logs = []
-
-    def belongs_to(self, path: str, measured: Iterable[Measurement]) -> bool:
-        """Whether the trial is that of a fio test in a file of the same folder."""
-        file, first = PurePosixPath(path), next(iter(measured))
-        if first.tool != TOOL or str(file.parent) != self.name.folder:
-            return False
-        if file.name.startswith(f"{self.name.prefix}."):
-            return True
-        stated = [name for name in _MATCHED if name in self._factors]
-        return bool(stated) and all(first.factors.get(name) == self._factors[name] for name in stated)
-
-    def series(self, version: str) -> Series:
-        """`version` of fio, "" if unknown, which counts as 3.x. Raises ImportRefused."""
-        if self._reason:
-            raise ImportRefused(self._reason)
-        unit = _unit_ns(version)
-        return {
-            direction: tuple(_scaled(point, unit) for point in points) for direction, points in self._series.items()
-        }
-
-    def extended(self, measured: Measurements, where: str) -> tuple[Measurements, dict[str, str]]:
-        """The measurements of the trial's test with what histogram and submission logs add, and a note for each log.
-        `where` is the file of the test."""
-        notes = dict.fromkeys(Kind, f"Part of the time series of {where}.")
-        kinds = set(self.paths.values())
-        if Kind.LATENCY in kinds:
-            notes[Kind.COMPLETION] = f"Read, but not used: the time series of {where} has the total latency."
-        if Kind.HISTOGRAM in kinds and Kind.HISTOGRAM not in self._problems:
-            measured, note = with_histograms(measured, self._histograms)
-            notes[Kind.HISTOGRAM] = f"Of the test in {where}. {note}"
-        if Kind.SUBMISSION in kinds and Kind.SUBMISSION not in self._problems:
-            unit = _unit_ns(measured[0].tool_version)
-            means = {way: mean * unit for way, points in self._submission.items() if (mean := _mean_latency(points))}
-            measured, note = with_submission(measured, means)
-            notes[Kind.SUBMISSION] = f"Of the test in {where}. {note}"
-        return measured, {path: notes[kind] for path, kind in self.paths.items()}
+            self._problems.setdefault(kind, refusal.message)
 
     def problem(self, path: str) -> str:
         """Why this log alone cannot be used, "" if it can."""
-        return self._problems.get(self.paths[path], "")
+        return self._problems.get(self._kinds[path], "")
+
+    def series(self, version: str) -> bytes:
+        """As Origin stores it, b"" without logs of bandwidth, IOPS or latency. `version` of fio, "" if unknown, which
+        counts as 3.x. Raises ImportRefused."""
+        if self._reason:
+            raise ImportRefused(self._reason)
+        if _unit_ns(version) == 1:
+            return self._series
+        found = _unpacked(self._series)
+        return _packed({direction: tuple(map(_in_ns, points)) for direction, points in found.items()})
+
+    @property
+    def adds(self) -> bool:
+        """Whether it has logs that `extended` adds to measurements."""
+        return any(kind in ADDING and kind not in self._problems for kind in self._kinds.values())
+
+    def extended(self, measured: Measurements, where: str) -> tuple[Measurements, dict[str, str]]:
+        """The measurements of the trial's test with what histogram and submission logs add, and a note for each log.
+        `where` is the file of the test. A trial that adds nothing needs no measurements."""
+        notes = dict.fromkeys(Kind, f"Part of the time series of {where}.")
+        kinds = set(self._kinds.values()) - self._problems.keys()
+        if Kind.LATENCY in kinds:
+            notes[Kind.COMPLETION] = f"Read, but not used: the time series of {where} has the total latency."
+        if Kind.HISTOGRAM in kinds:
+            measured, note = with_histograms(measured, self._unpacked_histograms())
+            notes[Kind.HISTOGRAM] = f"Of the test in {where}. {note}"
+        if Kind.SUBMISSION in kinds:
+            unit = _unit_ns(measured[0].tool_version)
+            measured, note = with_submission(measured, {way: mean * unit for way, mean in self._submission.items()})
+            notes[Kind.SUBMISSION] = f"Of the test in {where}. {note}"
+        return measured, {path: notes[kind] for path, kind in self._kinds.items()}
+
+    def _unpacked_histograms(self) -> Histograms:
+        return Histograms({way: unpack(one) for way, one in self._histograms.items()}, self._off_percent)
 
     def measurements(self) -> list[Measurement]:
         """The means of the series, as a test of its own; also of a histogram alone. Raises ImportRefused."""
-        series, histograms = self.series(""), self._histograms.of
+        series, histograms = _unpacked(self.series("")), self._unpacked_histograms().of
         if not series and not histograms:
             raise ImportRefused(
                 "These logs have no bandwidth, IOPS or latency and no histogram. They belong to no imported test."
             )
-        note = "Computed from logs only: means over time. Latencies are read as ns, the unit of fio 3."
         return [
-            self._measurement(direction, series.get(direction, ()), note)
+            self._measurement(direction, series.get(direction, ()), histograms.get(direction))
             for direction in Direction
             if direction in series or direction in histograms
         ]
 
-    def _measurement(self, direction: Direction, points: tuple[Point, ...], note: str) -> Measurement:
+    def _measurement(self, way: Direction, points: tuple[Point, ...], histogram: Histogram | None) -> Measurement:
         """With the mean of the histogram if there is one, so that mean and percentiles are of the same latency."""
-        histogram = self._histograms.of.get(direction)
         latency = Latency(mean_ns=_mean_latency(points))
         if histogram is not None:
             latency = Latency(kind="clat", mean_ns=histogram.mean_ns())
+        note = "Computed from logs only: means over time. Latencies are read as ns, the unit of fio 3."
         return Measurement(
-            tool=TOOL, name=self.name.prefix[-200:], direction=direction, factors=self._factors,
+            tool=TOOL, name=self.name.prefix[-200:], direction=way, factors=self.factors,
             iops=_mean(points, "iops"), bytes_per_s=_mean(points, "bytes_per_s"),
             runtime_ms=points[-1].offset_ms if points else None, latency=latency, notes=(note,),
         )  # fmt: skip
@@ -143,10 +189,17 @@ def _unit_ns(version: str) -> float:
     return 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
 
 
-def _scaled(point: Point, unit: float) -> Point:
-    if unit == 1 or point.latency_mean_ns is None:
-        return point
-    return replace(point, latency_mean_ns=point.latency_mean_ns * unit)
+def _packed(series: _Series) -> bytes:
+    return zlib.compress(msgspec.json.encode(series)) if series else b""
+
+
+def _unpacked(packed: bytes) -> _Series:
+    return msgspec.json.decode(zlib.decompress(packed), type=_Series) if packed else {}
+
+
+def _in_ns(point: Point) -> Point:
+    """A point with a latency in µs."""
+    return point if point.latency_mean_ns is None else replace(point, latency_mean_ns=point.latency_mean_ns * 1000)
 
 
 def _mean(points: Iterable[Point], name: str) -> float | None:
@@ -171,27 +224,38 @@ def _mean_latency(points: Iterable[Point]) -> float | None:
 
 
 class LogTrials:
-    """The trials of one folder."""
+    """The trials whose logs are being read."""
 
     def __init__(self) -> None:
         self._open: dict[str, Trial] = {}
-        self._closed: list[Trial] = []
 
-    def add(self, name: LogName, read: Read) -> None:
+    def add(self, name: LogName, read: Read) -> Iterator[Trial]:
+        """Add a log; returns trials that are complete."""
+        self._opened(name).add(name, read)
+        yield from self._closed()
+
+    def lose(self, name: LogName, path: str) -> Iterator[Trial]:
+        """A log that is left out; returns trials that are complete."""
+        self._opened(name).lose(name, path)
+        yield from self._closed()
+
+    def _opened(self, name: LogName) -> Trial:
         trial = self._open.pop(name.trial, None) or Trial(name)
         self._open[name.trial] = trial  # the last one added to is the last one to be closed
-        trial.add(name, read)
+        return trial
+
+    def _closed(self) -> Iterator[Trial]:
         characters = sum(each.characters for each in self._open.values())
         while len(self._open) > MAX_OPEN or (characters > MAX_OPEN_CHARACTERS and len(self._open) > 1):
             oldest = self._open.pop(next(iter(self._open)))
             characters -= oldest.characters
             oldest.close()
-            self._closed.append(oldest)
+            if oldest.paths:
+                yield oldest
 
-    def ended(self) -> list[Trial]:
-        """All trials so far. The next folder starts without any."""
+    def ended(self) -> Iterator[Trial]:
+        """All other trials."""
         for trial in self._open.values():
             trial.close()
-        found = [*self._closed, *self._open.values()]
-        self._open, self._closed = {}, []
-        return found
+            if trial.paths:
+                yield trial

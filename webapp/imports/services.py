@@ -14,9 +14,10 @@ from webapp.core.models import Counter, User
 from webapp.core.services import audit, count, counted
 from webapp.imports import labels
 from webapp.imports.columns import check_columns
-from webapp.imports.files import FileRead, read_files
+from webapp.imports.files import FileRead, Found, read_files
 from webapp.imports.formats import NO_COLUMNS
-from webapp.imports.reading import Limits, Read, Refused, read
+from webapp.imports.log_series import Trial
+from webapp.imports.reading import Limits, read_all
 from webapp.imports.storing import BATCH, MAX_BATCH_TESTS, Store, Stored
 from webapp.results.models import Import, ImportState
 
@@ -58,17 +59,15 @@ def _check_labels(given: Mapping[str, str]) -> None:
         raise Refusal("import_labels", f"Give at most {MAX_LABELS} labels, each with at most {MAX_LABEL} characters.")
 
 
-def add_path(
-    imported: Import, path: Path, *, limits: Limits | None = None, progress: Callable[[Stored], None] = lambda _: None
+def add_paths(
+    imported: Import, *paths: Path, limits: Limits | None = None, progress: Callable[[Stored], None] = lambda _: None
 ) -> Stored:
-    """Add a file, or all files of a folder or archive. Each batch of files is a transaction of its own, so the batches
+    """Add files, and all files of folders and archives. Each batch of files is a transaction of its own, so the batches
     before an interruption stay stored. Raises Refusal if the import has ended."""
-    return add_found(imported, read(path, limits), progress=progress)
+    return add_found(imported, read_all(paths, limits), progress=progress)
 
 
-def add_found(
-    imported: Import, found: Iterable[Read | Refused], *, progress: Callable[[Stored], None] = lambda _: None
-) -> Stored:
+def add_found(imported: Import, found: Found, *, progress: Callable[[Stored], None] = lambda _: None) -> Stored:
     """Add files that are being read. Raises Refusal if the import has ended."""
     started = time.monotonic()
     if imported.state != ImportState.READING:
@@ -91,15 +90,16 @@ def add_read(imported: Import, files: Iterable[FileRead]) -> None:
     _count(imported, store.stored, Stored(), 0.0)
 
 
-def _batches(files: Iterable[FileRead]) -> Iterator[list[FileRead]]:
-    batch: list[FileRead] = []
-    tests = 0
-    for file in files:
-        batch.append(file)
-        tests += len(file.tests)
-        if len(batch) >= BATCH or tests >= MAX_BATCH_TESTS:
+def _batches(read: Iterable[FileRead | Trial]) -> Iterator[list[FileRead | Trial]]:
+    batch: list[FileRead | Trial] = []
+    files = tests = 0
+    for each in read:
+        batch.append(each)
+        files += len(each.paths) if isinstance(each, Trial) else 1
+        tests += 1 if isinstance(each, Trial) else len(each.tests)
+        if files >= BATCH or tests >= MAX_BATCH_TESTS:
             yield batch
-            batch, tests = [], 0
+            batch, files, tests = [], 0, 0
     if batch:
         yield batch
 

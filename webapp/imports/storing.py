@@ -1,24 +1,23 @@
 """Files of an import as rows of the database, in batches."""
 
-import math
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 from django.db import connection, transaction
-from django.db.models import Max
+from django.db.models import Max, Prefetch, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test
-from webapp.imports.measurement import Latency, Measurement
-from webapp.plans.points import point_key
-from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP
-from webapp.results.models import BOTH, NO_IO, Import, ImportedFile, Origin, Result
-from worker.contract.histogram import least_count, supported_percentile
-from worker.contract.packing import pack
+from webapp.imports.formats.fio_log import Kind, log_name
+from webapp.imports.joining import INCOMPLETE, LISTED_NOTES, Joining, same_content
+from webapp.imports.log_series import ADDING, LOG_FORMAT, Trial
+from webapp.imports.measurement import Measurement
+from webapp.imports.result_rows import left_out, result_of
+from webapp.imports.selectors import timed_tests
+from webapp.results.models import Import, ImportedFile, Origin, Result
 
 BATCH, MAX_BATCH_TESTS = 500, 2_000  # files and their tests in one transaction
 ROWS = 1_000  # in one statement
@@ -26,7 +25,6 @@ MAX_TESTS = 20_000  # of a file
 LOCK = 0x696D706F7274  # key of the advisory lock of all imports
 MAX_LABEL = 200
 _LABELS = ("host", "controller", "drive", "serial", "layout")
-_LISTED_NOTES = 20
 
 
 class Stored(msgspec.Struct):
@@ -45,13 +43,18 @@ class Store:
         self._state = imported.state
         self._unknown_time = measured_at or imported.created_at
         self._number = 0
-        self._seen: Counter[object] = Counter()
-        for origin in imported.origins.select_related("file").prefetch_related("results").defer("series"):
-            self._seen.update({_identity(origin, result): 1 for result in origin.results.all()})
+        self._seen: Counter[int] = Counter()
+        self._joining = Joining(imported)
+        timed = timed_tests(imported)
+        for origin in _stored(imported):
+            results = list(origin.results.all())
+            self._seen.update({_identity(origin, result): 1 for result in results})
+            has_series = origin.number in timed
+            self._joining.know(origin, origin.file, results[0].point, earlier=True, has_series=has_series)
         self.stored = Stored()
 
     @transaction.atomic
-    def add(self, files: Sequence[FileRead]) -> None:
+    def add(self, read: Sequence[FileRead | Trial]) -> None:
         """Files whose content another import or this one has already are refused. Batches of all imports are stored one
         after the other, so none is stored twice. Raises Refusal if the import has ended or was undone."""
         with connection.cursor() as cursor:
@@ -60,11 +63,18 @@ class Store:
         if state != self._state:
             raise Refusal("import_ended", "The import has ended or was undone meanwhile. Start a new one.")
         self._number = self._imported.origins.aggregate(highest=Max("number"))["highest"] or 0
-        known = _known({file.digest for file in files if file.digest})
+        known = _known({each.digest for each in read if each.digest})
+        self._write((each for each in read if isinstance(each, FileRead)), known)
+        trials = (each for each in read if isinstance(each, Trial))  # their tests are stored now
+        self._write((file for trial in trials for file in self._joining.files(trial, known)), known)
+        self._remove_incomplete()
+
+    def _write(self, files: Iterable[FileRead], known: dict[str, str]) -> None:
         rows, origins, results = [], [], []
         for file in files:
             if file.digest and not file.reason and file.digest in known:
-                file.tests, file.reason = (), f"The same content was imported before: {known[file.digest]}."
+                self._joining.know_as_imported(file)
+                file.tests, file.reason = (), same_content(known[file.digest])
             row = ImportedFile(imported=self._imported, path=file.path, format=file.format, notes=list(file.notes))
             made = self._rows(row, file)
             row.results, row.reason = sum(len(of_origin) for _, of_origin in made), file.reason
@@ -72,12 +82,39 @@ class Store:
                 row.digest = file.digest
                 known[file.digest] = f"{file.path} of this import"
             rows.append(row)
+            for origin, of_origin in made:
+                self._joining.know(origin, row, of_origin[0].point)
             origins += [origin for origin, _ in made]
             results += [result for _, of_origin in made for result in of_origin]
         ImportedFile.objects.bulk_create(rows, batch_size=ROWS)
         Origin.objects.bulk_create(origins, batch_size=ROWS)
         Result.objects.bulk_create(results, batch_size=ROWS)
         self._count(rows)
+
+    def _remove_incomplete(self) -> None:
+        for number, trial in self._joining.removed.items():
+            self._remove_series(self._imported.origins.select_related("file").get(number=number), trial)
+        self._joining.removed.clear()
+
+    def _remove_series(self, origin: Origin, trial: str) -> None:
+        """Of a test whose logs came in several parts; without logs it keeps its values."""
+        if origin.file.format == LOG_FORMAT:
+            removed = self._logs_of(trial).update(results=0, digest="", reason=INCOMPLETE, notes=[])
+            self.stored.refused[INCOMPLETE] += removed
+            self.stored.results -= origin.file.results
+            origin.delete()
+            return
+        self._logs_of(trial, without=ADDING).update(notes=[INCOMPLETE])
+        origin.series, origin.notes = None, list(dict.fromkeys([*origin.notes, INCOMPLETE]))
+        origin.save(update_fields=["series", "notes"])
+
+    def _logs_of(self, trial: str, without: Container[Kind] = ()) -> QuerySet[ImportedFile]:
+        """The logs of a trial that are not left out."""
+        prefix = f"{trial.removeprefix('./')}_"
+        logs = self._imported.files.filter(format=LOG_FORMAT, reason="", path__startswith=prefix)
+        names = ((key, log_name(path)) for key, path in logs.values_list("pk", "path"))
+        chosen = [key for key, name in names if name and name.trial == trial and name.kind not in without]
+        return ImportedFile.objects.filter(pk__in=chosen)
 
     def _rows(self, row: ImportedFile, file: FileRead) -> list[tuple[Origin, list[Result]]]:
         try:
@@ -96,10 +133,10 @@ class Store:
         origin = Origin(
             imported=self._imported, file=row, number=self._number, tool=first.tool, tool_version=first.tool_version,
             name=first.name, other=_others(row.path, test, first), time_known=first.measured_at is not None,
-            notes=[*first.notes, *_left_out(test.measured)][:_LISTED_NOTES], series=_series(test),
+            notes=[*first.notes, *left_out(test.measured)][:LISTED_NOTES], series=test.series or None,
             **{name: _label(name, stated) for name in _LABELS},
         )  # fmt: skip
-        results = [_result(origin, measured, self._unknown_time, self._imported) for measured in test.measured]
+        results = [result_of(origin, measured, self._unknown_time, self._imported) for measured in test.measured]
         identities = [_identity(origin, result) for result in results]
         self._seen.update(identities)
         origin.repeat = max(self._seen[identity] for identity in identities)
@@ -111,6 +148,13 @@ class Store:
             self.stored.results += row.results
             if row.reason:
                 self.stored.refused[row.reason] += 1
+
+
+def _stored(imported: Import) -> Iterator[Origin]:
+    """The tests of earlier requests, a part at a time, with what identifies their results."""
+    results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction"))
+    found = imported.origins.select_related("file").defer("series").prefetch_related(results)
+    return found.iterator(chunk_size=ROWS)
 
 
 def _known(digests: set[str]) -> dict[str, str]:
@@ -142,94 +186,10 @@ def _others(path: str, test: Test, first: Measurement) -> dict[str, str]:
     return {**stated, **others, **({"folder": folder} if folder else {})}
 
 
-def _series(test: Test) -> bytes | None:
-    if not test.series:
-        return None
-    by_direction = {direction.value: msgspec.to_builtins(points) for direction, points in test.series.items()}
-    return zlib.compress(msgspec.json.encode(by_direction))
-
-
-def _identity(origin: Origin, result: Result) -> object:
-    """Results with the same identity are repeats of one test."""
+def _identity(origin: Origin, result: Result) -> int:
+    """Results with the same identity are repeats of one test. A hash, because there may be hundreds of thousands."""
     other = tuple(sorted(origin.other.items()))
     labels = tuple(getattr(origin, name) for name in _LABELS)
     unlabelled = "" if any(labels) else origin.file.path  # may be another drive
-    return (
-        origin.tool,
-        origin.tool_version,
-        origin.name,
-        *labels,
-        unlabelled,
-        other,
-        result.point_key,
-        result.direction,
-    )
-
-
-def _result(origin: Origin, measured: Measurement, unknown_time: datetime, imported: Import) -> Result:
-    latency = measured.latency
-    point = dict(measured.factors)
-    iops, bytes_per_s = _rates(measured)
-    return Result(
-        origin=origin,
-        direction=(measured.direction.value if measured.direction else BOTH) if measured.is_io else NO_IO,
-        point=point,
-        point_key=point_key(point),
-        measured_at=measured.measured_at or unknown_time,
-        ios=measured.ios,
-        bytes=measured.bytes,
-        runtime_ms=measured.runtime_ms,
-        iops=iops,
-        bytes_per_s=bytes_per_s,
-        latency_kind=latency.kind,
-        latency_min_ns=latency.min_ns,
-        latency_mean_ns=latency.mean_ns,
-        latency_max_ns=latency.max_ns,
-        latency_stddev_ns=latency.stddev_ns,
-        p50_ns=_percentile(measured, 50.0),
-        p95_ns=_percentile(measured, 95.0),
-        p99_ns=_percentile(measured, 99.0),
-        p999_ns=_percentile(measured, 99.9),
-        latency=pack(latency.histogram),
-        metrics={**measured.metrics, **_steps(latency)},
-        reference=imported.slug is not None,
-    )
-
-
-def _rates(measured: Measurement) -> tuple[float | None, float | None]:
-    """IOPS and bytes/s; if the tool states only one of both and the block size, the other one follows."""
-    iops, bytes_per_s, block = measured.iops, measured.bytes_per_s, measured.factors.get("block_size")
-    if not isinstance(block, int) or not block:
-        return iops, bytes_per_s
-    if iops is None and bytes_per_s is not None:
-        return bytes_per_s / block, bytes_per_s
-    if bytes_per_s is None and iops is not None:
-        return iops, iops * block
-    return iops, bytes_per_s
-
-
-def _steps(latency: Latency) -> dict[str, float]:
-    steps = {LATENCY_STEP: latency.step_ns, PERCENTILE_STEP: latency.percentile_step_ns}
-    return {name: step for name, step in steps.items() if step}
-
-
-def _percentile(measured: Measurement, percent: float) -> int | None:
-    """As the tool states it, otherwise computed from its histogram. None if there are too few I/Os for it."""
-    latency = measured.latency
-    stated = latency.percentiles.get(percent)
-    if stated is None:
-        return supported_percentile(latency.histogram, percent)
-    return None if _ios(measured) < least_count(percent) else round(stated)
-
-
-def _ios(measured: Measurement) -> float:
-    """Infinite if the tool does not state it."""
-    known = measured.ios if measured.ios is not None else measured.latency.histogram.total
-    return known or math.inf
-
-
-def _left_out(measured: Sequence[Measurement]) -> Iterator[str]:
-    for one in measured:
-        few = [f"p{percent:g}" for percent in one.latency.percentiles if _ios(one) < least_count(percent)]
-        if few:
-            yield f"{', '.join(few)} left out: {_ios(one):,} I/Os are too few. A percentile needs 10 I/Os beyond it."
+    test = (origin.tool, origin.tool_version, origin.name, *labels, unlabelled, other)
+    return hash((*test, result.point_key, result.direction))

@@ -1,6 +1,6 @@
-"""Files to import, from a file, a folder or an archive, as a stream with limits."""
+"""Files to import, from files, folders and archives, as a stream with limits."""
 
-from webapp.imports.reading.files import read
-from webapp.imports.reading.limits import Limits, Read, Refused
+from webapp.imports.reading.files import read, read_all
+from webapp.imports.reading.limits import LeftOut, Limits, Read, Refused
 
-__all__ = ["Limits", "Read", "Refused", "read"]
+__all__ = ["LeftOut", "Limits", "Read", "Refused", "read", "read_all"]

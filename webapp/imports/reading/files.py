@@ -1,245 +1,105 @@
-"""Walks files, folders and archives. Archives are recognised by content, not by name.
+"""Walks files and folders.
 
-Nothing is written except nested archives, which go to an unnamed temporary file. Links, devices, absolute paths and
-paths with `..` are refused.
+Nothing is written except nested archives and logs of tar archives, which go to unnamed temporary files. Links, devices,
+absolute paths and paths with `..` are refused.
 """
 
 import os
 import stat
-import tarfile
-import tempfile
-import zipfile
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from collections.abc import Collection, Mapping, Sequence
+from heapq import nsmallest
+from pathlib import Path
 
-from webapp.core.natural import natural_key
-from webapp.imports.errors import ImportRefused
-from webapp.imports.reading import unpacking
-from webapp.imports.reading.limits import Budget, Exhausted, Limits, Read, Refused
-from webapp.imports.reading.text import decode
-from webapp.imports.reading.zip_directory import check_directory
-
-Found = Iterator[Read | Refused]
-_HEAD = 512
-_STEP = 1024 * 1024
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_OTHERS = {b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!": "RAR", _ZSTD: "Zstandard"}
-_MAX_HEADER = 64 * 1024
-_EXTENDED = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-)
-_PACKED_NAMES = (".gz", ".bz2", ".xz")
+from webapp.imports.reading.contents import Found, content
+from webapp.imports.reading.limits import MIB, Budget, Limits, Refused
+from webapp.imports.reading.order import in_order
 
 
 def read(path: Path, limits: Limits | None = None) -> Found:
-    """Every file of a path: its text, or why it is left out. The files of folders and zip archives are in
-    the natural order of their names, so that 2.json is before 16.json."""
-    budget = Budget(limits or Limits())
-    try:
-        if path.is_symlink():
-            yield Refused(path.name, "The path is a link.")
-        elif path.is_dir():
-            yield from _folder(path, "", budget)
-        else:
-            yield from _on_disk(path, path.name, budget)
-    except Exhausted as reason:
-        yield Refused("", str(reason))
+    """Every file of a path: its text, or why it is left out. Files are in the order of `order.in_order`. After the
+    files that the limits allow, the others are counted, and the last Refused says how many they are."""
+    return _read({"" if path.is_dir() else path.name: path}, Budget(limits or Limits()))
+
+
+def read_all(paths: Sequence[Path], limits: Limits | None = None) -> Found:
+    """Every file of several paths, as if they were in one folder. Their names begin where the paths differ."""
+    if len(paths) == 1:
+        return read(paths[0], limits)
+    whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100  resolve() follows links
+    top = Path(os.path.commonpath([path.parent for path in whole]))
+    return _read({str(path.relative_to(top)): path for path in whole}, Budget(limits or Limits()))
+
+
+def _read(paths: Mapping[str, Path], budget: Budget) -> Found:
+    """`paths` by their names."""
+    for name in sorted(paths, key=in_order):
+        yield from _entry(paths[name], name, budget)
+    if budget.left_out:
+        most = f"At most {budget.limits.files:,} files and {budget.limits.total_bytes // MIB:,} MiB are read at once."
+        yield Refused("", f"{most} Number of files left out: {budget.left_out:,}. Import them in several parts.")
+
+
+def _entry(path: Path, shown: str, budget: Budget) -> Found:
+    if path.is_symlink():
+        yield Refused(shown or path.name, "Links are not followed.")
+    elif path.is_dir():
+        yield from _folder(path, shown, budget)
+    else:
+        yield from _on_disk(path, shown, budget)
 
 
 def _folder(folder: Path, inside: str, budget: Budget) -> Found:
     if inside.count("/") >= budget.limits.folders:
         yield Refused(inside, f"The folders are nested more than {budget.limits.folders} deep.")
         return
-    for name in sorted(_names(folder, budget), key=natural_key):
-        path, shown = folder / name, f"{inside}/{name}" if inside else name
-        if path.is_symlink():
-            yield Refused(shown, "Links are not followed.")
-        elif path.is_dir():
-            yield from _folder(path, shown, budget)
-        else:
-            yield from _on_disk(path, shown, budget)
+    done: set[str] = set()
+    while True:
+        # One more than may be read: the first file that is left out tells whether it cuts the logs of a trial.
+        most = budget.files_left + 1
+        try:
+            names = _names(folder, most, done)
+        except OSError as error:
+            yield Refused(inside or folder.name, f"The folder cannot be read: {error.strerror}.")
+            return
+        for name in names:
+            yield from _entry(folder / name, f"{inside}/{name}" if inside else name, budget)
+        if len(names) < most:
+            return
+        done.update(names)
+        if budget.files_left == 0:
+            yield budget.leave_out(inside, _count(folder, budget.limits.folders, done))
+            return
 
 
-def _names(folder: Path, budget: Budget) -> list[str]:
-    """Raises Exhausted while listing, so that a folder with millions of files is not listed to its end."""
-    names: list[str] = []
+def _names(folder: Path, most: int, done: Collection[str]) -> list[str]:
+    """The first names of a folder that are not done, at most so many. Raises OSError."""
     with os.scandir(folder) as entries:
-        for entry in entries:
-            names.append(entry.name)
-            if budget.files + len(names) > budget.limits.files:
-                raise Exhausted(f"There are more than {budget.limits.files:,} files. Import them in several parts.")
-    return names
+        return nsmallest(most, (entry.name for entry in entries if entry.name not in done), key=in_order)
+
+
+def _count(folder: Path | str, depth: int, done: Collection[str] = ()) -> int:
+    """The number of files below a folder, without those that are done."""
+    try:
+        with os.scandir(folder) as entries:
+            return sum(
+                _count(entry.path, depth - 1) if depth and entry.is_dir(follow_symlinks=False) else 1
+                for entry in entries
+                if entry.name not in done
+            )
+    except OSError:
+        return 1
 
 
 def _on_disk(path: Path, shown: str, budget: Budget) -> Found:
-    budget.count_file()
+    if not budget.take_file():
+        yield budget.leave_out(shown)
+        return
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not wait for a writer
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 yield Refused(shown, "This is not a regular file.")
                 return
-            yield from _content(file, shown, budget, 0)
+            yield from content(file, shown, budget)
     except OSError as error:
         yield Refused(shown, f"The file cannot be read: {error.strerror}.")
-
-
-def _content(file: IO[bytes], path: str, budget: Budget, depth: int) -> Found:
-    """A seekable file: text or an archive."""
-    try:
-        head = file.read(_HEAD)
-        file.seek(0)
-        if head.startswith(_ZIP):
-            yield from _zip(file, path, budget, _deeper(depth, budget))
-        elif unpacking.is_packed(head):
-            yield from _packed(file, head, path, budget, _deeper(depth, budget))
-        elif _is_tar(head):
-            yield from _tar(file, path, budget, _deeper(depth, budget))
-        else:
-            yield _text(file, head, path, budget)
-    except ImportRefused as refusal:
-        yield Refused(path, refusal.message)
-    except (zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError, ValueError) as error:
-        yield Refused(path, f"The archive is damaged or of an unknown kind: {str(error)[:200]}.")
-    except unpacking.ERRORS as error:
-        yield Refused(path, f"The archive is damaged: {str(error)[:200]}.")
-
-
-def _deeper(depth: int, budget: Budget) -> int:
-    if depth >= budget.limits.depth:
-        raise ImportRefused(f"The archives are nested more than {budget.limits.depth} deep.")
-    return depth + 1
-
-
-def _is_tar(head: bytes) -> bool:
-    return head[257:262] == b"ustar"
-
-
-def _text(file: unpacking.Stream, head: bytes, path: str, budget: Budget) -> Read:
-    for magic, name in _OTHERS.items():
-        if head.startswith(magic):
-            raise ImportRefused(f"{name} archives cannot be read. Use zip or tar.gz.")
-    data = file.read(budget.limits.file_bytes + 1)
-    if len(data) > budget.limits.file_bytes:
-        raise ImportRefused(f"The file is larger than {budget.limits.file_bytes // 1024**2} MiB.")
-    budget.count_bytes(len(data))
-    return Read(path, decode(data))
-
-
-def _packed(file: IO[bytes], head: bytes, path: str, budget: Budget, depth: int) -> Found:
-    """A packed tar, or one packed file, which then loses the end of its name."""
-    stream = unpacking.Unpacked(file, head, budget)
-    begin = stream.read(_HEAD)
-    rest = _Joined(begin, stream)
-    if _is_tar(begin):
-        yield from _tar(rest, path, budget, depth)
-        return
-    name = next((path.removesuffix(end) for end in _PACKED_NAMES if path.endswith(end)), path)
-    with _spooled(rest, budget) as inner:
-        yield from _content(inner, name, budget, depth)
-
-
-class _Joined:
-    """A stream with the bytes that were already read of it in front."""
-
-    def __init__(self, begin: bytes, stream: unpacking.Stream) -> None:
-        self._begin, self._stream = begin, stream
-
-    def read(self, count: int) -> bytes:
-        begin, self._begin = self._begin[:count], self._begin[count:]
-        return begin + self._stream.read(count - len(begin)) if len(begin) < count else begin
-
-
-def _spooled(stream: unpacking.Stream, budget: Budget) -> IO[bytes]:
-    """A stream as a seekable file: in memory if it is small, otherwise on disk. Raises ImportRefused."""
-    spool = tempfile.SpooledTemporaryFile(max_size=4 * _STEP)  # noqa: SIM115  the caller closes it
-    count = 0
-    while some := stream.read(_STEP):
-        count += len(some)
-        if count > budget.limits.nested_bytes:
-            spool.close()
-            raise ImportRefused(f"A packed file is larger than {budget.limits.nested_bytes // _STEP:,} MiB.")
-        spool.write(some)
-    spool.seek(0)
-    return cast(IO[bytes], spool)
-
-
-def _member(stream: unpacking.Stream, path: str, budget: Budget, depth: int) -> Found:
-    """A file in an archive. Text is read at once; an archive inside needs a seekable file."""
-    head = stream.read(_HEAD)
-    rest = _Joined(head, stream)
-    if head.startswith(_ZIP) or unpacking.is_packed(head) or _is_tar(head):
-        with _spooled(rest, budget) as inner:
-            yield from _content(inner, path, budget, depth)
-        return
-    yield _text(rest, head, path, budget)
-
-
-def _zip(file: IO[bytes], path: str, budget: Budget, depth: int) -> Found:
-    check_directory(file, budget.limits.files - budget.files)
-    with zipfile.ZipFile(file) as archive:
-        for entry in sorted(archive.infolist(), key=lambda entry: natural_key(entry.filename)):
-            if entry.is_dir():
-                continue
-            budget.count_file()
-            shown = f"{path}/{entry.filename}"
-            try:
-                _check_zip_entry(entry, budget)
-                with archive.open(entry) as stream:
-                    yield from _member(stream, shown, budget, depth)
-            except ImportRefused as refusal:
-                yield Refused(shown, refusal.message)
-            except (zipfile.BadZipFile, NotImplementedError, RuntimeError, *unpacking.ERRORS) as error:
-                yield Refused(shown, f"The file cannot be unpacked: {str(error)[:200]}.")
-
-
-def _check_zip_entry(entry: zipfile.ZipInfo, budget: Budget) -> None:
-    _check_name(entry.filename)
-    if stat.S_ISLNK(entry.external_attr >> 16):
-        raise ImportRefused("Links are not followed.")
-    if entry.flag_bits & 1:
-        raise ImportRefused("The file is encrypted.")
-    budget.check_ratio(entry.file_size, entry.compress_size)
-
-
-class _TarInfo(tarfile.TarInfo):
-    """A header of tar. tarfile reads extended headers into memory, whatever their size."""
-
-    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.type in _EXTENDED and self.size > _MAX_HEADER:
-            raise tarfile.ReadError(f"a header has {self.size:,} bytes")
-        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
-        return found
-
-
-def _tar(file: unpacking.Stream, path: str, budget: Budget, depth: int) -> Found:
-    """Read as a stream: one pass, no seeking."""
-    with tarfile.open(fileobj=cast(IO[bytes], file), mode="r|", tarinfo=_TarInfo) as archive:
-        while entry := archive.next():
-            archive.members = []  # type: ignore[attr-defined]  # tarfile keeps every entry otherwise
-            if entry.isdir():
-                continue
-            budget.count_file()
-            shown = f"{path}/{entry.name}"
-            try:
-                _check_name(entry.name)
-                if not entry.isreg():
-                    raise ImportRefused("Links and devices are not read.")
-                stream = archive.extractfile(entry)
-                if stream is not None:
-                    yield from _member(stream, shown, budget, depth)
-            except ImportRefused as refusal:
-                yield Refused(shown, refusal.message)
-
-
-def _check_name(name: str) -> None:
-    if name.startswith("/") or "\\" in name or ".." in PurePosixPath(name).parts or "\0" in name:
-        raise ImportRefused("The path leads out of the archive.")
-    if len(name) > 1000 or name[1:2] == ":":
-        raise ImportRefused("The path is not valid.")

@@ -78,7 +78,7 @@ class Unpacked:
         while len(found) < count and (some := self._some(min(count - len(found), _STEP))):
             found += some
             self._given += len(some)
-            self._budget.count_bytes(len(some))
+            self._budget.count_unpacked(len(some))
             self._budget.check_ratio(self._given, self._taken)
         return bytes(found)
 

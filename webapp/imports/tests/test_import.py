@@ -18,7 +18,7 @@ from webapp.core.models import Role
 from webapp.imports.formats.tests.examples import DATA
 from webapp.imports.reading import Read, Refused
 from webapp.imports.selectors import refused_by_reason, results_of
-from webapp.imports.services import add_found, add_path, begin_import, end_import, undo_import
+from webapp.imports.services import add_found, add_paths, begin_import, end_import, undo_import
 from webapp.imports.storing import Store
 from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
 from webapp.results.reading.doubts import doubts
@@ -112,8 +112,8 @@ def test_labels_of_the_path_are_used_where_the_file_is_silent() -> None:
 
 def test_a_sum_of_reads_and_writes_has_both_directions() -> None:
     imported = begun()
-    add_path(imported, DATA / "xdd" / "tables.txt")
-    add_path(imported, DATA / "fio-json" / "2.1-each-job.json")
+    add_paths(imported, DATA / "xdd" / "tables.txt")
+    add_paths(imported, DATA / "fio-json" / "2.1-each-job.json")
     assert {row.direction for row in rows_of(imported)} >= {"read", "write"}
     assert not Result.objects.filter(direction="mixed").exists()
     assert {row.direction for row in rows_of(imported)} <= {"read", "write", BOTH}
@@ -121,7 +121,7 @@ def test_a_sum_of_reads_and_writes_has_both_directions() -> None:
 
 def test_it_reads_fio_with_percentiles_and_histogram() -> None:
     imported = begun()
-    stored = add_path(imported, FIO)
+    stored = add_paths(imported, FIO)
     document = json.loads(FIO.read_text())
     rows = rows_of(imported)
     assert stored.results == len(rows) > 0
@@ -191,7 +191,7 @@ def test_equal_logs_of_several_jobs_all_count_and_the_same_trial_twice_does_not(
     imported = begun()
     assert add_found(imported, logs).refused.total() == 0
     assert Result.objects.get().iops == pytest.approx(1000)
-    assert add_found(imported, logs).refused.total() == 1
+    assert add_found(imported, logs).refused.total() == 2
     assert Result.objects.count() == 1
 
 
@@ -210,7 +210,7 @@ def test_archives_of_any_depth_and_broken_files(tmp_path: Path) -> None:
         outer.write(tmp_path / "inner.zip", "inner.zip")
         outer.writestr("../../escape.csv", PLAIN)
     imported = begun()
-    stored = add_path(imported, tmp_path / "outer.zip")
+    stored = add_paths(imported, tmp_path / "outer.zip")
     assert (stored.files, stored.results, stored.refused.total()) == (3, 3, 2)
     assert any("leads out of the archive" in reason for reason in refused_by_reason(imported))
 

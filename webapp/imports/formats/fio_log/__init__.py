@@ -1,11 +1,11 @@
-"""fio's logs: bw, iops, lat and clat (`series`), slat (`submission`), and histograms (`histograms`).
+"""fio's logs: bw, iops, lat and clat (`series`), slat (`submission`), and histograms (`HistogramSum`).
 
 A log belongs to a trial and says neither which nor what it measures: its name does (`log_name`).
 """
 
-from webapp.imports.formats.fio_log.histogram import Histograms, histograms
+from webapp.imports.formats.fio_log.histogram import Histograms, HistogramSum
 from webapp.imports.formats.fio_log.names import Kind, LogName, log_name
 from webapp.imports.formats.fio_log.rows import sniff
 from webapp.imports.formats.fio_log.series import Log, series, submission
 
-__all__ = ["Histograms", "Kind", "Log", "LogName", "histograms", "log_name", "series", "sniff", "submission"]
+__all__ = ["HistogramSum", "Histograms", "Kind", "Log", "LogName", "log_name", "series", "sniff", "submission"]

@@ -7,7 +7,7 @@ Sources: fio's stat.c (add_clat_sample), iolog.c (flush_hist_samples), tools/his
 (plat_idx_to_val_coarse) and HOWTO, "log_hist_coarseness".
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -32,11 +32,14 @@ class Histograms(msgspec.Struct, frozen=True):
     off_percent: float = 0.0
 
 
-def histograms(texts: Iterable[str]) -> Histograms:
-    """The histogram of all I/Os of several logs, by direction. Raises ImportRefused, also for bins so wide that
-    percentiles would be wrong."""
-    totals: dict[int, Integers] = {}
-    for text in texts:
+class HistogramSum:
+    """The sum of all rows of the histogram logs of a trial, whose texts are too large to be kept."""
+
+    def __init__(self) -> None:
+        self._totals: dict[int, Integers] = {}
+
+    def add(self, text: str) -> None:
+        """Raises ImportRefused."""
         table = numbers(text)
         if table.shape[1] < 3 + 19 or table.min() < 0:
             raise ImportRefused("A row of the histogram log is too short or has a negative number.")
@@ -46,23 +49,24 @@ def histograms(texts: Iterable[str]) -> Histograms:
             if not 0 <= code <= 2:
                 raise ImportRefused("A row of the histogram log has a direction other than 0, 1 and 2.")
             counts = table[table[:, 1] == code, 3:].sum(axis=0)
-            if code in totals and totals[code].size != counts.size:
+            if any(total.size != counts.size for total in self._totals.values()):
                 raise ImportRefused("The histogram logs have different numbers of bins.")
-            totals[code] = totals[code] + counts if code in totals else counts
-    if not totals:
-        return Histograms()
-    sizes = {counts.size for counts in totals.values()}
-    if len(sizes) > 1:
-        raise ImportRefused("The histogram logs have different numbers of bins.")
-    joined, unit = _scale(sizes.pop())
-    found = {DIRECTIONS[code]: _histogram(counts, joined, unit) for code, counts in totals.items() if counts.any()}
-    off_percent = max((_off_percent(one, joined, unit) for one in found.values()), default=0.0)
-    if joined > 1 and off_percent > _MAX_OFF_PERCENT:
-        raise ImportRefused(
-            f"The histogram log joins {joined} of fio's bins, so its latencies are up to {off_percent:.2g} % off. "
-            "Set log_hist_coarseness to a smaller number."
-        )
-    return Histograms(found, off_percent)
+            self._totals[code] = self._totals[code] + counts if code in self._totals else counts
+
+    def histograms(self) -> Histograms:
+        """The histogram of all I/Os, by direction. Raises ImportRefused for bins so wide that percentiles would be
+        wrong."""
+        if not self._totals:
+            return Histograms()
+        joined, unit = _scale(next(iter(self._totals.values())).size)
+        found = {DIRECTIONS[code]: _histogram(one, joined, unit) for code, one in self._totals.items() if one.any()}
+        off_percent = max((_off_percent(one, joined, unit) for one in found.values()), default=0.0)
+        if joined > 1 and off_percent > _MAX_OFF_PERCENT:
+            raise ImportRefused(
+                f"The histogram log joins {joined} of fio's bins, so its latencies are up to {off_percent:.2g} % off. "
+                "Set log_hist_coarseness to a smaller number."
+            )
+        return Histograms(found, off_percent)
 
 
 def _off_percent(histogram: Histogram, joined: int, unit: float) -> float:

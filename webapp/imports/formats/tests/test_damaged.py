@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from webapp.imports import formats
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import FORMATS
-from webapp.imports.formats.fio_log import Kind, Log, histograms, series
+from webapp.imports.formats.fio_log import HistogramSum, Kind, Log, series
 from webapp.imports.formats.tests.examples import DATA, EXAMPLES, IDS
 from webapp.imports.measurement import Measurement
 
@@ -129,7 +129,9 @@ def test_damaged_logs(data: st.DataObject, kind: Kind) -> None:
     began = time.process_time()
     try:
         series([Log(kind, 1, text), Log(Kind.IOPS, 1, original)])
-        histograms([text])
+        found = HistogramSum()
+        found.add(text)
+        found.histograms()
     except ImportRefused:
         pass
     assert time.process_time() - began < MOST_SECONDS

@@ -1,11 +1,18 @@
 import pytest
 
 from webapp.imports.errors import ImportRefused
-from webapp.imports.formats.fio_log import Kind, Log, histograms, log_name, series, sniff
+from webapp.imports.formats.fio_log import Histograms, HistogramSum, Kind, Log, log_name, series, sniff
 from webapp.imports.formats.tests.examples import text
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE
+
+
+def histograms(texts: list[str]) -> Histograms:
+    found = HistogramSum()
+    for one in texts:
+        found.add(one)
+    return found.histograms()
 
 
 def _log(kind: Kind, job: int, *rows: str) -> Log:

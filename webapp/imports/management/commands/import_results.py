@@ -12,7 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.imports.columns import read_columns
 from webapp.imports.selectors import refused_by_reason
-from webapp.imports.services import add_path, begin_import, end_import
+from webapp.imports.services import add_paths, begin_import, end_import
 from webapp.imports.storing import Stored
 from webapp.results.models import Import
 
@@ -53,8 +53,7 @@ class Command(BaseCommand):
                 title=title, pattern=options["label"], given=_labels(options["set"]),
                 columns=read_columns("\n".join(options["column"])), by=by,
             )  # fmt: skip
-            for path in paths:
-                add_path(imported, path, progress=lambda stored: self._say(stored, quiet=options["json"]))
+            add_paths(imported, *paths, progress=lambda stored: self._say(stored, quiet=options["json"]))
             ended = end_import(imported, by=by)
         except Refusal as refusal:
             raise CommandError(refusal.message) from refusal

@@ -1,0 +1,216 @@
+"""Logs of fio: which test they belong to, in any order, in large folders and in several requests."""
+
+import io
+import json
+import random
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from webapp.imports.formats.tests.examples import DATA
+from webapp.imports.joining import INCOMPLETE
+from webapp.imports.reading import Limits, Read, Refused
+from webapp.imports.selectors import refused_by_reason
+from webapp.imports.services import add_found, add_paths, begin_import, end_import, undo_import
+from webapp.imports.storing import Stored
+from webapp.results.models import Import, ImportedFile, Origin, Result
+from webapp.results.reading.imported_series import series_of
+
+pytestmark = pytest.mark.django_db
+FIO = json.loads((DATA / "fio-json" / "3.33-group.json").read_text())
+ROWS = "1000, 500, 1, 0\n2000, 700, 1, 0\n"
+JOBS = 4
+
+
+def begun() -> Import:
+    return begin_import(title="Old results", pattern="", given={}, by=None)
+
+
+def a_test(depth: int, version: str = "fio-3.33") -> str:
+    """A test of its own for each depth."""
+    options = {"rw": "randwrite", "iodepth": str(depth), "numjobs": str(JOBS), "bs": "4k"}
+    job = {**FIO["jobs"][0], "job options": options, "read": {}}
+    return json.dumps({**FIO, "fio version": version, "timestamp": 1_600_000_000 + depth, "jobs": [job]})
+
+
+def logs_of(depth: int) -> dict[str, str]:
+    kinds = ("bw", "iops", "clat")
+    name = f"randwrite-iodepth-{depth}-numjobs-{JOBS}"
+    rows = f"1000, {500 + depth}, 1, 0\n2000, {700 + depth}, 1, 0\n"
+    return {f"{name}_{kind}.{job}.log": rows for kind in kinds for job in range(1, JOBS + 1)}
+
+
+def a_folder(tests: int, folder: str = "D") -> dict[str, str]:
+    """Of fio-plot's bench-fio: the names of the logs begin otherwise than those of the tests."""
+    found = {f"{folder}/randwrite-{depth}-{JOBS}.json": a_test(depth) for depth in range(1, tests + 1)}
+    for depth in range(1, tests + 1):
+        found |= {f"{folder}/{name}": text for name, text in logs_of(depth).items()}
+    return found
+
+
+def add(imported: Import, files: dict[str, str]) -> Stored:
+    return add_found(imported, [Read(path, text) for path, text in files.items()])
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def packed(path: Path, files: Iterable[tuple[str, str]]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return path
+
+
+def check_series(imported: Import, tests: int) -> None:
+    """Each test has the sum of its jobs, and there are no others."""
+    assert refused_by_reason(imported) == {}
+    origins = Origin.objects.filter(imported=imported)
+    assert {origin.file.format for origin in origins.select_related("file")} == {"fio-json"}
+    assert len(origins) == tests
+    for origin in origins:
+        depth = origin.results.get().point["iodepth"]
+        (points,) = series_of(origin).values()
+        assert [point["iops"] for point in points] == [JOBS * (500 + depth), JOBS * (700 + depth)]
+        assert points[0]["latency_mean_ns"] == 500 + depth
+
+
+def test_all_logs_of_a_large_folder_join_their_tests(tmp_path: Path) -> None:
+    tests = 98
+    files = a_folder(tests) | {f"D/more/{n}.txt": f"note {n}" for n in range(10)}
+    files |= {f"D/readme-{n}.md": f"note {n}" for n in range(2500)}
+    imported = begun()
+    add_paths(imported, written(tmp_path, files))
+    imported.files.filter(format="").delete()
+    check_series(imported, tests)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_files_in_a_tar_does_not_matter(tmp_path: Path, seed: int) -> None:
+    files = {**a_folder(12), **a_folder(12, "E")}
+    for path in [path for path in files if path.startswith("E/") and path.endswith(".json")]:
+        files[path] = files[path].replace("1600000", "1700000")
+    shuffled = random.Random(seed).sample(sorted(files.items()), len(files))
+    imported = begun()
+    add_paths(imported, packed(tmp_path / "a.tar.gz", shuffled))
+    check_series(imported, 24)
+
+
+def test_a_file_of_a_subfolder_between_two_logs_of_a_tar_splits_no_trial(tmp_path: Path) -> None:
+    files = [("D/t_bw.1.log", ROWS), ("D/sub/x", "x"), ("D/t_bw.2.log", ROWS)]
+    imported = begun()
+    add_paths(imported, packed(tmp_path / "a.tar", files))
+    result = Result.objects.get()
+    assert result.bytes_per_s == pytest.approx(2 * 600 * 1024)
+
+
+def test_logs_given_one_by_one_join_their_test(tmp_path: Path) -> None:
+    folder = written(tmp_path, a_folder(3))
+    imported = begun()
+    add_paths(imported, *sorted((folder / "D").iterdir(), reverse=True))
+    check_series(imported, 3)
+
+
+def test_logs_of_a_later_request_join_the_tests_of_earlier_ones() -> None:
+    files = a_folder(5)
+    imported = begun()
+    add(imported, {path: text for path, text in files.items() if path.endswith(".json")})
+    for depth in range(1, 6):
+        add(imported, {path: text for path, text in files.items() if f"iodepth-{depth}-" in path})
+    check_series(imported, 5)
+    assert end_import(imported, by=None).results_made == 5
+
+
+def test_logs_join_the_tests_of_their_own_request_first() -> None:
+    """Two folders that were sent one after another without their names."""
+    imported = begun()
+    for start in (0, 10):
+        test = a_test(1).replace("1600000", f"16000{start:02}")
+        add(imported, {"randwrite-1-4.json": test, **logs_of(1)})
+    assert Origin.objects.exclude(series=None).count() == Origin.objects.count() == 2
+
+
+@pytest.mark.parametrize("with_test", [True, False])
+def test_a_trial_whose_logs_come_in_several_requests_gets_no_series(*, with_test: bool) -> None:
+    """The sum over its jobs would be too low."""
+    imported = begun()
+    add(imported, {"D/randwrite-1-4.json": a_test(1)} if with_test else {"D/table.csv": "direction,iops\nread,1\n"})
+    for path, text in logs_of(1).items():
+        add(imported, {f"D/{path}": text})
+    assert Origin.objects.exclude(series=None).count() == 0
+    assert Result.objects.count() == imported.origins.count() == 1
+    assert refused_by_reason(imported) == {INCOMPLETE: 11 if with_test else 12}
+    ended = end_import(imported, by=None)
+    assert (ended.results_made, ended.files_read, ended.files_refused) == (1, 13, 11 if with_test else 12)
+    assert (INCOMPLETE in imported.origins.get().notes) == with_test
+
+
+def test_a_trial_with_a_log_that_is_left_out_gets_no_series() -> None:
+    for lost in (Refused("D/t_bw.2.log", "The file is binary, not text."), Read("D/t_bw.2.log", "damaged")):
+        imported = begun()
+        add_found(imported, [Read("D/t_bw.1.log", ROWS), lost, Read("D/t_iops.1.log", ROWS)])
+        assert Result.objects.count() == 0
+        reason = "The log D/t_bw.2.log of the same test is left out, so the logs of this test are incomplete."
+        assert refused_by_reason(imported)[reason] == 2
+        undo_import(imported, by=None)
+
+
+def test_an_empty_log_of_an_idle_job_changes_nothing() -> None:
+    add(begun(), {"D/t_iops.1.log": ROWS, "D/t_iops.2.log": "", "D/t_iops.3.log": ROWS})
+    assert Result.objects.get().iops == pytest.approx(1200)
+
+
+def test_a_trial_that_the_limit_of_files_cuts_gets_no_series(tmp_path: Path) -> None:
+    files = {"D/randwrite-1-4.json": a_test(1), **{f"D/{path}": text for path, text in logs_of(1).items()}}
+    for number, source in enumerate((written(tmp_path / "f", files), packed(tmp_path / "a.tar", files.items()))):
+        imported = begun()
+        add_paths(imported, source, limits=Limits(files=9 + number))
+        assert imported.origins.get().series is None
+        (cut, total) = sorted(refused_by_reason(imported), reverse=True)
+        assert "is left out, so the logs of this test are incomplete" in cut
+        assert "Number of files left out: 4." in total
+        undo_import(imported, by=None)
+
+
+def test_a_trial_with_too_many_characters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.imports.log_series.MAX_CHARACTERS", 50)
+    imported = begun()
+    add(imported, {"D/t_bw.1.log": ROWS, "D/t_bw.2.log": ROWS})
+    (reason,) = refused_by_reason(imported)
+    assert "Use log_avg_msec" in reason
+
+
+def test_the_same_log_twice_is_not_another_job() -> None:
+    imported = begun()
+    add_found(imported, [Read("t_bw.1.log", ROWS), Read("t_bw.1.log", ROWS)])
+    assert Result.objects.count() == 0
+    (reason,) = refused_by_reason(imported)
+    assert "two logs with the path t_bw.1.log" in reason
+
+
+def test_the_same_folder_twice_changes_nothing() -> None:
+    files = a_folder(2)
+    add(begun(), files)
+    second = begun()
+    add(second, files)
+    assert (Origin.objects.count(), second.origins.count()) == (2, 0)
+    reasons = refused_by_reason(second)
+    assert "The test of these logs, D/randwrite-1-4.json, was imported before." in reasons
+    assert second.files.filter(reason="").count() == 0
+
+
+def test_latencies_of_fio_2_are_in_us() -> None:
+    imported = begun()
+    add(imported, {"D/randwrite-1-4.json": a_test(1, "fio-2.2.10"), **{f"D/{n}": t for n, t in logs_of(1).items()}})
+    (points,) = series_of(Origin.objects.get()).values()
+    assert points[0]["latency_mean_ns"] == 501_000
+    assert ImportedFile.objects.filter(notes=["Part of the time series of D/randwrite-1-4.json."]).count() == 12
