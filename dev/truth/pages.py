@@ -141,5 +141,9 @@ def _row(trial: PlannedTrial) -> ResultRow:
         "facts": {f"device.{name}": value for name, value in trial.settings.items()},
     }  # fmt: skip
     return ResultRow(
-        **(dict.fromkeys(ResultRow.__struct_fields__, "") | {"device_share": None, "settings_changed": False} | given)
+        **(
+            dict.fromkeys(ResultRow.__struct_fields__, "")
+            | {"device_share": None, "settings_changed": False, "time_known": True}
+            | given
+        )
     )

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import {
   boundsOf,
+  dataset,
   onePerLevel,
   panelData,
   roundedUp,
@@ -19,6 +20,12 @@ test("a panel keeps only the levels that it has", () => {
   const part = panelData(data, panel);
   expect(part.levels.map((level) => level.text)).toEqual(["1", "32"]);
   expect(part.series[0]?.cells.map((cell) => cell.level)).toEqual([0, 1]);
+});
+
+test("the axis of entered values names their unit", () => {
+  const comparison = { ...data.comparison, metric_label: "New orders", shown_as: "entered" as const, unit: "1/min" };
+  expect(panelData({ ...data, comparison }, panel).metric_label).toBe("New orders, 1/min");
+  expect(panelData(data, panel).metric_label).toBe(data.comparison.metric_label);
 });
 
 test("numbers far apart stand on a log2 axis, names and single levels beside each other", () => {
@@ -127,4 +134,14 @@ test("a panel has its own references, at its own levels", () => {
   const part = panelData({ ...data, references: [line, { ...line, panel: 1 }] }, panel);
   expect(part.references).toHaveLength(1);
   expect(part.references[0]?.points.map((point) => point.level)).toEqual([0, 1]);
+});
+
+test("a doubtful mark is hollow, by options that a point with an error bar has", () => {
+  const part = panelData(data, panel);
+  const [first, second] = part.series[0]?.cells ?? [];
+  if (!part.series[0] || !first || !second) throw new Error("The example lacks cells.");
+  const series = { ...part.series[0], cells: [first, { ...second, doubts: ["noisy"] }] };
+  const made = dataset(series, part, "log2", { colour: "#2f7bd8", marker: "circle" });
+  expect(made).toMatchObject({ backgroundColor: ["#2f7bd8", "#2f7bd822"], radius: 5 });
+  expect(Object.keys(made).filter((name) => name.startsWith("point"))).toEqual(["pointStyle"]);
 });

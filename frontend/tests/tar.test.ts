@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { packed, portions } from "../src/lib/tar";
+import { packed } from "../src/lib/tar";
 
 const text = (bytes: Uint8Array, from: number, length: number): string =>
   new TextDecoder().decode(bytes.subarray(from, from + length)).replace(/\0.*$/s, "");
@@ -21,36 +21,5 @@ describe("a tar archive", () => {
     expect(text(bytes, 156, 1)).toBe("L");
     expect(text(bytes, 512, 200)).toBe(path);
     expect(text(bytes, 1024 + 156, 1)).toBe("0");
-  });
-});
-
-describe("portions", () => {
-  const file = (path: string, size: number) => ({ path, file: new Blob(["x".repeat(size)]) });
-
-  test("are cut when they are full", () => {
-    const cut = portions([file("c", 6), file("a", 6), file("b", 3)], 10);
-    expect(cut.map((portion) => portion.map((each) => each.path))).toEqual([["a", "b"], ["c"]]);
-  });
-
-  test("are in the natural order of the names", () => {
-    const names = ["a2/1.json", "a10/1.json", "b/1.json", "b/2.json", "b/16.json", "b/16.json.b"];
-    const cut = portions(
-      [...names].sort().map((name) => file(name, 1)),
-      100,
-    );
-    expect(cut[0]?.map((each) => each.path)).toEqual(names);
-  });
-
-  test("never cut the logs of a trial", () => {
-    const names = ["d/r_bw.1.log", "d/r_bw.2.log", "d/r_lat.1.log", "d/s_bw.1.log"];
-    const cut = portions(
-      names.map((name) => file(name, 6)),
-      10,
-    );
-    expect(cut.map((portion) => portion.length)).toEqual([3, 1]);
-  });
-
-  test("of nothing are none", () => {
-    expect(portions([], 10)).toEqual([]);
   });
 });

@@ -15,11 +15,12 @@ from webapp.core.errors import Refusal
 from webapp.imports.columns import read_columns
 from webapp.imports.given_labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason
-from webapp.imports.services import begin_import, end_import, undo_import
+from webapp.imports.services import begin_import, check_own, end_import, undo_import
 from webapp.imports.uploads import add_uploads, check_size
 from webapp.results.models import Import, ImportedFile
 
 router = Router(tags=["imports"])
+NO_FILE = "Send one or more parts `file`: files or archives."
 
 
 class ImportOut(Schema):
@@ -75,6 +76,7 @@ class NewImport(Input):
     pattern: str = ""
     labels: str = ""
     columns: str = ""
+    more: bool = False
 
 
 def _import(number: int) -> Import:
@@ -95,18 +97,46 @@ def imports(request: HttpRequest) -> QuerySet[Import]:
 def import_files(
     request: HttpRequest, body: Form[NewImport], file: File[list[UploadedFile] | None] = None
 ) -> Status[Import]:
-    """Files, archives or both, at most 512 MiB, as `multipart/form-data`. Answers when all of them are read."""
-    by = operator(request)
-    if not file:
-        raise Refusal("import_empty", "Send one or more parts `file`: files or archives.")
-    check_size(file)
-    title = body.title or PurePosixPath(file[0].name or "upload").name
+    """Files, archives or both, at most 512 MiB, as `multipart/form-data`. Answers when all of them are read.
+
+    With `more`, the import takes more files until it is ended, so files can be left out here.
+    """
+    by, files = operator(request), file or []
+    if not files and not body.more:
+        raise Refusal("import_empty", NO_FILE)
+    check_size(files)
+    title = body.title or PurePosixPath((files[0].name if files else "") or "").name
     made = begin_import(
         title=title, pattern=body.pattern, given=read_labels(body.labels), columns=read_columns(body.columns), by=by
     )
-    add_uploads(made, file)
-    end_import(made, by=by)
+    add_uploads(made, files)
+    if not body.more:
+        end_import(made, by=by)
     return Status(201, _import(made.number))
+
+
+@router.post("/imports/{int:number}/files", response=ImportDetail)
+def add_files(request: HttpRequest, number: int, file: File[list[UploadedFile] | None] = None) -> Import:
+    """Add files or archives, at most 512 MiB, to one's own import that is not ended. Answers when they are read.
+
+    Send all logs of a fio test in one request, with the test or after it.
+    """
+    by, found = operator(request), _import(number)
+    check_own(found, by)
+    if not file:
+        raise Refusal("import_empty", NO_FILE)
+    check_size(file)
+    add_uploads(found, file)
+    return _import(number)
+
+
+@router.post("/imports/{int:number}/end", response=ImportDetail)
+def end(request: HttpRequest, number: int) -> Import:
+    """End one's own import: it takes no more files. Ending it again changes nothing."""
+    by, found = operator(request), _import(number)
+    check_own(found, by)
+    end_import(found, by=by)
+    return _import(number)
 
 
 @router.get("/imports/{int:number}", response=ImportDetail)

@@ -1,12 +1,11 @@
 """Curves over queue depth, jobs, block size, and labels of imports that are numbers with a unit, such as a fill level:
 workloads that differ in this factor alone."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.bench.import_labels import factor_words, is_label, level_text
+from webapp.bench.import_labels import factor_words, is_label, level_text, number_of
 from webapp.bench.matching import Matched
 from webapp.bench.panels import Panel
 from webapp.bench.products import Product
@@ -19,7 +18,6 @@ from worker.contract.workload import KIB
 AXES = (DEPTH, BLOCK, JOBS)
 MIN_LEVELS = 3  # two points are in the bars already
 _USUAL_BLOCK = 4 * KIB
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)  # 20 %
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,9 @@ class Curve:
 
     @property
     def numbers(self) -> list[float | None]:
+        """Places on an axis of numbers. Labels have none: an axis may be logarithmic, and shares are not."""
+        if is_label(self.factor):
+            return [None] * len(self.levels)
         return [number[0] if (number := _number(self.factor, level)) else None for level in self.levels]
 
 
@@ -88,8 +89,7 @@ def _number(factor: str, level: Value) -> tuple[float, str] | None:
     """With its unit; None if the level has no place on an axis."""
     if not is_label(factor):
         return (float(level), "") if FACTORS[factor].numeric and isinstance(level, int | float) else None
-    found = _NUMBER.fullmatch(str(level).strip())
-    return (float(found[1]), found[2]) if found else None
+    return number_of(level)
 
 
 def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:

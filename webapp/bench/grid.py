@@ -12,7 +12,7 @@ from webapp.hosts.names import BESIDE
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 Rows = Mapping[Product, Sequence[ResultRow]]
-Test = tuple[Hashable, ...]  # of an import, or all of a point
+Test = Hashable  # of an import, or all results of a point
 
 
 class Grid:
@@ -81,4 +81,6 @@ class Grid:
         return row.imported, row.direction, row.point_key, *labels_in(row, self._labels).items()
 
     def _test(self, row: ResultRow) -> Test:
+        if not row.imported:
+            return row.point_key  # the same text for all results of a point, which is a fast key
         return row.imported, row.test, row.point_key, *labels_in(row, self._labels).items()

@@ -4,6 +4,8 @@ The fill level of a published table is such a label. Without it, the values of a
 that describe the product, such as its firmware, are not part of the workload: cells with several of them say so.
 """
 
+import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 
 from webapp.bench.specifications import is_specification
@@ -11,6 +13,7 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value
 from webapp.results.reading.rows import ResultRow
 
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)
 PREFIX = "label:"  # in points and addresses, because a label may have the name of a factor
 
 
@@ -44,6 +47,18 @@ def factor_words(name: str) -> str:
 
 def level_text(name: str, level: Value) -> str:
     return FACTORS[name].format(level) if name in FACTORS else str(level)
+
+
+def number_of(level: Value) -> tuple[float, str] | None:
+    """The number and the unit of a label: 20 and % of `20 %`. None if it is no number."""
+    found = _NUMBER.fullmatch(str(level).strip())
+    return (float(found[1]), found[2]) if found else None
+
+
+def label_order(point: Mapping[str, Value]) -> tuple[object, ...]:
+    """Sorts by the numbers of labels, then by their texts."""
+    levels = [level for name, level in sorted(point.items()) if is_label(name)]
+    return tuple((number_of(level) or (math.inf, ""), str(level)) for level in levels)
 
 
 def drive_of(row: ResultRow) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from webapp.bench.products import Kind, Product
 from webapp.compare.models import Price
 from webapp.core.formatting import significant
+from webapp.plans.points import target_count
 from webapp.results.reading.rows import ResultRow
 
 SIZE = "device.size_bytes"
@@ -64,6 +65,10 @@ def _lines(
     sizes = [_size(rows) for rows in found.values()]
     if any(sizes):
         yield PerPrice(f"GB per {currency}", "decimal gigabytes of one drive", _divided(sizes, amounts))
+
+
+def has_several_drives(row: ResultRow) -> bool:
+    return bool(row.layout) or target_count(row.point) > 1
 
 
 def _divided(values: Sequence[float | None], amounts: Sequence[float]) -> tuple[str, ...]:

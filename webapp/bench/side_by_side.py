@@ -8,11 +8,12 @@ from webapp.bench.apart import OwnLevels, own_levels
 from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
 from webapp.bench.headlines import Headline, headlines
+from webapp.bench.import_labels import PREFIX, is_label, labels_in
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.panels import RATE, Panel
-from webapp.bench.per_price import PerPrice, per_price, prices_of
+from webapp.bench.per_price import PerPrice, has_several_drives, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
@@ -22,7 +23,7 @@ from webapp.compare.comparison import Cell
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.models import Price
 from webapp.core.colours import colours_of
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import TEST, ResultRow
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,17 @@ class SideBySide:
         names = self.matched.names
         return mixed_kinds({names[product]: found.get(str(product), frozenset()) for product in self.products})
 
+    @property
+    def completion_latency(self) -> bool:
+        """Whether all latencies leave out the time of the submission."""
+        kinds = {kind for one in self.matched.measured.values() for kind in one.kinds}
+        return kinds == {"clat"}
+
+    @cached_property
+    def patterns(self) -> frozenset[str]:
+        """Those of all workloads."""
+        return frozenset(panel.chart for panel in self.matched.panels)
+
     @cached_property
     def headlines(self) -> tuple[Row, ...]:
         return tuple(_row(self.matched, one.panel, one.workload, one.title) for one in self._headlines)
@@ -152,15 +164,17 @@ class SideBySide:
     @cached_property
     def per_price(self) -> tuple[PerPrice, ...]:
         rates = [row for row in self.headlines if row.panel.metric.key == "iops"]
-        iops = [
-            (
-                row.title,
-                self.matched.texts[row.workload.key],
-                [one.cell.summary.mean if one else None for one in row.cells],
-            )
-            for row in rates
-        ]
+        iops = [(row.title, self.matched.texts[row.workload.key], self._of_one_price(row)) for row in rates]
         return per_price(self.read.rows, self.prices, iops)
+
+    def _of_one_price(self, row: Row) -> list[float | None]:
+        """The means of the products; None for several drives at once, whose price is not that of one."""
+        found: list[float | None] = []
+        for product, one in zip(self.products, row.cells, strict=True):
+            rows = self.matched.rows(row.panel, product, row.workload.key)
+            is_whole = product.kind is Kind.CONTROLLER or not any(map(has_several_drives, rows))
+            found.append(one.cell.summary.mean if one and is_whole else None)
+        return found
 
     @cached_property
     def _headlines(self) -> tuple[Headline, ...]:
@@ -251,11 +265,17 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
         cell=cell,
         pooled=pooled(rows),
         runs=len({row.source for row in rows}),
-        unstated=max((len(one.point) - len(row.point) for row in imported), default=0),
+        unstated=max((_unstated(one, row) for row in imported), default=0),
         assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
         reference=any(row.reference for row in rows),
         slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
+
+
+def _unstated(one: Workload, row: ResultRow) -> int:
+    """Factors and labels of the workload that a result does not state."""
+    labels = labels_in(row, {name.removeprefix(PREFIX) for name in one.point if is_label(name)})
+    return len(one.point.keys() - row.point.keys() - labels.keys() - {TEST})
 
 
 def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:

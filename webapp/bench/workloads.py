@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from webapp.bench.import_labels import factor_words, level_text
+from webapp.bench.import_labels import factor_words, label_order, level_text
 from webapp.compare.opposites import Where, listed
 from webapp.plans.engines import engine_of
 from webapp.plans.points import point_key
@@ -55,7 +55,7 @@ class Workload:
 
     @cached_property
     def order(self) -> tuple[object, ...]:
-        return (self.number(BLOCK), self.concurrency, self.number(JOBS), self.key)
+        return (self.number(BLOCK), self.concurrency, self.number(JOBS), label_order(self.point), self.key)
 
 
 @dataclass(frozen=True)

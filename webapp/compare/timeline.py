@@ -117,6 +117,10 @@ def time_lines(point: ChartPoint, metric: str, span: Span = WHOLE) -> TimeLines:
     )  # fmt: skip
 
 
+def has_seconds(lines: TimeLines) -> bool:
+    return any(value is not None for series in lines.series for line in series.repeats for value in line)
+
+
 def _check_length(rows: Sequence[ResultRow], span: Span) -> None:
     if sum(span.length_s((row.runtime_ms or 0) / 1000) for row in rows) > MAX_SECONDS:
         raise CompareRefused(

@@ -54,6 +54,12 @@ def next_number() -> int:
     return counted(Counter.IMPORTS, "")
 
 
+def check_own(imported: Import, by: User) -> None:
+    """Raises Refusal for somebody else's import."""
+    if imported.created_by_id != by.pk:
+        raise Refusal("import_of_another", f"Import {imported.number} is not yours. Start your own.")
+
+
 def _check_labels(given: Mapping[str, str]) -> None:
     if len(given) > MAX_LABELS or any(len(name) + len(text) > MAX_LABEL for name, text in given.items()):
         raise Refusal("import_labels", f"Give at most {MAX_LABELS} labels, each with at most {MAX_LABEL} characters.")

@@ -356,6 +356,8 @@ API: dict[str, Who] = {
     "POST imports": Who.OPERATOR,
     "GET imports/{number}": Who.VIEWER,
     "GET imports/{number}/files": Who.VIEWER,
+    "POST imports/{number}/files": Who.OPERATOR,  # one's own
+    "POST imports/{number}/end": Who.OPERATOR,  # one's own
     "DELETE imports/{number}": Who.OPERATOR,  # one's own; admins anybody's
     # compare
     "GET compare": Who.VIEWER,

@@ -78,8 +78,8 @@ function dataset(series: BenchChart["series"][number], chart: BenchChart): objec
     backgroundColor: look.colour,
     borderWidth: 2,
     pointStyle: look.marker,
-    pointRadius: 4,
-    pointHoverRadius: 6,
+    radius: 4, // of an element: a point with an error bar ignores the prefix "point"
+    hoverRadius: 6,
     errorBarColor: look.colour,
     errorBarWhiskerColor: look.colour,
     errorBarLineWidth: 1.5,

@@ -107,10 +107,19 @@ export function onePerLevel(made: readonly Spread[], levels: number): Spread[] {
   return Array.from({ length: levels }, (_, x) => made.find((each) => each.x === x) ?? { ...none, x });
 }
 
-function dataset(series: Series, data: PanelData, axis: XAxis, look: Look): object {
+const DASHED = [4, 4]; // over levels without a value
+
+interface Segment {
+  readonly p0DataIndex: number;
+  readonly p1DataIndex: number;
+}
+
+export function dataset(series: Series, data: PanelData, axis: XAxis, look: Look): object {
   const bars = isBars(data, axis);
   const known = spreads(series, data, axis);
   const made = isPlaced(axis) ? onePerLevel(known, data.levels.length) : known;
+  const levelAt = (index: number): number => (isPlaced(axis) ? index : (series.cells[index]?.level ?? index));
+  const gap = (from: number, to: number): boolean => levelAt(to) - levelAt(from) > 1;
   const solid = bars ? `${look.colour}b0` : look.colour;
   return {
     label: series.is_baseline ? `${series.name} (baseline)` : series.name,
@@ -118,12 +127,14 @@ function dataset(series: Series, data: PanelData, axis: XAxis, look: Look): obje
     data: made,
     borderColor: look.colour,
     // hollow: doubtful
-    [bars ? "backgroundColor" : "pointBackgroundColor"]: made.map((each) =>
-      each.doubts.length > 0 ? `${look.colour}22` : solid,
-    ),
+    backgroundColor: made.map((each) => (each.doubts.length > 0 ? `${look.colour}22` : solid)),
     borderWidth: bars ? 1 : 2,
     spanGaps: true,
-    ...(bars ? { maxBarThickness: 48 } : { pointStyle: look.marker, pointRadius: 5, pointHoverRadius: 7 }),
+    segment: {
+      borderDash: ({ p0DataIndex, p1DataIndex }: Segment) => (gap(p0DataIndex, p1DataIndex) ? DASHED : undefined),
+    },
+    // A point with an error bar has the options of an element, without the prefix "point".
+    ...(bars ? { maxBarThickness: 48 } : { pointStyle: look.marker, radius: 5, hoverRadius: 7 }),
     errorBarColor: bars ? "#8a929c" : look.colour,
     errorBarWhiskerColor: bars ? "#8a929c" : look.colour,
     errorBarLineWidth: 1.5,
@@ -171,7 +182,9 @@ export function panelData(data: MeansCharts, panel: Panel): PanelData {
     ...each,
     cells: each.cells.map((cell) => ({ ...cell, level: used.indexOf(cell.level) })),
   }));
-  const { x_label, metric_label, shown_as } = comparison;
+  const { x_label, shown_as, unit } = comparison;
+  // Values in the units that we know name them in each tick.
+  const metric_label = shown_as === "entered" && unit ? `${comparison.metric_label}, ${unit}` : comparison.metric_label;
   const levels = used.flatMap((index) => comparison.levels[index] ?? []);
   const references = display.references
     .filter((line) => comparison.panels[line.panel] === panel)

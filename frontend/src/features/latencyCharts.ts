@@ -164,7 +164,10 @@ export function initLatencyCharts(): void {
   const steps = find("latency-ladder", HTMLCanvasElement);
   const shares = find("latency-cdf", HTMLCanvasElement);
   const spread = find("latency-violins", HTMLCanvasElement);
-  if (!steps || !shares || !spread) return;
+  if (!steps || !shares || !spread) {
+    page.finish([], "");
+    return;
+  }
   const charts = [
     new Chart(steps, ladder(data, page.looks)),
     new Chart(shares, cdf(data, page.looks)),

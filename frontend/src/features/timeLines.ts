@@ -173,8 +173,12 @@ function closerLook(chart: Chart, data: Lines, looks: Looks): { zoomed: () => vo
 export function initTimeLines(): void {
   const data = readJson("timeline-data", timeCharts);
   const canvas = find("time-lines", HTMLCanvasElement);
-  if (!data || !canvas) return;
+  if (!data) return;
   const page = new ComparePage();
+  if (!canvas) {
+    page.finish([], "");
+    return;
+  }
   const chart = new Chart(canvas, configuration(data, page.looks));
   canvas.dataset.binS = String(data.lines.bin_s);
   const thin = data.lines.bin_s > 1 ? "lowest to highest second" : "each repeat";

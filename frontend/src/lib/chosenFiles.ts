@@ -2,7 +2,7 @@
 
 import type { Packable } from "./tar";
 
-const MAX_FILES = 200_000;
+const MAX_FILES = 1_000_000; // they are in the memory of the browser
 
 export interface Chosen extends Packable {
   readonly file: File;

@@ -9,7 +9,8 @@ export interface Look {
 
 // Distinct for the colour-blind (after Okabe and Ito), each with a contrast of at least 3 on both backgrounds.
 const COLOURS = ["#2f7bd8", "#d9730d", "#0f9d76", "#c0529b", "#8a7a00", "#7a5cd6", "#c4483f", "#1596a8"] as const;
-const MARKERS: readonly PointStyle[] = ["circle", "rect", "triangle", "rectRot", "crossRot", "star"];
+// All have an area, because a hollow mark is doubtful.
+const MARKERS: readonly PointStyle[] = ["circle", "rect", "triangle", "rectRot"];
 
 /** By the number that the server gives a product or series (`webapp/core/colours.py`). */
 export function lookAt(index: number): Look {

@@ -102,7 +102,7 @@ def test_every_body_forbids_fields_that_it_does_not_have(client: Client) -> None
         f"{method} {path}": operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
         for path, methods in described["paths"].items()
         for method, operation in methods.items()
-        if "requestBody" in operation and f"{method} {path}" != "post /api/v1/imports"  # files, as multipart/form-data
+        if "application/json" in operation.get("requestBody", {}).get("content", {})  # others are files
     }
     assert {"post /api/v1/runs", "post /api/v1/people", "delete /api/v1/people/{pk}"} <= set(bodies)
     schemas = described["components"]["schemas"]

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.timezone import localtime
+
 from webapp.bench.curves import Curve
 from webapp.bench.history import OverTime
 from webapp.bench.ladder import Ladder
@@ -136,7 +138,7 @@ def time_chart(found: OverTime) -> BenchChart:
         y_label=metric.label,
         shown_as=metric.shown_as,
         logarithmic=False,
-        levels=tuple(BenchLevel(text=f"{run} · {at:%Y-%m-%d}", number=None) for run, at in known.items()),
+        levels=tuple(BenchLevel(text=f"{run} · {localtime(at):%Y-%m-%d}", number=None) for run, at in known.items()),
         series=tuple(
             BenchSeries(
                 colour=colours[target],
@@ -160,7 +162,7 @@ def time_table(found: OverTime, words: str) -> ChartTable:
     factor, unit = unit_of(found.panel.metric, list(known.values()))
     rows = [
         TableRow(
-            f"{run[:1].upper() + run[1:] if run.startswith('i') else f'Run {run}'}, {at:%Y-%m-%d}",
+            f"{run[:1].upper() + run[1:] if run.startswith('i') else f'Run {run}'}, {localtime(at):%Y-%m-%d}",
             tuple(
                 significant(known[target, run] / factor) if (target, run) in known else "" for target in found.values
             ),

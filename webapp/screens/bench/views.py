@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 
 from webapp.bench.import_labels import factor_words
 from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
 from webapp.bench.panels import CHOICES
-from webapp.bench.products import MAX_PRODUCTS, BenchRefused, Product
+from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
 from webapp.bench.selected import products_of_results
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
 from webapp.screens.access import page, person
@@ -39,9 +40,11 @@ class ShownGroup:
 @page
 def bench_page(request: HttpRequest) -> HttpResponse:
     if request.GET.getlist("result"):
-        return redirect(bench_address(products_of_results(request.GET.getlist("result"))))
+        return _of_results(request, request.GET.getlist("result"))
     try:
         asked = read_address(request.GET)
+        if asked and "selected" in request.GET:
+            return redirect(bench_address(_oldest_run_first(asked.products)))
     except BenchRefused as refusal:
         context = {"refusal": refusal.message, "picker": _picker(request.GET, ())}
         return render(request, "screens/bench.html", context, status=400)
@@ -50,6 +53,19 @@ def bench_page(request: HttpRequest) -> HttpResponse:
     found = side_by_side(replace(asked, most_rows=None if request.GET.get("all") else ROWS_SHOWN))
     kept = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
     return render(request, "screens/bench.html", _context(request.GET, found) | {"kept": kept})
+
+
+def _of_results(request: HttpRequest, ids: Sequence[str]) -> HttpResponse:
+    products = products_of_results(ids)
+    kinds = ", ".join(dict.fromkeys(f"these {LABELS[one.kind][1].lower()}" for one in products))
+    if products:
+        messages.info(request, f"Bench shows all results of {kinds}, not only the selected results.")
+    return redirect(bench_address(products))
+
+
+def _oldest_run_first(products: Sequence[Product]) -> list[Product]:
+    """The first product is the baseline, and a list of runs begins with the newest."""
+    return sorted(products, key=lambda one: one.number if one.kind is Kind.RUN else 0)
 
 
 def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:

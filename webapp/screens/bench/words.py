@@ -3,6 +3,10 @@
 from collections.abc import Iterator
 
 from webapp.bench.side_by_side import SideBySide
+from webapp.bench.workloads import chart_words
+from worker.contract.workload import Pattern
+
+USUAL = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE)
 
 
 def shared_words(found: SideBySide) -> str:
@@ -40,8 +44,8 @@ def notes(found: SideBySide) -> Iterator[str]:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
     if found.single:
         yield (
-            f"{found.single} of {len(found.matched.measured)} values were measured once. They have no interval, and a "
-            "ratio to them is not evidence of a difference."
+            f"{found.single} of {len(found.matched.measured)} values were measured once. They have no interval: how "
+            "much they vary from run to run is unknown, so no difference from them is called certain."
         )
     cells = [cell for group in found.groups for row in group.rows for cell in row.cells if cell]
     pooled = sum(bool(cell.pooled) for cell in cells)
@@ -52,7 +56,11 @@ def notes(found: SideBySide) -> Iterator[str]:
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
         )
-    if found.matched.comparisons:
+    if found.completion_latency:
+        yield "Latencies are completion latencies: they leave out the time of the submission."
+    if without := [chart_words(pattern) for pattern in USUAL if pattern not in found.patterns]:
+        yield f"No product has results of these patterns: {', '.join(without).lower()}."
+    if found.matched.comparisons and found.single < len(found.matched.measured):
         yield (
             f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
             "most 5 % for any false claim on the page). Intervals are not corrected."

@@ -18,6 +18,7 @@ from webapp.compare.comparison import Comparison
 from webapp.compare.models import SavedComparison
 from webapp.compare.options import ViewOptions, read_options
 from webapp.compare.services import linked_comparison
+from webapp.compare.timeline import has_seconds
 from webapp.core.errors import Refusal
 from webapp.screens.bench.picture import report_picture
 from webapp.screens.explore.answer import Answer, answer_to
@@ -84,6 +85,10 @@ def _missing(answer: Answer, options: ViewOptions) -> list[str]:
         return ["No results match any more."]
     if options.view == "latency" and not answer.distributions:
         return [f"No histogram is stored for {answer.chart_point}."]
+    if answer.lines and not has_seconds(answer.lines):
+        return [f"No single seconds are stored for {answer.chart_point}."]
+    if answer.scatter and not answer.scatter.panels:
+        return [f"No result has both {answer.scatter.x_label} and {answer.scatter.y_label}."]
     if options.view == "means" and options.chart == "heat":
         return ["The saved chart is a heat map. This picture shows the same means as lines or bars."]
     return []

@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import shorten
 
 from webapp.compare.comparison import Comparison, Level, Panel
-from webapp.compare.observed import metric_named
+from webapp.compare.observed import COMPARED, metric_named
 from webapp.compare.options import ViewOptions
+from webapp.compare.timeline import has_seconds
 from webapp.core.colours import colours_of
 from webapp.core.formatting import bytes_per_s, latency
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import METRICS
 from webapp.screens.ceilings import drawn
 from webapp.screens.explore.answer import Answer
 from webapp.screens.explore.drawing import Axis, Chart, Line, Mark, value_axis
 from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel
-from webapp.screens.explore.scatter import against_of
 
 MIN_REPEATS_OF_AXIS = 3  # as in Explore: intervals of two repeats do not set the axis
 MAX_NAME = 110  # characters of the name of a reference, which has a row of the legend
@@ -25,13 +25,11 @@ def charts_of(answer: Answer, options: ViewOptions) -> list[Chart]:
     """Those of the saved view. A heat map is drawn as lines or bars of means."""
     logarithmic = options.scale == "log"
     if answer.lines:
-        return [_over_time(answer, logarithmic=logarithmic)]
+        return [_over_time(answer, logarithmic=logarithmic)] if has_seconds(answer.lines) else []
     if options.view == "latency":
         return [_distribution(answer, nines=options.shares != "linear")] if answer.distributions else []
     if answer.scatter:
-        metrics = metric_named(answer.comparison.metric), against_of(options, metric_named(answer.comparison.metric))
-        colours = _colours(answer.comparison)
-        return [_scatter(answer.scatter, panel, metrics, colours) for panel in answer.scatter.panels]
+        return [_scatter(answer.scatter, panel, answer.comparison) for panel in answer.scatter.panels]
     return [_means(answer, n, options.chart, logarithmic=logarithmic) for n in range(len(answer.comparison.panels))]
 
 
@@ -127,9 +125,9 @@ def _levels_axis(label: str, levels: Sequence[Level], *, evenly: bool) -> tuple[
 # ---- two metrics
 
 
-def _scatter(
-    charts: ScatterCharts, panel: ScatterPanel, metrics: tuple[Metric, Metric], colours: Mapping[str, int]
-) -> Chart:
+def _scatter(charts: ScatterCharts, panel: ScatterPanel, comparison: Comparison) -> Chart:
+    metric, colours = metric_named(comparison.metric), _colours(comparison)
+    against = next(other for other in COMPARED.values() if other.shown_as == charts.y_shown_as)  # formats alike
     lines = tuple(
         Line(
             _named(series.name, is_baseline=series.is_baseline),
@@ -139,8 +137,8 @@ def _scatter(
         for series in panel.series
     )
     marks = [mark for line in lines for mark in line.marks]
-    x = value_axis(charts.x_label, [mark.x for mark in marks], metrics[0].format, logarithmic=charts.logarithmic)
-    y = value_axis(charts.y_label, [mark.y or 0.0 for mark in marks], metrics[1].format, logarithmic=charts.logarithmic)
+    x = value_axis(charts.x_label, [mark.x for mark in marks], metric.format, logarithmic=charts.logarithmic)
+    y = value_axis(charts.y_label, [mark.y or 0.0 for mark in marks], against.format, logarithmic=charts.logarithmic)
     return Chart(panel.name, x, y, lines)
 
 
@@ -180,9 +178,10 @@ def _over_time(answer: Answer, *, logarithmic: bool) -> Chart:
         Line(
             one.name,
             colours[one.name],
-            tuple(Mark(found.from_s + place * found.bin_s, value) for place, value in enumerate(one.mean)),
+            tuple(Mark(found.from_s + place * found.bin_s, value) for place, value in enumerate(line)),
         )
         for one in found.series
+        for line in ((one.mean,) if one.mean else one.repeats)  # several workloads have no mean
     )
     x = value_axis("Time since start, s", [mark.x for line in lines for mark in line.marks], lambda value: f"{value:g}")
     extra = tuple(_ceilings(answer, x))

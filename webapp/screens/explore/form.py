@@ -98,8 +98,8 @@ def _axes(
     metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
     own = dict.fromkeys([metric, *(key for row in rows for key in row.metrics)])
-    labels = {key: known.label for key in own if (known := entered_metric(key))}
-    labels = {key: known.label for key, known in COMPARED.items()} | labels
+    entered = {key: known.label for key in own if key not in COMPARED and (known := entered_metric(key))}
+    labels = {key: known.label for key, known in COMPARED.items()} | entered
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),

@@ -8,7 +8,7 @@ fixed, because they are not filters.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from webapp.compare.dimensions import FACT_PREFIX, known_dimension
 from webapp.compare.observed import known_metric
@@ -152,12 +152,22 @@ class _Choice:
             pairs = {(cells[n], self._levels[name][n]) for n in left}
             if name in used or len(pairs) == len({cell for cell, _ in pairs}):
                 continue
-            values = Counter(level for _, level in pairs)
-            chosen = max(values, key=lambda level: values[level])
-            fixed[name] = next(self._rows[n].point.get(name, NOT_SET) for n in left if self._levels[name][n] == chosen)
-            with_it, without = ({cell for cell, key in pairs if key == wanted} for wanted in (chosen, NOT_SET.value))
-            if without and not with_it & without:
-                or_absent.add(name)
-            kept = {chosen, *([NOT_SET.value] if name in or_absent else [])}
+            kept = _levels_to_keep(pairs)
+            known = [n for n in left if self._levels[name][n] == kept[0]]
+            fixed[name] = self._rows[known[0]].point.get(name, NOT_SET)
+            or_absent.update([name] if len(kept) > 1 else [])
             left = [n for n in left if self._levels[name][n] in kept]
         return fixed, or_absent
+
+
+def _levels_to_keep(pairs: Collection[tuple[tuple[str, ...], str]]) -> list[str]:
+    """Of the levels of one factor in each cell: the level that most cells have, and also its absence if no cell has
+    both."""
+    cells: dict[str, set[tuple[str, ...]]] = {}
+    for cell, level in pairs:
+        cells.setdefault(level, set()).add(cell)
+    absent = cells.pop(NOT_SET.value, set())
+    best = max(cells, key=lambda level: len(cells[level]))
+    if absent and not absent & cells[best]:
+        return [best, NOT_SET.value]
+    return [NOT_SET.value if len(absent) > len(cells[best]) else best]

@@ -6,7 +6,7 @@ states at least pattern and block size: the rule of Bench. Values that differ in
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.compare.blocks import measured
@@ -145,17 +145,17 @@ def _baselines(selected: Selected, comparison: Comparison) -> Iterator[Reference
         tolerance = one.tolerances[metric.key]
         limit = 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
         sign = "+" if metric.lower_is_better else "−"
-        for panel, series, means in _values_of(one, selected, comparison):
+        for panel, series, values in _values_of(one, selected, comparison):
             name = f"Baseline run {one.run.number}{f', {series}' if series else ''}"
-            yield _line(panel, name, means, selected)
-            limits = {level: value * limit for level, value in means.items()}
+            yield _line(panel, name, {level: fmean(each) for level, each in values.items()}, selected)
+            limits = {level: _judged(each) * limit for level, each in values.items()}
             yield _line(panel, f"{name}: limit {sign}{tolerance:g} %", limits, selected)
 
 
 def _values_of(
     one: Baseline, selected: Selected, comparison: Comparison
-) -> Iterator[tuple[int, str, dict[int, float]]]:
-    """Chart, name of the series ("" if it is the only one) and value of each level."""
+) -> Iterator[tuple[int, str, dict[int, list[float]]]]:
+    """Chart, name of the series ("" if it is the only one) and the values of each level."""
     query = selected.query
     asked = replace(query.results, runs=(one.run.number,), plans=(one.plan.slug,), targets=(str(one.target),))
     found = select(replace(query, baseline="", by_direction=False, results=asked)).grouped
@@ -163,9 +163,14 @@ def _values_of(
     for panel, chart in enumerate(comparison.panels):
         for series in found.series:
             keys = {levels[x.key]: (chart.key, series.key, x.key) for x in found.x if x.key in levels}
-            means = {level: fmean(values[key].values.values()) for level, key in keys.items() if key in values}
-            if means:
-                yield panel, series.text if len(found.series) > 1 else "", means
+            known = {level: list(values[key].values.values()) for level, key in keys.items() if key in values}
+            if known:
+                yield panel, series.text if len(found.series) > 1 else "", known
+
+
+def _judged(values: Sequence[float]) -> float:
+    """The mean that verdicts compare (`trends.judging`)."""
+    return geometric_mean(values) if min(values) > 0 else 0.0
 
 
 def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected) -> ReferenceLine:

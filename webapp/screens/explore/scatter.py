@@ -11,23 +11,26 @@ from webapp.compare.mixes import totals
 from webapp.compare.observed import COMPARED, with_observed
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, for_latencies
-from webapp.results.metrics import IOPS, Metric
+from webapp.results.metrics import IOPS, METRICS, Metric
+from webapp.results.reading.rows import ResultRow
 from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel, ScatterPoint, ScatterSeries
 
 DEFAULT = COMPARED["latency_p99"]
 
 
-def against_of(options: ViewOptions, metric: Metric) -> Metric:
-    """The chosen second metric, else p99 latency for rates and IOPS for latencies."""
+def against_of(options: ViewOptions, metric: Metric, rows: Sequence[ResultRow]) -> Metric:
+    """The chosen second metric, else p99 latency for rates and IOPS for latencies, else the first that results have."""
     if options.against:
         return COMPARED[options.against]
-    return IOPS if metric.shown_as == "latency" else DEFAULT
+    usual = IOPS if metric.shown_as == "latency" else DEFAULT
+    others = (other for other in (usual, *METRICS.values()) if other is not metric)
+    return next((other for other in others if any(other.of(row) is not None for row in rows)), usual)
 
 
 def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts, int]:
     """The charts, and the number of results without the second metric. If one metric is a latency, directions have
     charts of their own, because a latency has no value for both; else the directions of a trial are one value."""
-    observed = with_observed(selected.rows, against_of(options, selected.metric))
+    observed = with_observed(selected.rows, against_of(options, selected.metric, selected.rows))
     metric, against = selected.metric, observed.metric
     of_latency = any(each.shown_as == "latency" and each.column for each in (metric, against))
     known = observed.rows if of_latency else totals(observed.rows)

@@ -4,6 +4,7 @@ import msgspec
 
 from webapp.compare.latency_kinds import mixed_kinds
 from webapp.compare.options import ViewOptions
+from webapp.compare.timeline import has_seconds
 from webapp.screens.ceilings import in_words
 from webapp.screens.explore.answer import Answer, shows_ceilings
 from webapp.screens.explore.charts import latency_charts, means_charts, sentences_of, series_names, time_charts
@@ -33,7 +34,8 @@ def shown(answer: Answer, options: ViewOptions, ratios: str, *, columns: int = 0
     if options.view == "latency":
         return context | _latencies(answer, options, ratios)
     if answer.lines:
-        return context | {"payload": time_charts(answer.lines, options, answer.bounds), "lines": answer.lines}
+        payload = time_charts(answer.lines, options, answer.bounds)
+        return context | {"payload": payload, "lines": answer.lines, "drawn": has_seconds(answer.lines)}
     return context | _means(answer, options)
 
 

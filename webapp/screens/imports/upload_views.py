@@ -9,7 +9,7 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.imports.columns import read_columns
 from webapp.imports.given_labels import read_labels
-from webapp.imports.services import begin_import, end_import, undo_import
+from webapp.imports.services import begin_import, check_own, end_import, undo_import
 from webapp.imports.uploads import add_uploads, check_size
 from webapp.results.models import Import
 from webapp.screens.access import operator_action, own_action, person
@@ -111,8 +111,7 @@ def _given(request: HttpRequest) -> dict[str, str]:
 def _own(request: HttpRequest, number: int) -> Import:
     """Raises Refusal for somebody else's import."""
     found = get_object_or_404(Import, number=number)
-    if found.created_by_id != person(request).pk:
-        raise Refusal("import_of_another", f"Import {number} is not yours. Start your own.")
+    check_own(found, person(request))
     return found
 
 

@@ -1,6 +1,6 @@
 """The first comparable pairs of Bench with a headline number of each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -10,7 +10,7 @@ from django.db.models import Count, Max, Sum
 
 from webapp.bench.offered import Pair, pairs
 from webapp.bench.products import Kind
-from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.side_by_side import Asked, Row, side_by_side
 from webapp.results.models import Import
 from webapp.results.validity import marks_changed
 from webapp.runs.models import Run
@@ -51,8 +51,12 @@ def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
     for pair in found:
         products = tuple(offer.product for offer in pair.offers)
         page = side_by_side(Asked(products, products[0]))
-        row = next((row for row in page.headlines if all(row.cells)), None)
-        if row:
+        if row := _headline([row for row in page.headlines if all(row.cells)]):
             words = page.matched.texts[row.workload.key]
             shown = shown_row(row, words, list(page.colours.values()), columns=())
             yield ShownPair(bench_address(products), (pair.offers[0].text, pair.offers[1].text), shown)
+
+
+def _headline(rows: Sequence[Row]) -> Row | None:
+    """The first pattern at its lowest load: at their highest rate, drives may be equal at the limit of a link."""
+    return [row for row in rows if row.panel == rows[0].panel][-1] if rows else None

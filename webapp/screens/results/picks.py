@@ -82,8 +82,11 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
     """All attributes of results that a page offers. At most ten queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
-    models = sorted({model for _, _, model, _ in targets if model})
-    serials = {serial: f"{model} {serial}".strip() for _, _, model, serial in targets if serial}
+    labels = Origin.objects.order_by().values_list("controller", "drive", "serial", "imported__slug").distinct()
+    imported = [(drive, serial) for _, drive, serial, slug in labels if slug is None]  # filters leave out references
+    drives = {*(each[2:] for each in targets), *imported}
+    models = sorted({model for model, _ in drives if model})
+    serials = {serial: f"{model} {serial}".strip() for model, serial in drives if serial}
     hosts = Host.objects.values_list("slug", "slug")
     return [
         _runs(asked),
@@ -93,7 +96,7 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
         _pick("target", "Target", zip(names, names, strict=True), asked.targets),
         _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
         _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
-        _pick("controller", "Controller", _controllers(), asked.controllers),
+        _pick("controller", "Controller", _controllers(each[0] for each in labels), asked.controllers),
         *_imports_and_tools(asked),
         _pick("direction", "Direction", [(name, name) for name in DIRECTIONS], asked.directions),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
@@ -101,10 +104,9 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
     ]
 
 
-def _controllers() -> list[tuple[str, str]]:
+def _controllers(imported: Iterable[str]) -> list[tuple[str, str]]:
     own = Configuration.objects.exclude(controller="").order_by().values_list("controller", flat=True).distinct()
-    imported = Origin.objects.exclude(controller="").order_by().values_list("controller", flat=True).distinct()
-    return [(name, name) for name in sorted({*own, *imported})]
+    return [(name, name) for name in sorted({*own, *imported} - {""})]
 
 
 def _imports_and_tools(asked: ResultFilter) -> list[Pick]:

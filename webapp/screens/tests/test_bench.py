@@ -366,3 +366,22 @@ def test_a_workload_of_results_that_were_not_read_is_not_called_unmeasured(
     assert "not measured" in page  # by Samsung at queue depth 4, which is not cut
     assert f"{INTEL} has more than 8 results. The page reads the newest run of each plan" in page
     assert "8 results read · lacks 1 workload" in page
+
+
+def test_notes_name_what_nobody_measured_and_the_kind_of_latency(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    page = shown(operator)
+    assert "No product has results of these patterns: random write, sequential read, sequential write." in page
+    assert "completion latencies" not in page
+    Result.objects.update(latency_kind="clat")
+    assert "Latencies are completion latencies: they leave out the time of the submission." in shown(operator)
+
+
+def test_of_runs_selected_in_a_list_the_oldest_is_the_baseline(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    answer = operator.get("/bench/?selected=1&product=run:2&product=run:1")
+    assert answer["Location"] == "/bench/?product=run%3A1&product=run%3A2"
+
+
+def test_selected_results_are_widened_to_their_products_in_words(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    ids = [lab.run.results.earliest("id").pk for lab in labs]
+    page = unescape(operator.get("/bench/", {"result": ids}, follow=True).content.decode())
+    assert "Bench shows all results of these drive models, not only the selected results." in page

@@ -393,6 +393,17 @@ def test_wide_tables_and_heat_maps_fit_on_the_paper(page: Page, run: Run, tmp_pa
     assert problems == []
 
 
+@pytest.mark.parametrize("view", ["latency", "timeline", "means&chart=scatter&against=latency_p99"])
+def test_a_report_without_a_chart_can_be_saved(page: Page, run: Run, view: str, problems: list[str]) -> None:
+    an_import(text="pattern,block_size,iops\nrandread,4k,1000\n")
+    owner = User.objects.get(username="olga")
+    saved = save_comparison(title="Old", note="", query=f"import=1&x=block_size&view={view}", by=owner)
+    page.goto(f"/comparisons/{saved.pk}/report/")
+    expect(page.locator(".empty-note")).to_be_visible()
+    expect(page.get_by_role("button", name="Save as HTML")).to_be_visible()
+    assert problems == []
+
+
 def test_a_warning_stays_in_the_report(page: Page, done: Run, tmp_path: Path) -> None:
     Result.objects.update(latency_kind="lat")
     Result.objects.filter(point__ioengine="psync").update(latency_kind="clat")

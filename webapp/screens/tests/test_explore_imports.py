@@ -89,6 +89,14 @@ def test_metric_and_x_are_those_that_the_source_states(operator: Client, slug: s
     assert (given.get("metric", "iops"), given["x"]) == (metric, x)
 
 
+def test_metrics_of_the_tool_are_offered_beside_the_usual_ones(operator: Client) -> None:
+    load_references()
+    number = Import.objects.get(slug="lsi9266-vertex4-dd").number
+    page = operator.get(f"/explore/?import={number}", follow=True).content.decode()
+    assert '<option value="bytes_per_s" selected>Bandwidth</option>' in page
+    assert '<option value="array_1_mb_per_s">Array 1</option>' in page
+
+
 def test_nothing_is_mixed_in_one_value(operator: Client) -> None:
     """Threads of bm-flash were one mean."""
     load_references()
@@ -119,3 +127,29 @@ def test_tools_with_their_versions_are_compared_and_filtered(operator: Client, r
         table = operator.get(f"/results.csv?tool_version={query}").getvalue().decode()
         assert len(table.splitlines()) == 1 + count, query
     assert 'name="tool_version" value="CSV"' in operator.get("/results/").content.decode()
+
+
+def test_fixing_a_factor_keeps_the_run_and_the_import(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
+    """Most values lacked the I/O engine, so the run was filtered away."""
+    load_references()
+    number = Import.objects.get(slug="lsi9266-vertex4-sdb").number
+    _, made = explored(operator, f"/explore/?run=1&import={number}")
+    targets = " ".join(series.name for panel in made.panels for series in panel.series)
+    assert "storage1/scratch" in targets
+    assert "OCZ Vertex4" in targets
+
+
+def test_a_scatter_chart_has_a_second_metric_that_results_have(operator: Client) -> None:
+    an_import(text="pattern,block_size,iops,mib_per_s\nrandread,4k,1000,4\nrandread,8k,900,7\n")
+    page = operator.get("/explore/?import=1&chart=scatter", follow=True).content.decode()
+    assert "Bandwidth over IOPS" in page
+    page = operator.get("/explore/?import=1&chart=scatter&against=latency_p99", follow=True).content.decode()
+    assert "No result has both IOPS and p99 latency." in page
+    assert "<canvas" not in page
+
+
+def test_a_time_line_without_seconds_says_so(operator: Client) -> None:
+    an_import()
+    page = operator.get("/explore/?import=1&view=timeline", follow=True).content.decode()
+    assert "No single seconds of IOPS are stored for" in page
+    assert "<canvas" not in page

@@ -264,6 +264,27 @@ def test_the_api_imports_lists_and_undoes() -> None:
     assert json.loads(client.post("/api/v1/imports", {"title": "x"}).content)["code"] == "import_empty"
 
 
+def test_the_api_adds_files_in_several_requests_until_the_import_is_ended() -> None:
+    token = create_api_token(user=a_user("olga", Role.OPERATOR), name="CI")
+    client = Client(headers={"Authorization": f"Bearer {token}"})
+    begun = client.post("/api/v1/imports", {"title": "CI", "more": "true", "labels": "drive: PM9A3"})
+    assert (begun.status_code, begun.json()["state"], begun.json()["files_read"]) == (201, "reading", 0)
+    client.post("/api/v1/imports/1/files", {"file": [a_file(), a_file("n.txt", "x")]})
+    logs = [a_file(f"t_iops.{job}.log", "1000, 500, 1, 0\n") for job in (1, 2)]
+    added = client.post("/api/v1/imports/1/files", {"file": logs}).json()
+    assert (added["files_read"], added["results_made"], added["files_refused"]) == (4, 4, 1)
+    assert Result.objects.filter(iops=1000, origin__drive="PM9A3").count() == 1
+    for _ in range(2):
+        assert client.post("/api/v1/imports/1/end").json()["state"] == "done"
+    assert client.post("/api/v1/imports/1/files", {"file": a_file()}).json()["code"] == "import_ended"
+    assert client.post("/api/v1/imports/1/files", {}).status_code == 422
+    assert client.post("/api/v1/imports/2/end").status_code == 404
+    other = Client(headers={"Authorization": f"Bearer {create_api_token(user=a_user('otto', Role.ADMIN), name='x')}"})
+    for address in ("files", "end"):
+        answer = other.post(f"/api/v1/imports/1/{address}", {"file": a_file()})
+        assert answer.json()["code"] == "import_of_another"
+
+
 def test_a_test_with_logs_has_a_page_with_its_time_line_and_is_drawn_by_explore(operator: Client) -> None:
     logs = {"t_iops.1.log": "1000, 500, 1, 0\n2000, 700, 1, 0\n", "t_clat.1.log": "1000, 80, 1, 0\n2000, 90, 1, 0\n"}
     form = {"title": "Lab", "file": [a_file(name, text) for name, text in logs.items()]}

@@ -81,3 +81,15 @@ def test_bench_shows_nothing_without_all_prices_in_one_currency(operator: Client
     assert shown().per_price == ()
     enter(operator, INTEL, "500", "USD")
     assert shown().per_price == ()
+
+
+def test_iops_of_a_layout_are_not_divided_by_the_price_of_one_drive(
+    operator: Client,
+    samsung: Lab,  # noqa: F811 - fixture
+    intel: Lab,  # noqa: F811 - fixture
+) -> None:
+    for lab in (samsung, intel):
+        lab.measure(4000.0, layout="raid0 x4 chunk 64k / xfs")
+    enter(operator, SAMSUNG, "100")
+    enter(operator, INTEL, "200")
+    assert [line.texts for line in shown().per_price if "IOPS" in line.label] == [("", "")]

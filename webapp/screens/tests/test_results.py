@@ -15,6 +15,7 @@ from webapp.runs.models import Run
 from webapp.screens.points import in_full
 from webapp.screens.results.columns import default_columns
 from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import Lab, finish_run
 from webapp.tests.factories.runs import first_look_run
@@ -242,3 +243,9 @@ def test_many_varying_factors_share_a_column_so_that_measured_values_stay_in_vie
     assert many[:5] == ("target", "direction", "point", "repeat", "iops")
     level = {"pattern": "randread", "block_size": 4096, "iodepth": 32, "scheduler": "none", "ramp": 2}
     assert in_full(level) == "randread · 4 KiB · QD 32 · I/O scheduler none"
+
+
+def test_drives_of_imports_can_be_chosen_as_a_filter(operator: Client) -> None:
+    an_import(drive="PM9A3")
+    page = operator.get("/results/").content.decode()
+    assert 'name="model" value="PM9A3"' in page
