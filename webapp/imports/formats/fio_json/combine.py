@@ -248,6 +248,11 @@ def _wrong_latency(version: str, found: Mapping[str, Value]) -> str:
 def _objects(document: Document) -> tuple[str, ...]:
     if document.objects == 1:
         return ()
+    if not document.is_last:
+        return (
+            f"The file has {document.objects} JSON objects, as with --status-interval, and the last one is cut off or damaged. "
+            "The one before counts: its values are of the time until then, not of the whole test.",
+        )
     return (f"The file has {document.objects} JSON objects, as with --status-interval: the last one counts.",)
 
 

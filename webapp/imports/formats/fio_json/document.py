@@ -6,6 +6,7 @@ fio 2.x names latencies `clat` and means µs, fio 3.x names them `clat_ns`. fio 
 
 import json
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -77,6 +78,7 @@ class Document(msgspec.Struct, frozen=True):
     jobs: list[Job] = []
     client_stats: list[Job] = []  # of `fio --client`
     objects: int = 1  # in the text
+    is_last: bool = True  # else the last object of the text is cut off, and this is the one before
 
 
 def find(text: str) -> Document:
@@ -108,11 +110,25 @@ def _decode_last(text: str) -> Document:
     if not begins:
         raise ImportRefused("This is not a result of fio: no line begins with `{`.")
     try:
-        _, end = json.JSONDecoder().raw_decode(text, begins[-1])
-        return msgspec.structs.replace(_decode(text[begins[-1] : end]), objects=len(begins))
+        return msgspec.structs.replace(_decode_at(text, begins), objects=len(begins))
     except RecursionError as error:
         raise ImportRefused("The JSON is nested too deeply.") from error
     except msgspec.MsgspecError as error:
         raise ImportRefused(f"This is not a result of fio: {str(error)[:200]}.") from error
     except ValueError as error:
         raise ImportRefused(f"The last JSON object is damaged or truncated: {str(error)[:200]}.") from error
+
+
+def _decode_at(text: str, begins: Sequence[int]) -> Document:
+    """The last object, or the one before if the last one is cut off. Raises ValueError."""
+    try:
+        return _decode(_object(text, begins[-1]))
+    except json.JSONDecodeError:
+        if len(begins) == 1:
+            raise
+        return msgspec.structs.replace(_decode(_object(text, begins[-2])), is_last=False)
+
+
+def _object(text: str, begin: int) -> str:
+    _, end = json.JSONDecoder().raw_decode(text, begin)
+    return text[begin:end]

@@ -101,6 +101,19 @@ def test_the_last_status_counts() -> None:
     assert measured.notes[0].startswith(f"The file has {len(counts)} JSON objects")
 
 
+def test_of_a_stream_that_is_cut_off_the_last_whole_object_counts() -> None:
+    whole = text("fio-json/3.33-status-interval.txt")
+    begins = [match.start() for match in re.finditer(r"^\{", whole, re.MULTILINE)]
+    before = fio_json.parse(whole[: begins[-1]])
+    for end in (begins[-1] + 1, begins[-1] + 500, whole.rstrip().rindex("}")):
+        (measured,) = fio_json.parse(whole[:end])
+        assert (measured.ios, measured.runtime_ms) == (before[0].ios, before[0].runtime_ms)
+        assert measured.notes[0].startswith(f"The file has {len(begins)} JSON objects")
+        assert "its values are of the time until then, not of the whole test" in measured.notes[0]
+    with pytest.raises(ImportRefused, match="damaged or truncated"):
+        fio_json.parse(whole[: begins[0] + 500])
+
+
 @pytest.mark.parametrize(
     ("version", "depth", "known"), [("3.33", 1, 0), ("3.35", 1, 1), ("3.35", 32, 0), ("3.36", 32, 1)]
 )
