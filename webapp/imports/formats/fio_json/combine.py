@@ -250,8 +250,8 @@ def _objects(document: Document) -> tuple[str, ...]:
         return ()
     if not document.is_last:
         return (
-            f"The file has {document.objects} JSON objects, as with --status-interval, and the last one is cut off or damaged. "
-            "The one before counts: its values are of the time until then, not of the whole test.",
+            f"The file has {document.objects} JSON objects, as with --status-interval, and the last one is cut off or "
+            "damaged. The one before counts: its values are of the time until then, not of the whole test.",
         )
     return (f"The file has {document.objects} JSON objects, as with --status-interval: the last one counts.",)
 
