@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import shorten
 
-from webapp.compare.comparison import Comparison, Level, Panel
+from webapp.compare.comparison import Comparison, Panel
 from webapp.compare.observed import COMPARED, metric_named
 from webapp.compare.options import ViewOptions
 from webapp.compare.timeline import has_seconds
@@ -13,7 +13,7 @@ from webapp.core.formatting import bytes_per_s, latency
 from webapp.results.metrics import METRICS
 from webapp.screens.ceilings import drawn
 from webapp.screens.explore.answer import Answer
-from webapp.screens.explore.drawing import Axis, Chart, Line, Mark, value_axis
+from webapp.screens.explore.drawing import Axis, Chart, Line, Mark, levels_axis, value_axis
 from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel
 
 MIN_REPEATS_OF_AXIS = 3  # as in Explore: intervals of two repeats do not set the axis
@@ -49,7 +49,7 @@ def _means(answer: Answer, index: int, kind: str, *, logarithmic: bool) -> Chart
     used = sorted({cell.level for series in panel.series for cell in series.cells})
     levels = [comparison.levels[level] for level in used]
     bars = kind == "bar" or (kind != "line" and (len(levels) < 2 or any(level.number is None for level in levels)))
-    x, places = _levels_axis(comparison.x_label, levels, evenly=bars or kind == "box")
+    x, places = levels_axis(comparison.x_label, levels, evenly=bars or kind == "box")
     at = dict(zip(used, places, strict=True))
     extra = (*_ceilings(answer, x), *_references(answer, index, at))
     metric = metric_named(comparison.metric)
@@ -107,19 +107,6 @@ def _with_lines(values: Sequence[float], extra: Sequence[Line]) -> list[float]:
 def _visible(extra: Sequence[Line], y: Axis) -> tuple[Line, ...]:
     """A line beyond the axis is only in the legend."""
     return tuple(line if all((m.y or 0.0) <= y.high for m in line.marks) else Line(line.name, 0, ()) for line in extra)
-
-
-def _levels_axis(label: str, levels: Sequence[Level], *, evenly: bool) -> tuple[Axis, list[float]]:
-    """Numbers on a linear axis, or a logarithmic one if they span a factor of four; names one after the other."""
-    numbers = [level.number for level in levels if level.number is not None]
-    if evenly or len(numbers) < max(len(levels), 2) or 0 in numbers:
-        places = [float(place) for place in range(len(levels))]
-        ticks = tuple((place, level.text) for place, level in zip(places, levels, strict=True))
-        return Axis(label, -0.5, len(levels) - 0.5, ticks), places
-    ticks = tuple((number, level.text) for number, level in zip(numbers, levels, strict=True))
-    wide = min(numbers) > 0 and max(numbers) / min(numbers) >= 4
-    room = 2**0.25 if wide else 1.0
-    return Axis(label, min(numbers) / room, max(numbers) * room, ticks, logarithmic=wide), numbers
 
 
 # ---- two metrics
