@@ -35,6 +35,8 @@ class Rows:
 
     def of(self, direction: int) -> "Rows":
         chosen = self.directions == direction
+        if chosen.all():  # as in most logs: a copy of each log of a trial needs too much memory
+            return self
         return Rows(self.times[chosen], self.values[chosen], self.directions[chosen], self.blocks[chosen])
 
 
