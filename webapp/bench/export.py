@@ -1,6 +1,6 @@
 """The rows of Bench as a table for files: a row for each product at each workload, in stored units."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow
 from webapp.core.table_files import Column, Kind, Table
@@ -17,19 +17,13 @@ _COLUMNS = (
 
 def bench_table(found: BenchAnswer) -> Table:
     """Products that were not measured at a workload have no row there."""
-    return Table(_COLUMNS, (_row(found, row, cell) for row, cell in _cells(found)))
-
-
-def _cells(found: BenchAnswer) -> Iterator[tuple[BenchRow, BenchCell]]:
-    for row in found.rows:
-        for cell in row.cells:
-            yield row, cell
-
-
-def _row(found: BenchAnswer, row: BenchRow, cell: BenchCell) -> Sequence[object]:
     names = {one.product: one.name for one in found.products}
+    return Table(_COLUMNS, (_row(found.baseline, names, row, cell) for row in found.rows for cell in row.cells))
+
+
+def _row(baseline: str, names: Mapping[str, str], row: BenchRow, cell: BenchCell) -> Sequence[object]:
     return (
         row.title, row.workload, row.metric, row.unit, row.direction, cell.product, names[cell.product],
-        cell.product == found.baseline, cell.n, cell.mean, cell.low, cell.high, cell.ratio, cell.ratio_low,
+        cell.product == baseline, cell.n, cell.mean, cell.low, cell.high, cell.ratio, cell.ratio_low,
         cell.ratio_high, cell.better, cell.pooled or None, cell.unstated, "; ".join(cell.doubts) or None,
     )  # fmt: skip

@@ -1,6 +1,5 @@
 """A saved comparison of products: what its report shows, computed from its query or as it was frozen."""
 
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import parse_qsl
@@ -10,10 +9,10 @@ import msgspec
 from webapp.bench.import_labels import factor_words
 from webapp.bench.panels import CHOICES
 from webapp.bench.per_price import PerPrice
-from webapp.bench.products import BenchRefused
 from webapp.bench.saved import asked_by
 from webapp.bench.side_by_side import Row, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
+from webapp.compare.frozen import frozen, unfrozen
 from webapp.compare.models import SavedComparison
 from webapp.screens.bench.ceilings import shown_bounds
 from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
@@ -80,19 +79,13 @@ class BenchReport(Struct, frozen=True, kw_only=True):
 
 def report_to(saved: SavedComparison) -> BenchReport:
     """The frozen numbers, or the current ones. Raises Refusal."""
-    if saved.frozen is None:
-        return report_of(saved.query)
-    try:
-        return msgspec.json.decode(zlib.decompress(bytes(saved.frozen)), type=BenchReport)
-    except (msgspec.DecodeError, zlib.error) as error:
-        message = "The numbers were frozen by another version of Sweetspot, which this version cannot read."
-        raise BenchRefused("comparison_unreadable", message) from error
+    return report_of(saved.query) if saved.frozen is None else unfrozen(saved.frozen, BenchReport)
 
 
 def frozen_report(query: str) -> bytes | None:
     """None without results. Raises Refusal."""
     report = report_of(query)
-    return zlib.compress(msgspec.json.encode(report)) if report.results else None
+    return frozen(report) if report.results else None
 
 
 def report_of(query: str) -> BenchReport:

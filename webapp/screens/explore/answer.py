@@ -1,18 +1,16 @@
 """What a comparison shows: computed from its query, or as a saved comparison was frozen."""
 
-import zlib
 from collections.abc import Callable
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from webapp.compare.chart_points import chart_point
 from webapp.compare.comparison import Comparison, Struct
+from webapp.compare.frozen import frozen, unfrozen
 from webapp.compare.latency import Distribution, distributions
 from webapp.compare.models import SavedComparison
 from webapp.compare.observed import moments_of
 from webapp.compare.options import ViewOptions, read_options, split
-from webapp.compare.query import CompareRefused, read_query
+from webapp.compare.query import read_query
 from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
 from webapp.compare.timeline import TimeLines, time_lines
 from webapp.hosts.inventory.bounds import Bound, bounds_of
@@ -84,19 +82,13 @@ def shows_ceilings(options: ViewOptions, metric: str) -> bool:
 
 def answer_to(saved: SavedComparison) -> Answer:
     """The frozen numbers, else those of now. Raises Refusal, also if the query cannot be answered any more."""
-    if saved.frozen is None:
-        return _answer_now(saved.query)
-    try:
-        return msgspec.json.decode(zlib.decompress(bytes(saved.frozen)), type=Answer)
-    except (msgspec.DecodeError, zlib.error) as error:
-        message = "The numbers were frozen by another version of Sweetspot, which this version cannot read."
-        raise CompareRefused("comparison_unreadable", message) from error
+    return _answer_now(saved.query) if saved.frozen is None else unfrozen(saved.frozen, Answer)
 
 
 def packed(query: str) -> bytes:
     """The numbers of now, to be frozen; empty without results. Raises Refusal."""
     answer = _answer_now(query)
-    return zlib.compress(msgspec.json.encode(answer)) if answer.comparison.results else b""
+    return frozen(answer) if answer.comparison.results else b""
 
 
 def _answer_now(query: str) -> Answer:
