@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def test_it_accepts_a_plain_sample_after_the_database_was_restarted(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, BEGUN), (2, (sample(0),)))
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
-        other.execute("select pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+        pid = connection.connection.info.backend_pid
+        ended = other.execute("select pg_terminate_backend(%s, 5000)", [pid]).fetchone()
+    assert ended == (True,)  # it has ended, so the check below cannot still find it alive
     close_old_connections()  # as at the beginning of a request
     assert say(attempt.host, attempt, (3, (sample(1),))).confirmed_seq == 3
     assert Sample.objects.count() == 2
