@@ -7,6 +7,7 @@ from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
 from webapp.core.statistics import Ratio
 from webapp.results.models import Result
+from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 
@@ -135,8 +136,27 @@ def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     other.repeat = 2
     other.save()
     made = compare(ENGINES)
-    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads."
+    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads or targets."
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
+
+
+def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> None:
+    """Both engines are equal, but trials of one failed at the slow target."""
+    slow = a_target(lab.target.host, "slow")
+    for engine, repeats in (("io_uring", 5), ("psync", 1)):
+        lab.measure(*[1000.0 + place for place in range(5)], ioengine=engine)
+        lab.measure(*[100.0 + place for place in range(repeats)], ioengine=engine, target=slow)
+    made = compare(ENGINES)
+    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads or targets."
+    assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
+
+
+def test_runs_on_different_targets_are_repeats(lab: Lab) -> None:
+    other = Lab(a_target(lab.target.host, "other"), number=2)
+    for each in (lab, other):
+        each.measure(100.0, 101.0, 102.0)
+        each.measure(50.0, 50.5, 51.0, ioengine="psync")
+    assert "psync ×0.50 the IOPS of io_uring" in sentence(compare(ENGINES))
 
 
 def test_several_points_measured_once_are_summarised_by_mean_and_range(lab: Lab) -> None:
