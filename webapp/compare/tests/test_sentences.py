@@ -151,6 +151,15 @@ def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> Non
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
 
 
+def test_one_series_of_means_over_other_workloads_has_no_conclusion(lab: Lab) -> None:
+    """The second level of x lacks the slow block size."""
+    lab.measure(999.0, 1000.0, 1001.0, iodepth=1)
+    lab.measure(9.9, 10.0, 10.1, iodepth=1, block_size=2**20)
+    lab.measure(999.0, 1000.0, 1001.0, iodepth=32)
+    (series,) = compare(CompareQuery("iodepth", ())).panels[0].series
+    assert series.sentence == ""
+
+
 def test_runs_on_different_targets_are_repeats(lab: Lab) -> None:
     other = Lab(a_target(lab.target.host, "other"), number=2)
     for each in (lab, other):
