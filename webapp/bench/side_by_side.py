@@ -229,7 +229,7 @@ class SideBySide:
     def without_common(self) -> tuple[Product, ...]:
         """Products with results that share no workload with the baseline. Empty if no products share any."""
         baseline = self.asked.baseline
-        common = {key[1] for key in self.matched.concluded.points}
+        common = {key[1] for key, _ in self.matched.pairs}
         others = [product for product in self.products if product != baseline and product not in self.empty]
         return tuple(product for product in others if str(product) not in common) if self.shared else ()
 

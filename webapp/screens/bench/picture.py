@@ -24,7 +24,8 @@ def report_picture(saved: SavedComparison, *, scaled: bool = False) -> str:
     at = saved.frozen_at or timezone.now()
     source = f"Sweetspot, {at:%Y-%m-%d %H:%M} UTC, {report.results} results. {report.shared}."
     found = (f"{panel}: {sentence}" for panel, sentence in report.findings[:FINDINGS])
-    notes = [*report.warnings, *_headlines(report), *found, source]
+    ignored = [f"Ignored factors: {', '.join(report.ignored)}. Values are means over their levels."]
+    notes = [*report.warnings, *(ignored if report.ignored else []), *_headlines(report), *found, source]
     return picture(saved.title, list(_charts(report)), notes, scaled=scaled)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webapp.bench.import_labels import factor_words
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words
 from worker.contract.workload import Pattern
@@ -26,6 +27,11 @@ def warnings(found: SideBySide) -> Iterator[str]:
         yield found.confounded
     if found.latency_kinds:
         yield found.latency_kinds
+    if others := found.matched.other_levels:
+        yield (
+            f"Some values are means over several levels of ignored factors ({', '.join(map(factor_words, others))}), "
+            "and not over the same levels as the value of the baseline. They are not compared."
+        )
     if found.without_common:
         without = ", ".join(names[product] for product in found.without_common)
         yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."
