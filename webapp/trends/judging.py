@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from webapp.compare.blocks import Measured
+from webapp.compare.blocks import PERCENTILES, Measured
 from webapp.compare.claims import EACH, MIN_BLOCKS, holm
 from webapp.compare.contrasts import Contrast, Pair, contrast
 from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
+from worker.contract.histogram import LAST_BUCKET_NS
 
 Cell = tuple[str, str]  # point key and direction
 Cells = Mapping[Cell, Measured]
@@ -50,6 +51,7 @@ NO_VALUES = "the baseline has no values of this metric"
 NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"
 TOO_FEW = f"a verdict needs {MIN_BLOCKS} on both sides"
+ONLY_A_BOUND = "a percentile above 17 s is only a lower bound"
 ONE_VALUE_EACH = "one value on each side, no interval"
 ROUNDING = 1e-9  # of a ratio: a value exactly at the limit passes
 MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
@@ -196,10 +198,16 @@ def _cell_test(
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
     if not (mine.positive and theirs.positive):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
+    if single_values and min(counts) < MIN_BLOCKS and (_has_bound(mine, metric) or _has_bound(theirs, metric)):
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=ONLY_A_BOUND)
     if min(counts) < MIN_BLOCKS:
         why = _no_interval(*counts) if single_values else _too_few(min(counts))
         return _Test(metric, cell, tolerance, [pair], reference, value, why=why, single_values=single_values)
     return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
+
+
+def _has_bound(one: Measured, metric: Metric) -> bool:
+    return metric.column in PERCENTILES and LAST_BUCKET_NS in one.values.values()
 
 
 def _too_few(repeats: int) -> str:

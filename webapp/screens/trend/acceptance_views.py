@@ -17,7 +17,14 @@ from webapp.screens import points as words
 from webapp.screens.access import page
 from webapp.screens.trend.acceptance_address import SIDES, Asked, FoundSide, find_side, read_address
 from webapp.screens.trend.acceptance_file import verdict_table
-from webapp.screens.trend.acceptance_form import AcceptanceForm, form_of, side_text, tolerances
+from webapp.screens.trend.acceptance_form import (
+    AcceptanceForm,
+    apart,
+    form_of,
+    side_text,
+    tolerances,
+    without_baseline,
+)
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
 from webapp.trends.judging import Outcome
@@ -48,6 +55,8 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
         return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=400)
     form = form_of(asked, found)
     context = {"form": form, **(_shown(request, form, judged) if judged else {})}
+    if judged:
+        context |= {"without_baseline": without_baseline(asked, found), "apart": apart(found)}
     return render(request, "screens/acceptance.html", context)
 
 

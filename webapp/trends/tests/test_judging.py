@@ -12,6 +12,7 @@ from webapp.trends.judging import (
     NO_VALUES,
     NOT_MEASURED,
     ONE_VALUE_EACH,
+    ONLY_A_BOUND,
     Cells,
     Outcome,
     Row,
@@ -19,6 +20,7 @@ from webapp.trends.judging import (
     outcome_of,
 )
 from webapp.trends.management.commands.simulate_trends import Case, outcomes
+from worker.contract.histogram import LAST_BUCKET_NS
 
 IOPS, P99 = {"iops": 5.0}, {"latency_p99": 10.0}
 
@@ -184,3 +186,15 @@ def test_a_metric_that_the_baseline_never_measured_is_unclear() -> None:
         ("latency_p99", Outcome.UNCLEAR, NO_VALUES),
     ]
     assert outcome_of(rows) is Outcome.UNCLEAR
+
+
+@pytest.mark.parametrize("sides", [(10e9, LAST_BUCKET_NS), (LAST_BUCKET_NS, 10e9), (LAST_BUCKET_NS, LAST_BUCKET_NS)])
+def test_a_single_percentile_above_the_histogram_is_unclear(sides: tuple[float, float]) -> None:
+    """Its true value may be any above 17 s."""
+    (row,) = judge(
+        {"latency_p99": cells(2, sides[1:])},
+        {"latency_p99": cells(1, sides[:1])},
+        {"latency_p99": 100.0},
+        single_values=True,
+    )
+    assert (row.outcome, row.why, row.ratio) == (Outcome.UNCLEAR, ONLY_A_BOUND, None)
