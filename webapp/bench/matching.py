@@ -42,6 +42,7 @@ class Matched:
     concluded: Conclusions
     tables: Mapping[str, Table]  # by metric
     percentile: str  # of headline numbers: a key of CHOICES
+    by_direction: Mapping[tuple[Product, str, str], Sequence[ResultRow]]  # of latencies: product, workload, direction
     placed: frozenset[tuple[Product, str]]  # the workloads of each product, also those without a shown value
     made: dict[CellKey, Cell] = field(default_factory=dict, compare=False)
 
@@ -199,6 +200,7 @@ def _concluded(
         concluded=found,
         tables=tables,
         percentile=percentile,
+        by_direction=grid.by_direction,
         placed=grid.placed,
     )
 

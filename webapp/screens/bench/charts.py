@@ -120,10 +120,19 @@ def _steps(ladder: Ladder, product: int) -> Iterator[BenchPoint]:
 
 
 def ladder_table(ladder: Ladder) -> ChartTable:
+    """With n where a percentile is of fewer repeats than others of the product: it may then be below a lower one."""
     values = [one.mean for _, summaries in ladder.steps for one in summaries if one]
     factor, unit = unit_of(ladder.steps[0][0], [min(values, default=0.0)])
+    columns = zip(*(summaries for _, summaries in ladder.steps), strict=True)
+    most = [max((one.n for one in column if one), default=0) for column in columns]
+
+    def text(one: Summary | None, n: int) -> str:
+        if one is None:
+            return ""
+        return significant(one.mean / factor) + (f" (n = {one.n})" if one.n < n else "")
+
     rows = [
-        TableRow(metric.short, tuple(significant(one.mean / factor) if one else "" for one in summaries))
+        TableRow(metric.short, tuple(text(one, n) for one, n in zip(summaries, most, strict=True)))
         for metric, summaries in ladder.steps
     ]
     return ChartTable("Latency percentiles", ladder.title, "Percentile", unit, tuple(rows))
