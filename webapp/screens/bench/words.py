@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from webapp.bench.import_labels import factor_words
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words
+from webapp.compare.blocks import PERCENTILES
+from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 
 USUAL = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE)
@@ -62,6 +64,8 @@ def notes(found: SideBySide) -> Iterator[str]:
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
         )
+    if _is_beyond_histogram(found):
+        yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
     if found.completion_latency:
         yield "Latencies are completion latencies: they leave out the time of the submission."
     if without := [chart_words(pattern) for pattern in USUAL if pattern not in found.patterns]:
@@ -71,3 +75,10 @@ def notes(found: SideBySide) -> Iterator[str]:
             f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
             "most 5 % for any false claim on the page). Intervals are not corrected."
         )
+
+
+def _is_beyond_histogram(found: SideBySide) -> bool:
+    """Whether some latencies are only lower bounds."""
+    percentiles = {panel.key for panel in found.matched.panels if panel.metric.column in PERCENTILES}
+    measured = (one for (panel, *_), one in found.matched.measured.items() if panel in percentiles)
+    return any(LAST_BUCKET_NS in one.values.values() for one in measured)

@@ -9,6 +9,7 @@ import pytest
 from django.db.models import F
 from django.db.models.expressions import RawSQL
 from django.test import Client
+from django.utils.html import strip_tags
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
@@ -17,6 +18,7 @@ from webapp.results.models import Import, Result
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
+from worker.contract.histogram import LAST_BUCKET_NS
 
 ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
 
@@ -262,6 +264,15 @@ def test_a_product_that_shares_nothing_with_the_baseline_is_named(operator: Clie
     third.measure(5.0, iodepth=64)
     page = shown(operator, f"{ADDRESS}&product=model:THIRD")
     assert f"No ratio to the baseline {SAMSUNG}: it shares no workload with THIRD." in page
+
+
+def test_a_percentile_above_the_histogram_is_a_lower_bound(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    assert "above 17 s" not in shown(operator)
+    Result.objects.filter(run=labs[0].run).update(p99_ns=LAST_BUCKET_NS)
+    page = shown(operator)
+    assert page.count("> 17 s</") == 2  # headline and percentiles
+    assert "17,1" not in strip_tags(page.split("headlines-title")[1])
+    assert "A percentile above 17 s counts as 17 s" in page
 
 
 def test_different_hosts_are_a_warning_beside_the_headlines(operator: Client, labs: tuple[Lab, Lab]) -> None:
