@@ -13,7 +13,7 @@ from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.panels import RATE, Panel
-from webapp.bench.per_price import PerPrice, has_several_drives, per_price, prices_of
+from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
@@ -168,11 +168,13 @@ class SideBySide:
         return per_price(self.read.rows, self.prices, iops)
 
     def _of_one_price(self, row: Row) -> list[float | None]:
-        """The means of the products; None for several drives at once, whose price is not that of one."""
+        """The means of the products; None for several drives at once, or controllers in several hosts, whose price is
+        not that of one."""
         found: list[float | None] = []
         for product, one in zip(self.products, row.cells, strict=True):
             rows = self.matched.rows(row.panel, product, row.workload.key)
-            is_whole = product.kind is Kind.CONTROLLER or not any(map(has_several_drives, rows))
+            has_several = has_several_controllers if product.kind is Kind.CONTROLLER else has_several_drives
+            is_whole = not any(map(has_several, rows))
             found.append(one.cell.summary.mean if one and is_whole else None)
         return found
 
