@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from webapp.compare.query import CompareQuery, read_query
@@ -127,6 +129,24 @@ def test_missing_points_are_counted(lab: Lab) -> None:
     made = compare(ENGINES)
     assert "2 of 6 points have no result: they failed or were not measured." in made.notes
     assert ", 1 common point of 3" in sentence(made)
+
+
+def test_points_without_the_metric_are_not_said_to_have_failed(lab: Lab) -> None:
+    for depth in (1, 2):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(62.0, 63.0, 64.0, iodepth=depth, ioengine="psync")
+    Result.objects.filter(point__ioengine="psync", point__iodepth=1).update(p99_ns=None)
+    notes = compare(replace(ENGINES, metric="latency_p99")).notes
+    assert "1 of 4 points have no value: they failed, were not measured, or their results are left out." in notes
+    assert "3 results are left out: too few I/Os for p99 latency." in notes
+
+
+def test_results_without_ios_do_not_have_too_few_of_them(lab: Lab) -> None:
+    lab.measure(1.0, engine="file_copy", direction="none")
+    Result.objects.update(p99_ns=None, ios=None)
+    lab.measure(1.0)
+    notes = compare(replace(ENGINES, metric="latency_p99")).notes
+    assert "1 result is left out: it has no value for p99 latency." in notes
 
 
 def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from webapp.bench.import_labels import factor_words
+from webapp.bench.reading import BY_TARGETS
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words
 from webapp.compare.blocks import PERCENTILES
@@ -44,9 +45,10 @@ def notes(found: SideBySide) -> Iterator[str]:
     for product in found.empty:
         yield f"{names[product]} has no valid results."
     for product in found.read.cut:
+        first = "the newest run of each plan, then older runs" if product.kind in BY_TARGETS else "the newest ones"
         yield (
-            f"{names[product]} has more than {found.read.limit:,} results. The page reads the newest run of each plan, "
-            "then older runs, up to this number. Choose single runs to compare others."
+            f"{names[product]} has more than {found.read.limit:,} results. The page reads {first}, up to this number. "
+            "Choose single runs to compare others."
         )
     for product in found.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."

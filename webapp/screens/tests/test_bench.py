@@ -14,7 +14,7 @@ from django.utils.html import strip_tags
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
 from webapp.hosts.models import Host, HostState
-from webapp.results.models import Import, Result
+from webapp.results.models import Configuration, Import, Result
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
@@ -377,6 +377,15 @@ def test_a_workload_of_results_that_were_not_read_is_not_called_unmeasured(
     assert "not measured" in page  # by Samsung at queue depth 4, which is not cut
     assert f"{INTEL} has more than 8 results. The page reads the newest run of each plan" in page
     assert "8 results read · lacks 1 workload" in page
+
+
+def test_of_a_controller_with_too_many_results_the_newest_are_read(
+    operator: Client, labs: tuple[Lab, Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.bench.reading.MAX_RESULTS", 8)
+    Configuration.objects.update(controller="C1")
+    page = shown(operator, "/bench/?product=controller:C1")
+    assert "C1 has more than 8 results. The page reads the newest ones, up to this number." in page
 
 
 def test_notes_name_what_nobody_measured_and_the_kind_of_latency(operator: Client, labs: tuple[Lab, Lab]) -> None:
