@@ -39,17 +39,22 @@ class Measured:
         return len(self.kinds | other.kinds) < 2
 
     def same_points(self, other: "Measured") -> bool:
-        """Whether both are means over the same levels. Factors with one level in each cell may differ: they confound
-        the comparison, but do not change what the mean covers."""
-        if len(self.points) < 2 and len(other.points) < 2:
-            return True
-        mixed = differing(self.points) | differing(other.points)
-        mine, theirs = ({repr(sorted(_only(point, mixed))) for point in each} for each in (self.points, other.points))
-        return mine == theirs
+        """Whether both are means over the same levels."""
+        return same_levels(self.points, other.points)
 
     @property
     def positive(self) -> bool:
         return min(self.values.values()) > 0
+
+
+def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:
+    """Whether the points of both sides cover the same levels. Factors with one level on each side may differ: they
+    confound the comparison, but do not change what a mean covers."""
+    if len(mine) < 2 and len(theirs) < 2:
+        return True
+    mixed = differing(mine) | differing(theirs)
+    own, others = ({repr(sorted(_only(point, mixed))) for point in each} for each in (mine, theirs))
+    return own == others
 
 
 def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
