@@ -97,7 +97,7 @@ class Matched:
 
     @property
     def other_levels(self) -> list[str]:
-        """The ignored factors of which a product and the baseline have means over different levels."""
+        """The factors of which a product and the baseline have means over different levels."""
         apart = [pair for _, pair in self.pairs if not pair[0].same_points(pair[1])]
         return in_order({name for pair in apart for cell in pair for name in differing(cell.points)})
 

@@ -32,8 +32,8 @@ def warnings(found: SideBySide) -> Iterator[str]:
         yield found.latency_kinds
     if others := found.matched.other_levels:
         yield (
-            f"Some values are means over several levels of ignored factors ({', '.join(map(factor_words, others))}), "
-            "and not over the same levels as the value of the baseline. They are not compared."
+            f"Some values are means over several levels ({', '.join(map(factor_words, others))}), and not over the "
+            "same levels as the value of the baseline. They are not compared."
         )
     if found.without_common:
         without = ", ".join(names[product] for product in found.without_common)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from webapp.compare.blocks import Measured
+from webapp.compare.blocks import BUCKET_WIDTH, Measured
 from webapp.trends.judging import (
+    COARSE,
     CONTAINS_LIMIT,
     MAY_BE_CHANCE,
     NO_CONTRAST,
@@ -198,3 +199,20 @@ def test_a_single_percentile_above_the_histogram_is_unclear(sides: tuple[float, 
         single_values=True,
     )
     assert (row.outcome, row.why, row.ratio) == (Outcome.UNCLEAR, ONLY_A_BOUND, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(1080, "passes"), (1090, "unclear"), (1110, "unclear"), (1120, "fails")]
+)
+def test_a_single_percentile_within_a_step_of_the_histogram_is_unclear(value: float, outcome: str) -> None:
+    sides = [
+        {"latency_p99": {("0", "read"): a_cell(run, one, step=BUCKET_WIDTH)}} for run, one in ((2, value), (1, 1000))
+    ]
+    (row,) = judge(*sides, P99, single_values=True)
+    assert (row.outcome, row.why) == (outcome, COARSE if outcome == "unclear" else ONE_VALUE_EACH)
+
+
+def test_a_printed_percentile_counts_as_it_was_printed() -> None:
+    sides = [{"latency_p99": {("0", "read"): a_cell(run, one, step=0.1)}} for run, one in ((2, 1100), (1, 1000))]
+    (row,) = judge(*sides, P99, single_values=True)
+    assert row.outcome is Outcome.PASSES
