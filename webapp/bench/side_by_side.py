@@ -7,6 +7,7 @@ from functools import cached_property
 from webapp.bench.apart import OwnLevels, own_levels
 from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
+from webapp.bench.findings import Finding, findings
 from webapp.bench.headlines import Headline, headlines
 from webapp.bench.import_labels import PREFIX, is_label, labels_in
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
@@ -76,12 +77,6 @@ class Group:
     shared: int
     by_all: int  # workloads that all products have
     alone: int  # workloads that one product has alone
-
-
-@dataclass(frozen=True)
-class Finding:
-    panel: Panel
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -200,7 +195,7 @@ class SideBySide:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(_findings(self.matched, self.asked.choice))
+        return tuple(findings(self.matched, self.asked.choice))
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
@@ -294,12 +289,3 @@ def _default_ladder(chosen: Sequence[Headline]) -> str:
     """The workload of the first headline of a latency."""
     latencies = [one for one in chosen if one.panel.choice != RATE]
     return ladder_key(latencies[0].panel, latencies[0].workload) if latencies else ""
-
-
-def _findings(matched: Matched, choice: str) -> Iterator[Finding]:
-    """Sentences about all workloads of a pattern that a product shares with the baseline."""
-    for shown in dict.fromkeys((choice, RATE, matched.percentile)):
-        for panel in matched.panels_of(shown):
-            for product in matched.products:
-                if sentence := matched.sentence(panel, product):
-                    yield Finding(panel, sentence)

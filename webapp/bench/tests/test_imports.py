@@ -197,3 +197,12 @@ def test_the_lowest_load_is_that_of_a_stated_queue_depth(db: None) -> None:
     assert [(one.title, one.workload.point.get("iodepth")) for one in page.headlines] == [
         ("Random read, highest", 32), ("Random read, lowest load", 2), ("Random read, p99", 2),
     ]  # fmt: skip
+
+
+def test_a_conclusion_names_what_is_assumed_of_an_import(samsung: Lab) -> None:
+    text = "pattern,block_size,iops\n" + "".join(f"randread,4k,{iops}\n" for iops in (9990, 10000, 10010))
+    made = an_import(text=text)
+    samsung.measure(99.0, 100.0, 101.0, iodepth=1)
+    (finding,) = shown(of_import(made), MODEL).findings
+    assert finding.sentence.startswith(f"{SAMSUNG} ×0.01 the IOPS of Old tests")
+    assert finding.sentence.endswith(". Assumed of Old tests: QD 1, 1 job.")

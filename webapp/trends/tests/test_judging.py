@@ -213,6 +213,7 @@ def test_a_single_percentile_within_a_step_of_the_histogram_is_unclear(value: fl
 
 
 def test_a_printed_percentile_counts_as_it_was_printed() -> None:
-    sides = [{"latency_p99": {("0", "read"): a_cell(run, one, step=0.1)}} for run, one in ((2, 1100), (1, 1000))]
-    (row,) = judge(*sides, P99, single_values=True)
+    mine, theirs = (a_cell(run, one, step=0.1) for run, one in ((2, 1100), (1, 1000)))
+    cell = ("0", "read")
+    (row,) = judge({"latency_p99": {cell: mine}}, {"latency_p99": {cell: theirs}}, P99, single_values=True)
     assert row.outcome is Outcome.PASSES
