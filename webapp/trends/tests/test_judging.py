@@ -201,19 +201,20 @@ def test_a_single_percentile_above_the_histogram_is_unclear(sides: tuple[float, 
     assert (row.outcome, row.why, row.ratio) == (Outcome.UNCLEAR, ONLY_A_BOUND, None)
 
 
+def one_single_percentile(value: float, step: float) -> Row:
+    """Against 1000 ns, with a tolerance of 10 %."""
+    mine, theirs = ({("0", "read"): a_cell(run, one, step=step)} for run, one in ((2, value), (1, 1000)))
+    (row,) = judge({"latency_p99": mine}, {"latency_p99": theirs}, P99, single_values=True)
+    return row
+
+
 @pytest.mark.parametrize(
     ("value", "outcome"), [(1080, "passes"), (1090, "unclear"), (1110, "unclear"), (1120, "fails")]
 )
 def test_a_single_percentile_within_a_step_of_the_histogram_is_unclear(value: float, outcome: str) -> None:
-    sides = [
-        {"latency_p99": {("0", "read"): a_cell(run, one, step=BUCKET_WIDTH)}} for run, one in ((2, value), (1, 1000))
-    ]
-    (row,) = judge(*sides, P99, single_values=True)
+    row = one_single_percentile(value, step=BUCKET_WIDTH)
     assert (row.outcome, row.why) == (outcome, COARSE if outcome == "unclear" else ONE_VALUE_EACH)
 
 
 def test_a_printed_percentile_counts_as_it_was_printed() -> None:
-    mine, theirs = (a_cell(run, one, step=0.1) for run, one in ((2, 1100), (1, 1000)))
-    cell = ("0", "read")
-    (row,) = judge({"latency_p99": {cell: mine}}, {"latency_p99": {cell: theirs}}, P99, single_values=True)
-    assert row.outcome is Outcome.PASSES
+    assert one_single_percentile(1100, step=0.1).outcome is Outcome.PASSES
