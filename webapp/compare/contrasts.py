@@ -73,9 +73,14 @@ class Contrast:
         return replace(self, freedom=max(self.freedom, joined))
 
 
-def contrast(pairs: Sequence[Pair]) -> Contrast:
-    """The mean over the points; all values are positive."""
-    if all(len(_common(pair)) > 1 for pair in pairs):
+def contrast(pairs: Sequence[Pair], *, of_all: bool = False) -> Contrast:
+    """The mean over the points; all values are positive.
+
+    `of_all`: the ratio is that of the means over all blocks, so these are paired only if both sides have the same runs.
+    Else it is that of the pairs.
+    """
+    paired = all(len(_common(pair)) > 1 for pair in pairs)
+    if paired and not (of_all and any(_run_numbers(one) != _run_numbers(other) for one, other in pairs)):
         return _paired(pairs)
     return _unpaired(pairs)
 
@@ -101,7 +106,7 @@ def _paired(pairs: Sequence[Pair]) -> Contrast:
 def _unpaired(pairs: Sequence[Pair]) -> Contrast:
     sides = []
     for side in (0, 1):
-        sums = Influences(by_run=all(_runs(one) >= MIN_RUNS for pair in pairs for one in pair))
+        sums = Influences(by_run=all(len(_run_numbers(one)) >= MIN_RUNS for pair in pairs for one in pair))
         logs = [{block: math.log(value) for block, value in pair[side].values.items()} for pair in pairs]
         sides.append(([sums.add(each, len(pairs)) for each in logs], sums))
     (mine, own), (theirs, others) = sides
@@ -110,8 +115,8 @@ def _unpaired(pairs: Sequence[Pair]) -> Contrast:
     return _made(means, *_welch(parts), min(own.least, others.least), _step(pairs))
 
 
-def _runs(one: Measured) -> int:
-    return len({run for run, _ in one.values})
+def _run_numbers(one: Measured) -> set[int]:
+    return {run for run, _ in one.values}
 
 
 def _made(means: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
