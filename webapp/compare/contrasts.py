@@ -90,6 +90,12 @@ def _common(pair: Pair) -> list[Block]:
     return [block for block in series.values if block in baseline.values]
 
 
+def leaves_out(pair: Pair) -> bool:
+    """Whether the ratio uses fewer blocks than the means: those that both series have in common."""
+    common = len(_common(pair))
+    return common > 1 and any(len(one.values) > common for one in pair)
+
+
 def _step(pairs: Sequence[Pair]) -> float:
     return max(max(series.step, baseline.step) for series, baseline in pairs)
 
