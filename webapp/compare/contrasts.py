@@ -76,13 +76,11 @@ class Contrast:
 def contrast(pairs: Sequence[Pair], *, of_all: bool = False) -> Contrast:
     """The mean over the points; all values are positive.
 
-    `of_all`: the ratio is that of the means over all blocks, so these are paired only if both sides have the same runs.
+    `of_all`: the ratio is that of the means over all blocks, so these are paired only if both sides have the same ones.
     Else it is that of the pairs.
     """
     paired = all(len(_common(pair)) > 1 for pair in pairs)
-    if paired and not (of_all and any(_run_numbers(one) != _run_numbers(other) for one, other in pairs)):
-        return _paired(pairs)
-    return _unpaired(pairs)
+    return _paired(pairs) if paired and not (of_all and any(map(leaves_out, pairs))) else _unpaired(pairs)
 
 
 def _common(pair: Pair) -> list[Block]:
@@ -112,7 +110,7 @@ def _paired(pairs: Sequence[Pair]) -> Contrast:
 def _unpaired(pairs: Sequence[Pair]) -> Contrast:
     sides = []
     for side in (0, 1):
-        sums = Influences(by_run=all(len(_run_numbers(one)) >= MIN_RUNS for pair in pairs for one in pair))
+        sums = Influences(by_run=all(_runs(one) >= MIN_RUNS for pair in pairs for one in pair))
         logs = [{block: math.log(value) for block, value in pair[side].values.items()} for pair in pairs]
         sides.append(([sums.add(each, len(pairs)) for each in logs], sums))
     (mine, own), (theirs, others) = sides
@@ -121,8 +119,8 @@ def _unpaired(pairs: Sequence[Pair]) -> Contrast:
     return _made(means, *_welch(parts), min(own.least, others.least), _step(pairs))
 
 
-def _run_numbers(one: Measured) -> set[int]:
-    return {run for run, _ in one.values}
+def _runs(one: Measured) -> int:
+    return len({run for run, _ in one.values})
 
 
 def _made(means: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
