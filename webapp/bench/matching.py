@@ -4,6 +4,7 @@ A chart of `compare` is a panel here (a metric, a pattern, a direction), a level
 product. All panels of a page are corrected together.
 """
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,10 +13,11 @@ from statistics import fmean
 from msgspec.structs import replace
 
 from webapp.bench.grid import Grid, Rows
+from webapp.bench.import_labels import points_with_labels
 from webapp.bench.panels import RATE, Panel, percentile_of
 from webapp.bench.products import Product
 from webapp.bench.workloads import JOBS, Workload, chart_words, in_words, naming, telling_apart
-from webapp.compare.blocks import Measured, measured, with_ids, with_points
+from webapp.compare.blocks import Measured, measured, with_ids
 from webapp.compare.comparison import Cell, Level
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.contrasts import Pair
@@ -215,4 +217,5 @@ def _measured(grid: Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]
     for metric in {panel.metric for panel in grid.panels.values()}:
         own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}
         part = Grouped(own, grouped.panels, grouped.series, grouped.x)
-        yield from with_ids(with_points(measured(part, metric), part), part).items()
+        for key, cell in with_ids(measured(part, metric), part).items():
+            yield key, dataclasses.replace(cell, points=tuple(points_with_labels(own[key], grid.labels)))

@@ -206,3 +206,15 @@ def test_a_conclusion_names_what_is_assumed_of_an_import(samsung: Lab) -> None:
     (finding,) = shown(of_import(made), MODEL).findings
     assert finding.sentence.startswith(f"{SAMSUNG} ×0.01 the IOPS of Old tests")
     assert finding.sentence.endswith(". Assumed of Old tests: QD 1, 1 job.")
+
+
+def test_means_over_different_levels_of_an_ignored_label_are_not_compared(db: None) -> None:
+    """Both are equal at a fill level of 30 %."""
+    text = "pattern,block_size,iodepth,iops,fill level\n" + "randread,4k,1,100,30 %\n" * 3
+    made = an_import(drive="A", text=text + "randread,4k,1,10,90 %\n" * 3)
+    other = an_import(title="New tests", drive="B", text=text)
+    page = side_by_side(
+        Asked((of_import(made), of_import(other)), of_import(made), ignored=frozenset({"label:fill level"}))
+    )
+    assert not page.findings
+    assert page.matched.other_levels == ["label:fill level"]
