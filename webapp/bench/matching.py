@@ -17,7 +17,7 @@ from webapp.bench.import_labels import points_with_labels
 from webapp.bench.panels import RATE, Panel, percentile_of
 from webapp.bench.products import Product
 from webapp.bench.workloads import JOBS, Workload, chart_words, in_words, naming, telling_apart
-from webapp.compare.blocks import Measured, measured, with_ids
+from webapp.compare.blocks import Measured, measured, other_levels, with_ids
 from webapp.compare.comparison import Cell, Level
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.contrasts import Pair
@@ -99,9 +99,8 @@ class Matched:
 
     @property
     def other_levels(self) -> list[str]:
-        """The factors of which a product and the baseline have means over different levels."""
-        apart = [pair for _, pair in self.pairs if not pair[0].same_points(pair[1])]
-        return in_order({name for pair in apart for cell in pair for name in differing(cell.points)})
+        """The factors, labels or the target of which a product and the baseline have means over different levels."""
+        return other_levels(pair for _, pair in self.pairs if pair[0].independent(pair[1]))
 
     @property
     def overlapping(self) -> set[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import Kinds, kinds_of
-from webapp.plans.varying import differing
+from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
@@ -33,6 +33,7 @@ class Measured:
     balanced: bool  # every block has the same workloads, and every block of a run the same targets
     kinds: Kinds = frozenset()  # of latencies
     points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
+    targets: frozenset[str] = frozenset()
     ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
 
     def same_kind(self, other: "Measured") -> bool:
@@ -40,8 +41,13 @@ class Measured:
         return len(self.kinds | other.kinds) < 2
 
     def same_points(self, other: "Measured") -> bool:
-        """Whether both are means over the same levels."""
-        return same_levels(self.points, other.points)
+        """Whether both are means over the same levels, and over the same targets unless they have none in common."""
+        return same_levels(self.points, other.points) and self.same_targets(other)
+
+    def same_targets(self, other: "Measured") -> bool:
+        """False if only some targets are on both sides: the mean of one lacks a target of the other. Products that are
+        compared, such as drives, have no target in common."""
+        return self.targets == other.targets or self.targets.isdisjoint(other.targets)
 
     def independent(self, other: "Measured") -> bool:
         """Whether no result is on both sides: it would be compared with itself."""
@@ -60,6 +66,17 @@ def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:
     mixed = differing(mine) | differing(theirs)
     own, others = ({repr(sorted(_only(point, mixed))) for point in each} for each in (mine, theirs))
     return own == others
+
+
+def other_levels(pairs: Iterable[tuple[Measured, Measured]]) -> list[str]:
+    """The factors, or the target, of which two cells are means over different levels."""
+    found: set[str] = set()
+    for pair in pairs:
+        if not same_levels(pair[0].points, pair[1].points):
+            found |= differing(pair[0].points) | differing(pair[1].points)
+        if not pair[0].same_targets(pair[1]):
+            found.add("target")
+    return in_order(found)
 
 
 def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -96,7 +113,8 @@ def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
     known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}
     at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in known.items()}
-    return Measured(values, at, _step(rows, metric), _is_balanced(blocks), kinds_of(rows, metric))
+    targets = frozenset([row.target_name for row in rows])
+    return Measured(values, at, _step(rows, metric), _is_balanced(blocks), kinds_of(rows, metric), targets=targets)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.baseline import baseline_of
-from webapp.compare.blocks import PERCENTILES, Measured, measured, with_points
+from webapp.compare.blocks import PERCENTILES, Measured, measured, other_levels, with_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.contrasts import UNKNOWN_ORDER, leaves_out
@@ -18,7 +18,6 @@ from webapp.compare.observed import metric_named, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
-from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
@@ -161,15 +160,14 @@ def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str
 
 
 def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
-    """A warning if a series and the baseline are means over different workloads at a point; else ""."""
-    pairs = [(cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items()]
-    apart = [(cell, other) for cell, other in pairs if other and not cell.same_points(other)]
-    if not apart:
+    """A warning if a series and the baseline are means over different levels or targets at a point; else ""."""
+    pairs = ((cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items())
+    names = other_levels((cell, other) for cell, other in pairs if other)
+    if not names:
         return ""
-    names = in_order({name for pair in apart for cell in pair for name in differing(cell.points)})
     return (
-        f"Some values are means over several workloads ({', '.join(label_of(name) for name in names)}), and not over "
-        "the same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
+        f"Some values are means over several levels ({', '.join(label_of(name) for name in names)}), and not over the "
+        "same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
         "chart."
     )
 

@@ -20,7 +20,7 @@ from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
-OTHER_WORKLOADS = "the values are means over different workloads"
+OTHER_WORKLOADS = "the values are means over different workloads or targets"
 SAME_RESULTS = "both have the same results"
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3

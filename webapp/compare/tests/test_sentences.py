@@ -171,6 +171,20 @@ def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> Non
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
 
 
+def test_means_over_different_targets_are_not_compared(lab: Lab) -> None:
+    """Both engines are equal, but all trials of one failed at the slow target."""
+    slow = a_target(lab.target.host, "slow")
+    for engine in ("io_uring", "psync"):
+        lab.measure(999.0, 1000.0, 1001.0, ioengine=engine)
+    lab.measure(99.0, 100.0, 101.0, target=slow)
+    made = compare(ENGINES)
+    why = "not compared at 1: the values are means over different workloads or targets"
+    assert sentence(made) == f"psync and io_uring: {why}."
+    assert made.warnings[0].startswith("Some values are means over several levels (Target), and not over the same ones")
+    by_target = compare(replace(ENGINES, x="target"))
+    assert "no difference in IOPS beyond ±5 %" in sentence(by_target)
+
+
 def test_one_series_of_means_over_other_workloads_has_no_conclusion(lab: Lab) -> None:
     """The second level of x lacks the slow block size."""
     lab.measure(999.0, 1000.0, 1001.0, iodepth=1)
@@ -309,11 +323,11 @@ def test_means_over_different_workloads_are_not_compared(lab: Lab) -> None:
         lab.measure(*(depth * value for value in (99.0, 100.0, 101.0)), iodepth=depth)
     lab.measure(99.0, 100.0, 101.0, iodepth=1, ioengine="psync")
     made = compare(CompareQuery("block_size", ("ioengine",), baseline="io_uring"))
-    why = "not compared at 4 KiB: the values are means over different workloads"
+    why = "not compared at 4 KiB: the values are means over different workloads or targets"
     assert sentence(made) == f"psync and io_uring: {why}."
     assert [cell.against_baseline for cell in made.panels[0].series[1].cells] == [None]
     (warning,) = made.warnings
-    assert warning.startswith("Some values are means over several workloads (Queue depth), and not over the same ones")
+    assert warning.startswith("Some values are means over several levels (Queue depth), and not over the same ones")
 
 
 def test_one_level_of_another_factor_in_each_series_confounds_but_is_compared(lab: Lab) -> None:
