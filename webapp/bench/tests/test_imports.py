@@ -218,3 +218,12 @@ def test_means_over_different_levels_of_an_ignored_label_are_not_compared(db: No
     )
     assert not page.findings
     assert page.matched.other_levels == ["label:fill level"]
+
+
+def test_a_mean_over_imports_with_other_labels_names_these(db: None) -> None:
+    for level in ("30 %", "90 %"):
+        text = f"pattern,block_size,iodepth,iops,fill level\nrandread,4k,1,100,{level}\n"
+        an_import(title=level, drive="A", text=text)
+    (row,) = shown(Product(Kind.MODEL, "A")).groups[0].rows
+    assert row.cells[0]
+    assert row.cells[0].pooled == "2 values of fill level"
