@@ -57,7 +57,7 @@ def announce_run(run_id: UUID) -> bool:
 
 def _announce_worse(run: Run, verdict: Verdict) -> None:
     baseline, failed = verdict.baseline, verdict.counts[Outcome.FAILS]
-    against = f"baseline run {baseline.run.number} of {run.version.plan.title} on {baseline.target}"
+    against = f"{baseline.name}, the baseline of {run.version.plan.title} on {baseline.target}"
     announce(
         event=Event.WORSE,
         plan=run.version.plan,
@@ -67,7 +67,8 @@ def _announce_worse(run: Run, verdict: Verdict) -> None:
         path=f"/runs/{run.number}/",
         detail={
             "run": run.number,
-            "baseline_run": baseline.run.number,
+            "baseline_run": baseline.run.number if baseline.run else None,
+            "baseline_import": baseline.imported.number if baseline.imported else None,
             "target": str(baseline.target),
             "rows": {"total": len(verdict.rows), **{each.value: count for each, count in verdict.counts.items()}},
         },

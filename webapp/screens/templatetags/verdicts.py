@@ -1,4 +1,4 @@
-"""Verdicts of runs against their baseline runs, on several pages."""
+"""Verdicts of runs against their baselines, on several pages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from uuid import UUID
 from django import template
 
 from webapp.plans.varying import varying
+from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
@@ -77,12 +78,12 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     order = list(Outcome)
     rows = sorted(verdict.rows, key=lambda row: (row.cell is not None, order.index(row.outcome)))
     counts = [f"{count} {_WORDS[each][count != 1]}" for each, count in verdict.counts.items() if count]
-    limits = {row.metric.label: limit_text(row) for row in verdict.rows}
+    limits = {METRICS[key].label: limit_text(METRICS[key], each) for key, each in verdict.baseline.tolerances.items()}
     return ShownVerdict(
         verdict,
         [points.label(name) for name in names],
         [shown_row(row, verdict.points, names) for row in rows],
-        ", ".join(counts),
+        ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
         ", ".join(f"{label} {limit}" for label, limit in limits.items()),
     )
 

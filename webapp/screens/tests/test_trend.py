@@ -145,7 +145,7 @@ def test_it_is_removed_and_only_operators_may(operator: Client, viewer: Client, 
     assert set_baseline(operator) == 302
     baseline = Baseline.objects.get()
     assert operator.get(f"/trends/baselines/{baseline.pk}/").headers["Location"].startswith("/trends/?plan=nightly")
-    assert "Setting a baseline run requires the operator role." in page_of(viewer, ADDRESS)
+    assert "Setting a baseline requires the operator role." in page_of(viewer, ADDRESS)
     assert viewer.post(f"/trends/baselines/{baseline.pk}/remove/").status_code == 403
     operator.post(f"/trends/baselines/{baseline.pk}/remove/")
     assert not Baseline.objects.exists()
@@ -160,7 +160,7 @@ def test_a_notice_tells_that_a_run_is_worse(operator: Client, nights: Nights) ->
     announce_run(nights.run(500).pk)
     notice = Notice.objects.get()
     assert (notice.event, notice.payload["run"]) == ("worse", 3)
-    assert notice.subject == "Run 3 is worse than baseline run 1 of A plan on a/scratch"
+    assert notice.subject == "Run 3 is worse than run 1, the baseline of A plan on a/scratch"
     assert notice.payload["detail"]["rows"] == {"total": 1, "fails": 1, "unclear": 0, "passes": 0}
 
 

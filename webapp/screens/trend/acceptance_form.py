@@ -14,19 +14,12 @@ from webapp.runs.models import Run
 from webapp.screens import points as words
 from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
-from webapp.screens.trend.acceptance_address import (
-    LABEL_PREFIX,
-    SIDES,
-    TARGET,
-    Asked,
-    AskedSide,
-    FoundSide,
-    levels_of,
-)
+from webapp.screens.trend.acceptance_address import SIDES, Asked, AskedSide, FoundSide
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
 from webapp.trends.history import ENDED
 from webapp.trends.selectors import NOT_JUDGED
-from webapp.trends.services import DEFAULT_TOLERANCES
+from webapp.trends.sides import LABEL_PREFIX, TARGET, levels_of
+from webapp.trends.tolerances import DEFAULT_TOLERANCES
 from webapp.trends.two_sides import UNSTATED, unstated
 
 MAX_OFFERED = 200  # of each kind, newest first
