@@ -199,7 +199,7 @@ def _ranges(
     found = {}
     for panel in grouped.panels:
         keys = [key for key, cell in cells.items() if key[0] == panel.key and cell.positive and cell.balanced]
-        if len(keys) > 1 and len(frozenset().union(*(cells[key].kinds for key in keys))) < 2:
+        if len(keys) > 1 and _alike([cells[key] for key in keys]):
             ordered = sorted(keys, key=lambda key: fmean(cells[key].values.values()))
             low, high = ordered[0], ordered[-1]
             others = [contrast([(cells[key], cells[low])]) for key in ordered[1:]]
@@ -208,3 +208,10 @@ def _ranges(
             test = ContrastTest(shown, shown.at_least(pooled, shown.freedom), len(keys) * (len(keys) - 1) // 2)
             found[panel.key] = (low, high, len(keys), test)
     return found
+
+
+def _alike(cells: Sequence[Measured]) -> bool:
+    """Whether all are one kind of latency and means over the same levels."""
+    return len(frozenset().union(*(cell.kinds for cell in cells))) < 2 and all(
+        cell.same_points(cells[0]) for cell in cells
+    )

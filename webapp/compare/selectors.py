@@ -46,7 +46,7 @@ class Selected:
     invalid: int  # results left out because a person marked them
     grouped: Grouped
     notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
-    unstated: bool = False  # some of the missing are of imports: their tools do not state the value
+    unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -70,7 +70,7 @@ def select(query: CompareQuery) -> Selected:
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
-    unstated = any(row.imported and metric.of(row) is None for row in read)
+    unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
     return Selected(query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated)
 
 
@@ -195,7 +195,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
     if rounds := [row.run for row in selected.rows if row.run and row.repeat >= SNIA_ROUNDS]:
         yield from rounds_sentences({*rounds})
-    yield from _missing_cells(selected.grouped)
+    yield from _missing_cells(selected)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:
         have = "was measured once and has" if alone == 1 else "were measured once and have"
@@ -206,13 +206,18 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     yield from _statistics(selected, cells, found)
 
 
-def _missing_cells(grouped: Grouped) -> Iterator[str]:
+def _missing_cells(selected: Selected) -> Iterator[str]:
     """Points that one series of a chart has and another has not."""
+    grouped = selected.grouped
     points = {(panel, x) for panel, _, x in grouped.cells}
     series = {(panel, key) for panel, key, _ in grouped.cells}
     wanted = sum((panel, key) in series for panel, _ in points for key in {key for _, key in series})
     if missing := wanted - len(grouped.cells):
-        yield f"{missing} of {wanted} points have no result: they failed or were not measured."
+        if selected.missing or selected.invalid:
+            why = "no value: they failed, were not measured, or their results are left out"
+        else:
+            why = "no result: they failed or were not measured"
+        yield f"{missing} of {wanted} points have {why}."
 
 
 def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:

@@ -164,7 +164,7 @@ class Table:
         for key in keys[:_LISTED]:
             mine, theirs = pairs[key]
             if not (mine.balanced and theirs.balanced):
-                yield f"not comparable at {levels[key[2]]}: repeats mix workloads"
+                yield f"not comparable at {levels[key[2]]}: repeats mix workloads or targets"
             elif key in self._found.points:
                 found = self._found.points[key]
                 few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
@@ -218,8 +218,11 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, 
     reasons = dict.fromkeys(row.why_invalid for row in rows if row.invalid)
     if reasons:
         yield f"includes invalid results: {'; '.join(reasons)}"
-    if mixed := _mixed(rows):
-        yield f"mean over {mixed}" if measured.balanced else f"not comparable: repeats mix {mixed}"
+    mixed = _mixed(rows)
+    if not measured.balanced:
+        yield f"not comparable: repeats mix {mixed or 'targets'}"
+    elif mixed:
+        yield f"mean over {mixed}"
     if len(measured.kinds) > 1:
         yield "mixes total and completion latency"
     counted = Counter(doubt.short for row in rows for doubt in doubts(row))

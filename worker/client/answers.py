@@ -106,6 +106,7 @@ class Row:
     point: dict[str, Any] | None
     direction: str | None
     cells: int
+    limit: float
     baseline: float | None
     value: float | None
     ratio: float | None

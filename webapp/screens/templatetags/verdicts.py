@@ -12,6 +12,7 @@ from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
+from webapp.screens.trend.acceptance_form import level_label
 from webapp.screens.trend.verdict_rows import ShownRow, limit_text, shown_row
 from webapp.trends.history import ENDED
 from webapp.trends.judging import LABELS, Outcome, Row
@@ -31,6 +32,7 @@ class ShownVerdict:
     rows: list[ShownRow]
     summary: str
     tolerances: str
+    levels: str  # chosen ones of a baseline that is an import
 
 
 @register.simple_tag
@@ -79,12 +81,14 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     rows = sorted(verdict.rows, key=lambda row: (row.cell is not None, order.index(row.outcome)))
     counts = [f"{count} {_WORDS[each][count != 1]}" for each, count in verdict.counts.items() if count]
     limits = {METRICS[key].label: limit_text(METRICS[key], each) for key, each in verdict.baseline.tolerances.items()}
+    chosen = verdict.baseline.levels.items()
     return ShownVerdict(
         verdict,
         [points.label(name) for name in names],
         [shown_row(row, verdict.points, names) for row in rows],
         ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
         ", ".join(f"{label} {limit}" for label, limit in limits.items()),
+        ", ".join(f"{level_label(name)} {text}" for name, text in chosen),
     )
 
 

@@ -13,7 +13,7 @@ from django.utils.html import strip_tags
 
 from webapp.hosts.models import Target
 from webapp.imports.references.loading import load_references
-from webapp.results.models import Import
+from webapp.results.models import Import, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
@@ -183,6 +183,43 @@ def test_tests_of_an_import_that_only_a_label_tells_apart_are_chosen_by_it(opera
     name, chosen = quote(key[1]), quote(level[1])
     asked = f"baseline.{name}={chosen}&candidate.{name}={chosen}&single_values=1"
     assert figures(shown(operator, f"baseline=import%3D{number}&candidate=import%3D{number}&{asked}"))[0] == 0
+
+
+def test_a_chosen_level_that_the_other_side_lacks_is_named(operator: Client, target: Target) -> None:
+    Lab(target).measure(*FAST, iodepth=32)
+    other = Lab(target, number=2)
+    other.measure(*SLOW, iodepth=1)
+    other.measure(*FAST, iodepth=32)
+    asked = "baseline=run%3D1&candidate=run%3D2&tolerance.iops=5&candidate.factor.iodepth="
+    page = shown(operator, f"{asked}1")
+    assert figures(page) == [1, 0, 0, 0]
+    assert "the rows compare different levels: Queue depth (baseline 32, candidate 1)." in page
+    assert "different levels" not in shown(operator, f"{asked}32")
+
+
+def test_a_tolerance_stays_if_the_candidate_lacks_the_metric(operator: Client, target: Target) -> None:
+    """As in the API: a candidate must not pass because it was judged by another metric."""
+    for number in (1, 2):
+        Lab(target, number=number).measure(*FAST)
+    Result.objects.filter(run__number=2).update(p99_ns=None)
+    asked = "baseline=run%3D1&candidate=run%3D2&tolerance.latency_p99=10"
+    assert figures(shown(operator, asked)) == [0, 0, 0, 1]
+    assert figures(shown(operator, f"{asked}&tolerance.iops=5")) == [0, 1, 0, 1]
+    page = shown(operator, f"{asked}&tolerance.latency_p999=10&tolerance.iops=5")
+    assert "Not judged: p99.9 latency. The baseline has no values of this metric." in page
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "ratio"),
+    [(949_600.0, "Fails", "×0.9496"), (950_000.0, "Passes", "×0.950"), (950_040.0, "Passes", "×0.95004")],
+)
+def test_a_ratio_has_enough_digits_to_tell_it_from_the_limit(
+    operator: Client, target: Target, value: float, verdict: str, ratio: str
+) -> None:
+    for number, iops in ((1, 1_000_000.0), (2, value)):
+        Lab(target, number=number).measure(iops)
+    page = shown(operator, "baseline=run%3D1&candidate=run%3D2&tolerance.iops=5&single_values=1")
+    assert [(row[0], row[5]) for row in rows(page)] == [(verdict, ratio)]
 
 
 def test_it_is_linked_from_run_import_reference_and_trends(operator: Client, target: Target) -> None:

@@ -28,7 +28,14 @@ from webapp.screens.trend.acceptance_address import (
     write_address,
 )
 from webapp.screens.trend.acceptance_file import verdict_table
-from webapp.screens.trend.acceptance_form import AcceptanceForm, form_of, side_text, tolerances
+from webapp.screens.trend.acceptance_form import (
+    AcceptanceForm,
+    apart,
+    form_of,
+    side_text,
+    tolerances,
+    without_baseline,
+)
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
 from webapp.trends.judging import Outcome
@@ -58,7 +65,10 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
         form = _as_typed(form_of(asked, found), asked)
         return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=400)
     form = form_of(asked, found)
-    context = {"form": form, **(_shown(request, form, judged) if judged else {}), "judges": _judges(asked, found)}
+    context = {"form": form, **(_shown(request, form, judged) if judged else {})}
+    if judged:
+        context |= {"without_baseline": without_baseline(asked, found), "apart": apart(found)}
+        context |= {"judges": _judges(asked, found)}
     return render(request, "screens/acceptance.html", context)
 
 
