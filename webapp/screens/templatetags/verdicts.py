@@ -33,6 +33,7 @@ class ShownVerdict:
     summary: str
     tolerances: str
     levels: str  # chosen ones of a baseline that is an import
+    single_values: int  # rows that are judged without an interval
 
 
 @register.simple_tag
@@ -89,6 +90,7 @@ def _shown(verdict: Verdict) -> ShownVerdict:
         ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
         ", ".join(f"{label} {limit}" for label, limit in limits.items()),
         ", ".join(f"{level_label(name)} {text}" for name, text in chosen),
+        sum(row.single_values for row in rows),
     )
 
 

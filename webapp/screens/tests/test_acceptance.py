@@ -13,10 +13,13 @@ from django.utils.html import strip_tags
 
 from webapp.hosts.models import Target
 from webapp.imports.references.loading import load_references
+from webapp.notices.models import Event, Notice
+from webapp.notices.run_ends import announce_run
 from webapp.results.models import Import, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
+from webapp.tests.factories.notices import a_subscription
 from webapp.tests.factories.results import Lab
 from webapp.trends.models import Baseline
 
@@ -267,6 +270,11 @@ def test_every_run_of_the_plan_is_judged_like_the_acceptance_test(operator: Clie
     assert (baseline.ignored, baseline.tolerances) == (["unstated"], {"iops": 5.0})
     of_run = operator.get(f"/runs/{lab.run.number}/").content.decode()
     assert "Accepted system</a> at a/scratch: 1 row fails" in of_run
+    assert "1 row has no interval: the tolerance alone decides, which is no evidence of a difference." in of_run
+    a_subscription(events=[Event.WORSE])
+    announce_run(lab.run.pk)
+    subject = "Run 1 fails against Accepted system, the baseline of A plan on a/scratch"
+    assert Notice.objects.get().subject == subject
     trend = operator.get(f"/trends/?plan={given['plan']}&target=a/scratch").content.decode()
     assert "Accepted system</a> is the baseline of all runs" in trend
     (address,) = re.findall(r'href="(/trends/acceptance/[^"]*)">Acceptance test with its levels', trend)
