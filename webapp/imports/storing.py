@@ -50,7 +50,7 @@ class Store:
             results = list(origin.results.all())
             self._seen.update({_identity(origin, result): 1 for result in results})
             has_series = origin.number in timed
-            self._joining.know(origin, origin.file, results[0].point, earlier=True, has_series=has_series)
+            self._joining.know(origin, origin.file, results[0], earlier=True, has_series=has_series)
         self.stored = Stored()
 
     @transaction.atomic
@@ -83,7 +83,7 @@ class Store:
                 known[file.digest] = f"{file.path} of this import"
             rows.append(row)
             for origin, of_origin in made:
-                self._joining.know(origin, row, of_origin[0].point)
+                self._joining.know(origin, row, of_origin[0])
             origins += [origin for origin, _ in made]
             results += [result for _, of_origin in made for result in of_origin]
         ImportedFile.objects.bulk_create(rows, batch_size=ROWS)
@@ -152,7 +152,7 @@ class Store:
 
 def _stored(imported: Import) -> Iterator[Origin]:
     """The tests of earlier requests, a part at a time, with what identifies their results."""
-    results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction"))
+    results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction", "measured_at"))
     found = imported.origins.select_related("file").defer("series").prefetch_related(results)
     return found.iterator(chunk_size=ROWS)
 

@@ -172,6 +172,7 @@ def test_logs_join_the_test_of_fio_beside_them_as_its_time_series() -> None:
     for job in document["jobs"]:
         job["job options"] = {"rw": "randwrite", "iodepth": "32", "numjobs": "4", "bs": "4k"}
         job["read"] = {}
+        job["write"] |= {"iops": 30_116, "bw_bytes": 123_353_139, "runtime": 2000, "lat_ns": {"mean": 2e6, "max": 2e9}}
     text = json.dumps({**document, "jobs": document["jobs"][:1]})
     logs = [Read(f"4k/{path.name}", path.read_text()) for path in sorted(LOGS.glob("*.log"))]
     imported = begun()

@@ -6,7 +6,7 @@ constant over its interval, and the rows are averaged over a common grid of inte
 Units: bw is KiB/s; latencies are ns in fio 3.x and µs in 2.x.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -41,17 +41,33 @@ class _Job:
 
 def series(logs: Iterable[Log], *, latency_unit_ns: float = 1) -> dict[Direction, tuple[Point, ...]]:
     """Points by direction; `latency_unit_ns` is 1000 for fio 2.x. Raises ImportRefused."""
-    jobs: dict[tuple[int, int], _Job] = {}
+    jobs: dict[tuple[int, int, int], _Job] = {}
     seen: dict[tuple[int, Kind], int] = {}
     for log in logs:
         if log.kind in (Kind.SUBMISSION, Kind.HISTOGRAM):
             continue
         same = seen[log.job, log.kind] = seen.get((log.job, log.kind), 0) + 1  # of several clients
-        jobs.setdefault((same, log.job), _Job()).rows[log.kind] = read(log.text)
+        rows = read(log.text)
+        for place, part in enumerate(rows.jobs() if not log.job and rows.averaged else [rows]):
+            jobs.setdefault((same, log.job, place), _Job()).rows[log.kind] = part
     if not jobs:
         return {}
+    _from_begin(jobs.values())
     found = {name: _points(list(jobs.values()), code, latency_unit_ns) for code, name in enumerate(DIRECTIONS)}
     return {direction: points for direction, points in found.items() if points}
+
+
+def _from_begin(jobs: Collection[_Job]) -> None:
+    """Times since 1970 as times since the begin of the first interval. Raises ImportRefused."""
+    all_rows = [rows for job in jobs for rows in job.rows.values()]
+    if not any(rows.since_1970 for rows in all_rows):
+        return
+    if not all(rows.since_1970 for rows in all_rows):
+        raise ImportRefused("Only some logs of this test have times since 1970 (log_unix_epoch).")
+    first = min(int(rows.times.min()) for rows in all_rows)
+    begin = first - (_interval(all_rows) if all_rows[0].averaged else 0)
+    for job in jobs:
+        job.rows = {kind: rows.from_begin(begin) for kind, rows in job.rows.items()}
 
 
 def submission(logs: Iterable[Log]) -> dict[Direction, tuple[Point, ...]]:
