@@ -74,8 +74,9 @@ def _of_last_run(tests: Sequence[FioTest]) -> FioTest:
     found = [test for test in tests if test.at == last]
     if len(found) > 1:
         raise ImportRefused(
-            f"{tests[0].path} has several tests, and the name of this log does not say of which of them it is. Give "
-            "the logs of each job of fio a name of their own (write_bw_log and others)."
+            "The name of these logs fits several tests of a file. Give the logs of each job of fio a name of their own "
+            "(write_bw_log and others).",
+            f"The file is {tests[0].path}.",
         )
     return found[0]
 
@@ -162,25 +163,29 @@ class Joining:
         if name:
             self._alone[name.trial] = number
 
-    def files(self, trial: Trial, imported_before: Mapping[str, str]) -> list[FileRead]:
-        """The logs of a trial: added to a test, or a test of their own, or the reason why not. `imported_before` says
-        by digest where."""
+    def files(self, trial: Trial, imported_before: Mapping[str, ImportRefused]) -> list[FileRead]:
+        """The logs of a trial: added to a test, or a test of their own, or the reason why not. `imported_before` has
+        reasons by digest."""
         try:
             owner = self._tests.owner(trial)
             if owner:
                 return _files(trial, self._joined(trial, owner))
             if trial.digest in imported_before:
-                raise ImportRefused(same_content(imported_before[trial.digest]))
+                raise imported_before[trial.digest]
             if trial.name.trial in self._alone:
                 raise self._refused(trial, self._alone[trial.name.trial])
             return self._on_their_own(trial)
         except ImportRefused as refusal:
-            return _files(trial, {}, refusal.message)
+            return _files(trial, {}, refusal)
 
     def _joined(self, trial: Trial, owner: FioTest) -> dict[str, str]:
         """The notes of its logs."""
         if owner.number is None:
-            raise ImportRefused(f"The test of these logs, {owner.path}, was imported before.")
+            raise ImportRefused(
+                "The test of these logs was imported before. To add them, undo that import, then import the test and "
+                "its logs together.",
+                f"The test is {owner.path}.",
+            )
         if trial.series(owner.version) and owner.has_series:
             raise self._refused(trial, owner.number)
         origin = self._imported.origins.filter(number=owner.number)
@@ -224,12 +229,17 @@ def _extended(trial: Trial, before: Mapping[Result, Measurement], where: str) ->
     return notes
 
 
-def same_content(where: str) -> str:
-    return f"The same content was imported before: {where}."
+def same_content(number: int, path: str) -> ImportRefused:
+    return ImportRefused(f"The same content was imported before, by import {number}.", f"The file is {path}.")
 
 
-def _files(trial: Trial, notes: Mapping[str, str], reason: str = "") -> list[FileRead]:
-    files = [FileRead(path=path, format=LOG_FORMAT, reason=trial.problem(path) or reason) for path in trial.paths]
-    for file in files:
-        file.notes = () if file.reason else (notes[file.path],)
+def _files(trial: Trial, notes: Mapping[str, str], reason: ImportRefused | None = None) -> list[FileRead]:
+    files = []
+    for path in trial.paths:
+        file = FileRead(path=path, format=LOG_FORMAT)
+        if refusal := trial.problem(path) or reason:
+            file.refuse(refusal)
+        else:
+            file.notes = (notes[path],)
+        files.append(file)
     return files

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_log import Kind
 from webapp.imports.measurement import Measurement, Point
 from webapp.imports.values import KIB
@@ -16,6 +17,12 @@ from worker.contract.items import Direction
 _MOST = 1.15  # share of the test's I/Os or bytes. fio counts a few I/Os that end after the test
 _MISSING = 0.15  # of the test, beside the last interval, which fio does not log
 _OTHER_LATENCY, _LEAST_NS = 1.5, 1000.0  # factor between the means; fio 2.x logs whole µs
+
+_TOO_MANY = ": they belong to another test or to several runs, or one of them is a copy."
+_TOO_FEW = (
+    ": logs of some jobs are missing or came in another request, or they belong to another test. Send all logs of a "
+    "test in one request."
+)
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -36,20 +43,24 @@ def _total(points: Sequence[Point], name: str) -> float | None:
     return None if any(value is None for value, _ in values) else sum(value * ms for value, ms in values) / 1000
 
 
-def problem(of: Mapping[Direction, Totals], stated: Sequence[Measurement], jobs: Mapping[Kind, int]) -> str:
-    """Why the series cannot be that of the test with these measurements, "" if it can. `jobs`: numbers of logs."""
+def problem(
+    of: Mapping[Direction, Totals], stated: Sequence[Measurement], jobs: Mapping[Kind, int]
+) -> ImportRefused | None:
+    """Why the series cannot be that of the test with these measurements. `jobs`: numbers of logs."""
     ways = [one.direction for one in stated]
     others = [way for way, found in of.items() if way not in ways and (found.ios or found.bytes)]
     if others and None not in ways:
-        return f"The logs have I/Os of the direction {others[0]}, but the test has none: they belong to another test."
+        return ImportRefused(
+            f"The logs have I/Os of the direction {others[0]}, but the test has none: they belong to another test."
+        )
     found = (_problem_of(of, one, jobs) for one in stated)
-    return next(filter(None, found), "")
+    return next(filter(None, found), None)
 
 
-def _problem_of(of: Mapping[Direction, Totals], one: Measurement, jobs: Mapping[Kind, int]) -> str:
+def _problem_of(of: Mapping[Direction, Totals], one: Measurement, jobs: Mapping[Kind, int]) -> ImportRefused | None:
     found = [totals for way, totals in of.items() if one.direction in (way, None)]
     if not found or not one.runtime_ms:
-        return ""
+        return None
     covered = min(1.0, max(totals.end_ms for totals in found) / one.runtime_ms)
     for rate, sums, step, kind, unit in (
         (one.iops, [totals.ios for totals in found], 1, Kind.IOPS, "I/Os"),
@@ -60,16 +71,14 @@ def _problem_of(of: Mapping[Direction, Totals], one: Measurement, jobs: Mapping[
             continue
         share = sum(known) * 1000 / (rate * one.runtime_ms)
         if share > _MOST:
-            return (
-                f"The logs have {100 * share:.0f} % of the test's {unit}: they belong to another test or to several "
-                "runs, or one of them is a copy."
-            )
+            return ImportRefused(f"The logs have more {unit} than the test{_TOO_MANY}", _share(share, unit))
         if share < covered - _MISSING - jobs.get(kind, 0) * step / rate:  # fio logs whole I/Os and KiB per second
-            return (
-                f"The logs have only {100 * share:.0f} % of the test's {unit}: logs of some jobs are missing or came "
-                "in another request, or they belong to another test."
-            )
-    return ""
+            return ImportRefused(f"The logs have fewer {unit} than the test{_TOO_FEW}", _share(share, unit))
+    return None
+
+
+def _share(share: float, unit: str) -> str:
+    return f"They have {100 * share:.0f} % of its {unit}."
 
 
 def latency_problem(of: Mapping[Direction, Totals], stated: Sequence[Measurement], metric: str, unit_ns: float) -> str:

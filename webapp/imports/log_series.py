@@ -57,12 +57,15 @@ class Trial:
         self._off_percent = 0.0
         self._submission: dict[Direction, float] = {}  # means over time
         self._unused: dict[Kind, str] = {}  # notes about logs whose latencies are not in the series
-        self._problems: dict[Kind, str] = {}  # of logs that are not part of the series
-        self._reason = ""
+        self._problems: dict[Kind, ImportRefused] = {}  # of logs that are not part of the series
+        self._reason: ImportRefused | None = None
 
     def add(self, name: LogName, read: Read) -> None:
         if read.path in self._kinds:
-            self._refuse(f"The import has two logs with the path {read.path}. Import their folders one by one.")
+            two = ImportRefused(
+                "The import has two logs with the same path. Import their folders one by one.", f"It is {read.path}."
+            )
+            self._refuse(two)
         self.paths.append(read.path)
         self._kinds[read.path] = name.kind
         self._hash.update(f"{name.kind} {name.job} {len(read.text)} ".encode())
@@ -73,19 +76,20 @@ class Trial:
             return
         self.characters += len(read.text)
         if self.characters > MAX_CHARACTERS:
-            self._refuse(f"The logs of this test have more than {MAX_CHARACTERS:,} characters. Use log_avg_msec.")
+            most = f"{MAX_CHARACTERS:,} characters"
+            self._refuse(ImportRefused(f"The logs of this test have more than {most}. Use log_avg_msec."))
         if not self._reason:
             self._logs.append(Log(name.kind, name.job, read.text))
 
     def lose(self, name: LogName, path: str) -> None:
         """One of its logs is left out: the sums over its jobs would be too low."""
-        lost = f"The log {path} of the same test is left out, so "
+        lost, which = "Another log of the same test is left out, so ", f"It is {path}."
         if name.kind in ADDING:
-            self._problems.setdefault(name.kind, f"{lost}its {name.kind} logs are incomplete.")
+            self._problems.setdefault(name.kind, ImportRefused(f"{lost}its {name.kind} logs are incomplete.", which))
         else:
-            self._refuse(f"{lost}the logs of this test are incomplete.")
+            self._refuse(ImportRefused(f"{lost}the logs of this test are incomplete.", which))
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: ImportRefused) -> None:
         self._reason = self._reason or reason
         self._logs = []
 
@@ -115,7 +119,7 @@ class Trial:
             self._series = _packed(found_series)
             self._totals = {way: totals(points, _mean_latency(points)) for way, points in found_series.items()}
         except ImportRefused as refusal:
-            self._refuse(refusal.message)
+            self._refuse(refusal)
         self._logs, self._counts = [], HistogramSum()
 
     @contextmanager
@@ -124,7 +128,7 @@ class Trial:
         try:
             yield
         except ImportRefused as refusal:
-            self._problems.setdefault(kind, refusal.message)
+            self._problems.setdefault(kind, refusal)
 
     def check(self, measured: Measurements) -> None:
         """Leave out the series, or its latencies, if they are not those of a test with these measurements."""
@@ -139,15 +143,15 @@ class Trial:
             found = _unpacked(self._series)
             self._series = _packed({way: tuple(map(_without_latency, points)) for way, points in found.items()})
 
-    def problem(self, path: str) -> str:
-        """Why this log alone cannot be used, "" if it can."""
-        return self._problems.get(self._kinds[path], "")
+    def problem(self, path: str) -> ImportRefused | None:
+        """Why this log alone cannot be used."""
+        return self._problems.get(self._kinds[path])
 
     def series(self, version: str) -> bytes:
         """As Origin stores it, b"" without logs of bandwidth, IOPS or latency. `version` of fio, "" if unknown, which
         counts as 3.x. Raises ImportRefused."""
         if self._reason:
-            raise ImportRefused(self._reason)
+            raise self._reason
         if _unit_ns(version) == 1:
             return self._series
         found = _unpacked(self._series)

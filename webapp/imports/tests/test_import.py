@@ -78,14 +78,14 @@ def test_the_same_content_twice_changes_nothing() -> None:
     assert (first.results_made, second.results_made) == (3, 0)
     assert Result.objects.count() == 3
     reasons = refused_by_reason(second)
-    assert "The same content was imported before: results/table.csv of import 1." in reasons
+    assert "The same content was imported before, by import 1." in reasons
 
 
 def test_the_same_content_twice_in_one_import_counts_once() -> None:
     imported = begun()
     add_found(imported, [Read("a.csv", PLAIN), Read("b.csv", PLAIN)])
     assert Result.objects.count() == 3
-    assert refused_by_reason(imported) == {"The same content was imported before: a.csv of this import.": 1}
+    assert refused_by_reason(imported) == {f"The same content was imported before, by import {imported.number}.": 1}
 
 
 def test_other_measurements_of_the_same_test_are_repeats() -> None:

@@ -248,7 +248,7 @@ def test_a_histogram_log_that_is_left_out_leaves_the_series() -> None:
     add_found(imported, [*reads, Refused("mixed_clat_hist.2.log", "The file is binary, not text.")])
     reasons = dict(imported.files.exclude(reason="").values_list("path", "reason"))
     assert reasons.pop("mixed_clat_hist.2.log") == "The file is binary, not text."
-    reason = "The log mixed_clat_hist.2.log of the same test is left out, so its clat_hist logs are incomplete."
+    reason = "Another log of the same test is left out, so its clat_hist logs are incomplete."
     assert reasons == {"mixed_clat_hist.1.log": reason}
     assert imported.origins.get().series
     assert not any(histogram_of(one).counts for one in Result.objects.all())

@@ -164,7 +164,7 @@ def test_a_trial_with_a_log_that_is_left_out_gets_no_series() -> None:
         imported = begun()
         add_found(imported, [Read("D/t_bw.1.log", ROWS), lost, Read("D/t_iops.1.log", ROWS)])
         assert Result.objects.count() == 0
-        reason = "The log D/t_bw.2.log of the same test is left out, so the logs of this test are incomplete."
+        reason = "Another log of the same test is left out, so the logs of this test are incomplete."
         assert refused_by_reason(imported)[reason] == 2
         undo_import(imported, by=None)
 
@@ -180,7 +180,7 @@ def test_a_trial_that_the_limit_of_files_cuts_gets_no_series(tmp_path: Path) -> 
         imported = begun()
         add_paths(imported, source, limits=Limits(files=9 + number))
         assert imported.origins.get().series is None
-        (cut, total) = sorted(refused_by_reason(imported), reverse=True)
+        (cut, total) = sorted(refused_by_reason(imported))
         assert "is left out, so the logs of this test are incomplete" in cut
         assert "Number of files left out: 4." in total
         undo_import(imported, by=None)
@@ -199,7 +199,8 @@ def test_the_same_log_twice_is_not_another_job() -> None:
     add_found(imported, [Read("t_bw.1.log", ROWS), Read("t_bw.1.log", ROWS)])
     assert Result.objects.count() == 0
     (reason,) = refused_by_reason(imported)
-    assert "two logs with the path t_bw.1.log" in reason
+    assert "two logs with the same path" in reason
+    assert imported.files.first().notes == ["It is t_bw.1.log."]  # type: ignore[union-attr]
 
 
 def test_the_same_folder_twice_changes_nothing() -> None:
@@ -209,7 +210,10 @@ def test_the_same_folder_twice_changes_nothing() -> None:
     add(second, files)
     assert (Origin.objects.count(), second.origins.count()) == (2, 0)
     reasons = refused_by_reason(second)
-    assert "The test of these logs, D/randwrite-1-4.json, was imported before." in reasons
+    assert sorted(reasons.values()) == [2, 24]  # one line for the tests, and one for their logs
+    notes = {file.path: file.notes for file in second.files.all()}
+    assert notes["D/randwrite-1-4.json"] == ["The file is D/randwrite-1-4.json."]
+    assert notes["D/randwrite-iodepth-1-numjobs-4_bw.1.log"] == ["The test is D/randwrite-1-4.json."]
     assert second.files.filter(reason="").count() == 0
 
 
@@ -230,31 +234,33 @@ def with_logs(test: str, logs: dict[str, str]) -> Import:
     return imported
 
 
-def the_reason(imported: Import) -> str:
-    """Of all logs: the test has no series."""
+def the_reason(imported: Import) -> tuple[str, str]:
+    """Of all logs, with its detail: the test has no series."""
     assert imported.origins.get().series is None
-    (reason,) = imported.files.filter(format="fio-log").order_by().values_list("reason", flat=True).distinct()
-    return str(reason)
+    (reason,) = {(file.reason, *file.notes) for file in imported.files.filter(format="fio-log")}
+    return reason if len(reason) == 2 else (*reason, "")
 
 
 def test_a_series_without_the_logs_of_some_jobs_is_left_out() -> None:
     logs = {name: text for name, text in logs_of(1).items() if ".4.log" not in name}
-    assert the_reason(with_logs(a_test(1), logs)).startswith(
-        "The logs have only 75 % of the test's I/Os: logs of some jobs are missing"
-    )
+    reason, detail = the_reason(with_logs(a_test(1), logs))
+    assert reason.startswith("The logs have fewer I/Os than the test: logs of some jobs are missing")
+    assert detail == "They have 75 % of its I/Os."
 
 
 def test_a_copy_of_a_log_is_not_another_job() -> None:
     logs = logs_of(1)
     copies = {f"{name}.bak": text for name, text in logs.items() if "_iops" in name}
-    assert "200 % of the test's I/Os" in the_reason(with_logs(a_test(1), logs | copies))
+    reason, detail = the_reason(with_logs(a_test(1), logs | copies))
+    assert "one of them is a copy" in reason
+    assert "200 %" in detail
 
 
 def test_logs_with_other_rates_or_directions_are_of_another_test() -> None:
-    assert "another test" in the_reason(with_logs(a_test(1, iops=90_000), logs_of(1)))
+    assert "another test" in the_reason(with_logs(a_test(1, iops=90_000), logs_of(1)))[0]
     Import.objects.all().delete()
     reads = {name: text.replace(", 1, 0", ", 0, 0") for name, text in logs_of(1).items()}
-    assert "direction read, but the test has none" in the_reason(with_logs(a_test(1), reads))
+    assert "direction read, but the test has none" in the_reason(with_logs(a_test(1), reads))[0]
 
 
 def test_a_test_that_stopped_before_its_last_interval_has_a_series() -> None:
@@ -316,7 +322,7 @@ def test_logs_of_several_jobs_that_ran_one_after_another_are_not_added() -> None
     add(imported, {"D/st.json": a_file_of("first", "second"), **named("st")})
     assert [origin.name for origin in imported.origins.order_by("number")] == ["first", "second"]
     (reason,) = refused_by_reason(imported)
-    assert reason.startswith("D/st.json has several tests")
+    assert reason.startswith("The name of these logs fits several tests of a file.")
 
 
 def test_logs_with_the_name_of_a_job_join_its_test() -> None:

@@ -173,6 +173,19 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
     assert "Undo import" not in page
 
 
+def test_files_left_out_for_the_same_reason_are_one_line(operator: Client) -> None:
+    folder = {f"D__{n:02}.csv": f"direction,iops\nread,{n + 1}\n" for n in range(25)}
+    for _ in range(2):
+        operator.post("/imports/new/", {"title": "Lab", "file": a_folder(**folder)})
+    page = operator.get("/imports/2/").content.decode()
+    (rows,) = re.findall(r'<h2 class="card-title" id="left-out">.*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    assert rows.count("<tr>") == 1
+    assert "<td>The same content was imported before, by import 1.<details" in rows
+    assert '<td class="num">25</td>' in rows
+    assert rows.count("The file is D/") == rows.count("<li>") == 20
+    assert "and 5 other files" in rows
+
+
 def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
     an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
     page = viewer.get("/imports/1/").content.decode()
