@@ -7,6 +7,7 @@ Only bytes and seconds are used, because the printed rate has two or three digit
 """
 
 import re
+from collections.abc import Iterator
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
@@ -32,7 +33,13 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    found = with_repeats(_results(text))
+    if not found:
+        raise ImportRefused("dd printed no line with bytes and seconds. It may be truncated.")
+    return found
+
+
+def _results(text: str) -> Iterator[Measurement]:
     operands: dict[str, str] = {}
     records: tuple[int, int] | None = None
     ended = False
@@ -43,11 +50,8 @@ def parse(text: str) -> list[Measurement]:
             records = (int(counted[1]), int(counted[2])) if counted[3] == "in" else records
             ended = True
         elif ended and (result := _GNU.fullmatch(line) or _BSD.fullmatch(line)):
-            found.append(_measured(operands, records, result[1], result[2]))
+            yield _measured(operands, records, result[1], result[2])
             records, ended = None, False
-    if not found:
-        raise ImportRefused("dd printed no line with bytes and seconds. It may be truncated.")
-    return with_repeats(found)
 
 
 def _measured(operands: dict[str, str], records: tuple[int, int] | None, moved: str, took: str) -> Measurement:
