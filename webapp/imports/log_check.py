@@ -18,7 +18,10 @@ _MOST = 1.15  # share of the test's I/Os or bytes. fio counts a few I/Os that en
 _MISSING = 0.15  # of the test, beside the last interval, which fio does not log
 _OTHER_LATENCY, _LEAST_NS = 1.5, 1000.0  # factor between the means; fio 2.x logs whole µs
 
-_TOO_MANY = ": they belong to another test or to several runs, or one of them is a copy."
+_TOO_MANY = (
+    ": they belong to another test or to several runs, one of them is a copy, or most of their intervals have no I/O. "
+    "In the last case, use a larger log_avg_msec."
+)
 _TOO_FEW = (
     ": logs of some jobs are missing or came in another request, or they belong to another test. Send all logs of a "
     "test in one request."

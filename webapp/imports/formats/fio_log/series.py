@@ -22,6 +22,8 @@ from worker.contract.items import Direction
 Floats = NDArray[np.float64]
 SINGLE_IOS_MS = 1000  # grid of logs without log_avg_msec
 MAX_POINTS = 1_000_000
+_OFTEN, _NEARLY, _NEARLY_ALL = 0.25, 0.15, 0.9  # of all distances, of an interval, of all distances
+_TWO_INTERVALS = 1.75  # intervals; a shorter distance is one that ended late
 _RATES = (Kind.IOPS, Kind.BANDWIDTH)
 _LATENCIES = (Kind.LATENCY, Kind.COMPLETION)
 
@@ -85,7 +87,8 @@ def _points(jobs: list[_Job], code: int, latency_unit_ns: float) -> tuple[Point,
     all_rows = [rows for job in of_direction for rows in job.values()]
     if not all_rows:
         return ()
-    length = _interval(all_rows)
+    rates = [rows for job in of_direction for kind, rows in job.items() if kind in _RATES and rows.times.size > 1]
+    length = _interval(rates or all_rows)
     edges = _edges(_end(of_direction, length), length)
     iops = [_rate(job.get(Kind.IOPS), edges, length, per_io=None) for job in of_direction]
     moved = [_rate(job.get(Kind.BANDWIDTH), edges, length, per_io="block") for job in of_direction]
@@ -118,8 +121,18 @@ def _interval(all_rows: list[Rows]) -> int:
     steps = [step[step > 0] for step in steps]
     together = np.concatenate(steps) if steps else np.empty(0)
     if together.size:
-        return max(1, round(float(np.median(together))))
+        return max(1, round(_usual(together)))
     return SINGLE_IOS_MS if not all_rows[0].averaged else max(1, int(all_rows[0].times.max()))
+
+
+def _usual(distances: Floats) -> float:
+    """The median distance. If many intervals have no row, it is one of the shortest distances, of which nearly all are
+    multiples."""
+    shortest = distances[distances <= 1.5 * np.percentile(distances, 10, method="lower")]
+    one = float(np.median(shortest))
+    off = np.abs(distances / one - np.rint(distances / one))
+    is_one = shortest.size >= _OFTEN * distances.size and (off <= _NEARLY).mean() >= _NEARLY_ALL
+    return one if is_one else float(np.median(distances))
 
 
 def _rate(rows: Rows | None, edges: Floats, length: int, *, per_io: str | None) -> Floats | None:
@@ -143,7 +156,7 @@ def _integrated(rows: Rows, edges: Floats, length: int) -> tuple[Floats, Floats]
     """Milliseconds that rows cover in each interval, and the values times milliseconds."""
     order = np.argsort(rows.times, kind="stable")
     ends = rows.times[order].astype(np.float64)
-    widths = np.minimum(np.diff(ends, prepend=0.0), 1.5 * length)  # a longer distance is a pause without I/O
+    widths = _widths(np.diff(ends, prepend=0.0), length)
     values = rows.values[order].astype(np.float64)
     knots = np.column_stack((ends - widths, ends)).ravel()
     results = []
@@ -152,6 +165,14 @@ def _integrated(rows: Rows, edges: Floats, length: int) -> tuple[Floats, Floats]
         areas_at_knots = np.column_stack((areas - heights * widths, areas)).ravel()
         results.append(np.diff(np.interp(edges, knots, areas_at_knots)))
     return results[0], results[1]
+
+
+def _widths(distances: Floats, length: int) -> Floats:
+    """The time that each row is of. fio writes no row for an interval without I/O (stat.c, __add_samples)."""
+    if distances.size == 1:
+        return distances
+    empty = np.where(distances < _TWO_INTERVALS * length, 0.0, np.rint(distances / length) - 1)
+    return np.minimum(distances - empty * length, 1.5 * length)
 
 
 def _latency(job: Mapping[Kind, Rows], edges: Floats, length: int) -> Floats | None:
