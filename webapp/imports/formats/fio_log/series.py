@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 SINGLE_IOS_MS = 1000  # grid of logs without log_avg_msec
 MAX_POINTS = 1_000_000
 _OFTEN, _NEARLY, _NEARLY_ALL = 0.25, 0.15, 0.9  # of all distances, of an interval, of all distances
+_ENOUGH = 100_000  # distances; more of them need too much memory
 _TWO_INTERVALS = 1.75  # intervals; a shorter distance is one that ended late
 _RATES = (Kind.IOPS, Kind.BANDWIDTH)
 _LATENCIES = (Kind.LATENCY, Kind.COMPLETION)
@@ -128,6 +129,7 @@ def _interval(all_rows: list[Rows]) -> int:
 def _usual(distances: Floats) -> float:
     """The median distance. If many intervals have no row, it is one of the shortest distances, of which nearly all are
     multiples."""
+    distances = distances[:_ENOUGH]
     shortest = distances[distances <= 1.5 * np.percentile(distances, 10, method="lower")]
     one = float(np.median(shortest))
     off = np.abs(distances / one - np.rint(distances / one))
@@ -172,7 +174,8 @@ def _widths(distances: Floats, length: int) -> Floats:
     if distances.size == 1:
         return distances
     empty = np.where(distances < _TWO_INTERVALS * length, 0.0, np.rint(distances / length) - 1)
-    return np.minimum(distances - empty * length, 1.5 * length)
+    widths: Floats = np.minimum(distances - empty * length, 1.5 * length)
+    return widths
 
 
 def _latency(job: Mapping[Kind, Rows], edges: Floats, length: int) -> Floats | None:
