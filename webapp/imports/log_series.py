@@ -25,8 +25,8 @@ from worker.contract.packing import pack, unpack
 LOG_FORMAT = "fio-log"
 TOOL = "fio"
 MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their trials
-MAX_OPEN_CHARACTERS = 45 * 1024 * 1024
-MAX_CHARACTERS = 45 * 1024 * 1024  # of a trial: the rows of more logs need more than 300 MB of memory
+MAX_OPEN_CHARACTERS = 38 * 1024 * 1024
+MAX_CHARACTERS = 38 * 1024 * 1024  # of a trial: the rows of more logs need more than 300 MB of memory
 _HASHED = 1024 * 1024
 ADDING = (Kind.HISTOGRAM, Kind.SUBMISSION)  # what these logs have is not part of the series
 _PREFIX = "{rw}-iodepth-{iodepth}-numjobs-{numjobs}"  # of fio-plot's bench-fio
