@@ -5,7 +5,7 @@ the counters of an interval are never below those of the interval before. What t
 
 - Another version, other jobs or other options are another run.
 - A job that has ended has exactly the same values in all later objects of its run.
-- `timestamp` - `elapsed` is the begin of fio: the same in all objects of a run, within the rounding to seconds.
+- Another run began, at `timestamp` - `elapsed`, after this one had ended. `elapsed` is up to 1.1 s too long.
 - Counters of one run do not go back, except at the end of `ramp_time`.
 - An object of the same run shows a longer runtime than the time since the object before. A later run began after that
   object was printed, so its runtime is shorter.
@@ -26,8 +26,7 @@ from webapp.imports.values import MAX_CHARACTERS
 MAX_BRACKETS = 250_000  # fio prints one for about 160 characters
 _BEGIN, _END = re.compile(r"^\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)  # inner objects are indented
 _NOT_JSON = re.compile(r"(:\s*)[+-]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
-_OTHER_BEGIN_S = 2.0  # `elapsed` is in whole seconds
-_KNOWN_LENGTH_S = 4  # runs of this length begin more than _OTHER_BEGIN_S after each other
+_TOO_LONG_S = 1.5  # of `elapsed`
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -98,12 +97,9 @@ def is_new_run(before: Document, after: Document) -> bool:
     has_ramp = any("ramp_time" in options for options in (after.global_options, *(job.options for job in _jobs(after))))
     if not has_ramp and any(_goes_back(one, other) for one, other in pairs):
         return True
-    began_s = [_began_s(document) for document in (before, after)]
-    if began_s[0] is not None and began_s[1] is not None:
-        if abs(began_s[1] - began_s[0]) >= _OTHER_BEGIN_S:
-            return True
-        if (_elapsed_s(before) or 0) >= _KNOWN_LENGTH_S:
-            return False
+    apart = _are_apart(before, after)
+    if apart is not None:
+        return apart
     return not has_ramp and _is_too_short(before, after)
 
 
@@ -119,6 +115,18 @@ def _flows(document: Document) -> list[Flow]:
 def _identity(document: Document) -> object:
     jobs = [(job.jobname, job.groupid, job.hostname, job.options) for job in _jobs(document)]
     return document.version, document.global_options, jobs
+
+
+def _are_apart(before: Document, after: Document) -> bool | None:
+    """Whether one of two runs began after the other one had ended. None if their times are not known or too short."""
+    ends_s = [_time_s(document) for document in (before, after)]
+    lengths_s = [_elapsed_s(document) for document in (before, after)]
+    too_long_s = _TOO_LONG_S if before.timestamp_ms and after.timestamp_ms else _TOO_LONG_S + 1
+    if ends_s[0] is None or ends_s[1] is None or lengths_s[0] is None or lengths_s[1] is None:
+        return None
+    if lengths_s[0] < 2 * too_long_s:
+        return None
+    return ends_s[1] - lengths_s[1] >= ends_s[0] - too_long_s or ends_s[0] - lengths_s[0] >= ends_s[1] - too_long_s
 
 
 def _goes_back(before: Flow, after: Flow) -> bool:
@@ -150,11 +158,6 @@ def _time_s(document: Document) -> float | None:
 
 def _elapsed_s(document: Document) -> int | None:
     return max((job.elapsed for job in _jobs(document) if job.elapsed is not None), default=None)
-
-
-def _began_s(document: Document) -> float | None:
-    time_s, elapsed_s = _time_s(document), _elapsed_s(document)
-    return None if time_s is None or elapsed_s is None else time_s - elapsed_s
 
 
 def _with_notes(runs: list[_Objects]) -> list[Run]:

@@ -77,6 +77,32 @@ def test_a_stream_without_time_is_one_run(name: str) -> None:
     assert ios(a_file(*parts)) == ios_of(parts[-1])
 
 
+def a_minute_each(parts: list[Object]) -> list[Object]:
+    """The runs as if each had taken a minute, with growing counters."""
+    for number, part in enumerate(parts):
+        part["timestamp_ms"] += 62_000 * number
+        (job,) = part["jobs"]
+        job |= {"elapsed": 61}
+        job["read"] |= {"runtime": 60_000 + number, "io_bytes": 10**6 + number, "total_ios": 10**4 + number}
+    return parts
+
+
+def test_long_runs_are_told_apart_in_any_order() -> None:
+    parts = a_minute_each(objects(RUNS))
+    assert ios(a_file(*parts)) == [10_000, 10_001, 10_002]
+    assert ios(a_file(*reversed(parts))) == [10_002, 10_001, 10_000]
+    for part in parts:
+        part["global options"]["ramp_time"] = "10"
+    assert ios(a_file(*parts)) == [10_000, 10_001, 10_002]
+
+
+def test_a_clock_that_is_set_during_a_run_does_not_split_it() -> None:
+    before, after, _ = a_minute_each(objects(RUNS))
+    after["timestamp_ms"] = before["timestamp_ms"] + 11_000  # 10 s later than the interval
+    after["jobs"][0]["elapsed"] += 1
+    assert ios(a_file(before, after)) == [10_001]
+
+
 def test_runs_of_fio_2_which_states_whole_seconds_are_told_apart() -> None:
     parts = objects(RUNS)
     for part in parts:
