@@ -230,7 +230,10 @@ def _extended(trial: Trial, before: Mapping[Result, Measurement], where: str) ->
 
 
 def same_content(number: int, path: str) -> ImportRefused:
-    return ImportRefused(f"The same content was imported before, by import {number}.", f"The file is {path}.")
+    return ImportRefused(
+        f"The same content was imported before, by import {number}. To change its labels, undo that import first.",
+        f"The file is {path}.",
+    )
 
 
 def _files(trial: Trial, notes: Mapping[str, str], reason: ImportRefused | None = None) -> list[FileRead]:
