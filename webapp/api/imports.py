@@ -65,7 +65,7 @@ class ImportedFileOut(Schema):
     format: str  # "" if not recognised
     results: int
     reason: str  # why it was left out, else ""
-    notes: list[str]  # what was assumed
+    notes: list[str]  # what was assumed, or a detail of the reason
 
 
 class NewImport(Input):

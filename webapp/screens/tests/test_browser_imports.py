@@ -26,3 +26,17 @@ def test_the_columns_of_a_csv_are_stated_with_a_preview_of_its_first_row(
     page.wait_for_url("**/imports/1/")
     expect(page.locator("main")).to_contain_text("10.2")
     assert problems == []
+
+
+def test_the_preview_of_labels_says_how_many_files_it_tries(page: Page, problems: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "PM9A3"
+    folder.mkdir()
+    for depth in range(1, 503):
+        (folder / f"randread-{depth}-1.json").write_text("{}")
+    page.goto("/imports/")
+    page.locator("#import-folder").set_input_files(folder)
+    page.get_by_role("button", name="Use {drive}/{rw}-{iodepth}-{numjobs}.json").click()
+    preview = page.locator("#pattern-preview")
+    expect(preview).to_contain_text("The pattern matches 500 of 500 paths.")
+    expect(preview).to_contain_text("Only the first 500 of 502 files are tried here.")
+    assert problems == []
