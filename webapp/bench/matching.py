@@ -15,7 +15,7 @@ from webapp.bench.grid import Grid, Rows
 from webapp.bench.panels import RATE, Panel, percentile_of
 from webapp.bench.products import Product
 from webapp.bench.workloads import JOBS, Workload, chart_words, in_words, naming, telling_apart
-from webapp.compare.blocks import Measured, measured, with_points
+from webapp.compare.blocks import Measured, measured, with_ids, with_points
 from webapp.compare.comparison import Cell, Level
 from webapp.compare.conclusions import Conclusions, conclusions
 from webapp.compare.contrasts import Pair
@@ -100,6 +100,11 @@ class Matched:
         """The factors of which a product and the baseline have means over different levels."""
         apart = [pair for _, pair in self.pairs if not pair[0].same_points(pair[1])]
         return in_order({name for pair in apart for cell in pair for name in differing(cell.points)})
+
+    @property
+    def overlapping(self) -> set[str]:
+        """The products that have results in common with the baseline."""
+        return {product for (_, product, _), pair in self.pairs if not pair[0].independent(pair[1])}
 
     def in_panel(self, panel: Panel) -> list[Workload]:
         """In the order of block size and concurrency."""
@@ -210,4 +215,4 @@ def _measured(grid: Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]
     for metric in {panel.metric for panel in grid.panels.values()}:
         own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}
         part = Grouped(own, grouped.panels, grouped.series, grouped.x)
-        yield from with_points(measured(part, metric), part).items()
+        yield from with_ids(with_points(measured(part, metric), part), part).items()

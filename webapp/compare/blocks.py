@@ -33,6 +33,7 @@ class Measured:
     balanced: bool  # every block has the same workloads, and every block of a run the same targets
     kinds: Kinds = frozenset()  # of latencies
     points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
+    ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
 
     def same_kind(self, other: "Measured") -> bool:
         """Whether both are one kind of latency, as far as their tools say it."""
@@ -41,6 +42,10 @@ class Measured:
     def same_points(self, other: "Measured") -> bool:
         """Whether both are means over the same levels."""
         return same_levels(self.points, other.points)
+
+    def independent(self, other: "Measured") -> bool:
+        """Whether no result is on both sides: it would be compared with itself."""
+        return self.ids.isdisjoint(other.ids)
 
     @property
     def positive(self) -> bool:
@@ -64,6 +69,14 @@ def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
 def with_points(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
     """For cells that may cover several workloads."""
     return {key: replace(cell, points=points_of(grouped.cells[key])) for key, cell in cells.items()}
+
+
+def with_ids(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
+    """For cells that may have results in common."""
+    return {
+        key: replace(cell, ids=frozenset(id_ for row in grouped.cells[key] for id_ in row.ids))
+        for key, cell in cells.items()
+    }
 
 
 def points_of(rows: Iterable[ResultRow]) -> tuple[Point, ...]:

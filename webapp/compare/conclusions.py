@@ -127,13 +127,14 @@ class _Chart:
 
 
 def _comparable(pair: Pair) -> bool:
-    mine, theirs = pair
-    return mine.same_kind(theirs) and mine.same_points(theirs) and all(one.positive and one.balanced for one in pair)
+    return _is_alike(*pair) and all(one.positive for one in pair)
 
 
-def _mean_is_comparable(mine: Measured, theirs: Measured) -> bool:
-    """Of values that contain a 0: without a logarithm, but of the same workloads."""
-    return mine.same_kind(theirs) and mine.same_points(theirs) and mine.balanced and theirs.balanced
+def _is_alike(mine: Measured, theirs: Measured) -> bool:
+    """Of the same workloads and kinds, from different results. Enough for values that contain a 0, which have no
+    logarithm."""
+    alike = mine.same_kind(theirs) and mine.same_points(theirs) and mine.independent(theirs)
+    return alike and mine.balanced and theirs.balanced
 
 
 def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str, margin: float) -> Conclusions:
@@ -186,7 +187,7 @@ def _points(
             contrast_ = chart.contrasts.get(key)
             if contrast_ is not None:
                 found[key] = PointResult(contrast_.ratio, claimed[key], contrast_.n)
-            elif _mean_is_comparable(mine, theirs) and (baseline := fmean(theirs.values.values())):
+            elif _is_alike(mine, theirs) and (baseline := fmean(theirs.values.values())):
                 ratio = Ratio(fmean(mine.values.values()) / baseline, None, None)
                 found[key] = PointResult(ratio, NOTHING, min(len(mine.values), len(theirs.values)))
     return found, len(tests)

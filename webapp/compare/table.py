@@ -21,6 +21,7 @@ from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 OTHER_WORKLOADS = "the values are means over different workloads"
+SAME_RESULTS = "both have the same results"
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
 
@@ -156,11 +157,12 @@ class Table:
         other_kinds = [key for key, (mine, theirs) in pairs.items() if not mine.same_kind(theirs)]
         balanced = [key for key, pair in pairs.items() if all(one.balanced for one in pair)]
         other_points = [key for key in balanced if not pairs[key][0].same_points(pairs[key][1])]
-        for without, why in ((other_kinds, NOT_COMPARED), (other_points, OTHER_WORKLOADS)):
+        same = [key for key, (mine, theirs) in pairs.items() if not mine.independent(theirs)]
+        for without, why in ((other_kinds, NOT_COMPARED), (other_points, OTHER_WORKLOADS), (same, SAME_RESULTS)):
             if without:
                 more = f" and {len(without) - _LISTED} more points" if len(without) > _LISTED else ""
                 yield f"not compared at {', '.join(levels[key[2]] for key in without[:_LISTED])}{more}: {why}"
-        keys = [key for key in keys if key not in (*other_kinds, *other_points)]
+        keys = [key for key in keys if key not in (*other_kinds, *other_points, *same)]
         for key in keys[:_LISTED]:
             mine, theirs = pairs[key]
             if not (mine.balanced and theirs.balanced):

@@ -200,7 +200,7 @@ def _cell_test(
     if not (mine.positive and theirs.positive):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
     if min(counts) >= MIN_BLOCKS:
-        return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
+        return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair], of_all=True))
     if not single_values:
         return _Test(metric, cell, tolerance, [pair], reference, value, why=_too_few(min(counts)))
     if why := _too_coarse(pair, value / reference, metric, tolerance):
@@ -235,7 +235,9 @@ def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Tes
         return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats on both sides")
     pairs = [pair for test in tests for pair in test.pairs]
     mine, theirs = ([_log_mean(pair[side]) for pair in pairs] for side in (0, 1))
-    return _Test(metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs))
+    return _Test(
+        metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs, of_all=True)
+    )
 
 
 def _mean(one: Measured) -> float:

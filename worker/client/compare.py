@@ -90,6 +90,8 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     print(output.table(head, [_cells(row, varying) for row in rows]))
     if verdict.new_cells:
         output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
+    if verdict.shared_results:
+        output.remark(f"{verdict.shared_results} results are in A and B, and left out of the side with more results.")
     if verdict.ignored:
         output.remark(f"Ignored factors: {', '.join(verdict.ignored)}.")
     words = WORDS_OF_VALUES if by_values else WORDS

@@ -180,6 +180,18 @@ def test_one_series_of_means_over_other_workloads_has_no_conclusion(lab: Lab) ->
     assert series.sentence == ""
 
 
+def test_it_says_that_a_ratio_is_of_common_runs_and_the_means_are_of_all(lab: Lab) -> None:
+    """Means of 150 and 100, and a ratio of ×2.00 in the run that measured both."""
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(198.0, 200.0, 202.0, ioengine="psync")
+    words = "Some ratios use only the repeats of the runs that both series have in common"
+    assert not any(note.startswith(words) for note in compare(ENGINES).notes)
+    Lab(lab.target, number=2).measure(99.0, 100.0, 101.0, ioengine="psync")
+    made = compare(ENGINES)
+    assert "psync ×2.00 the IOPS of io_uring" in sentence(made)
+    assert any(note.startswith(words) for note in made.notes)
+
+
 def test_runs_on_different_targets_are_repeats(lab: Lab) -> None:
     other = Lab(a_target(lab.target.host, "other"), number=2)
     for each in (lab, other):

@@ -7,6 +7,7 @@ from webapp.bench.reading import BY_TARGETS
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words
 from webapp.compare.blocks import PERCENTILES
+from webapp.compare.contrasts import leaves_out
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 
@@ -34,6 +35,12 @@ def warnings(found: SideBySide) -> Iterator[str]:
         yield (
             f"Some values are means over several levels ({', '.join(map(factor_words, others))}), and not over the "
             "same levels as the value of the baseline. They are not compared."
+        )
+    if found.matched.overlapping:
+        same = ", ".join(name for product, name in names.items() if str(product) in found.matched.overlapping)
+        yield (
+            f"No ratio to the baseline {names[found.asked.baseline]} where {same} has the same results: they would be "
+            "compared with themselves."
         )
     if found.without_common:
         without = ", ".join(names[product] for product in found.without_common)
@@ -65,6 +72,11 @@ def notes(found: SideBySide) -> Iterator[str]:
         yield (
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
+        )
+    if any(leaves_out(pair) for key, pair in found.matched.pairs if key in found.matched.concluded.points):
+        yield (
+            "Some ratios use only the repeats of the runs that the product and the baseline have in common, and may "
+            "differ from the ratio of the values, which are means over all repeats."
         )
     if _is_beyond_histogram(found):
         yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
