@@ -47,6 +47,7 @@ class Selected:
     grouped: Grouped
     notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
     unstated: bool = False  # some of the missing are of imports: their tools do not state the value
+    read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -58,7 +59,8 @@ def select(query: CompareQuery) -> Selected:
     """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
-    observed = with_observed(_read(found), metric_named(query.metric))
+    matching = _read(found)
+    observed = with_observed(matching, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {
@@ -71,7 +73,9 @@ def select(query: CompareQuery) -> Selected:
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
     unstated = any(row.imported and metric.of(row) is None for row in read)
-    return Selected(query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated)
+    return Selected(
+        query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated, tuple(matching)
+    )  # fmt: skip
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
