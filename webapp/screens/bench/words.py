@@ -56,6 +56,11 @@ def notes(found: SideBySide) -> Iterator[str]:
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
         )
+    for product, unstated in found.unstated.items():
+        yield (
+            f"Some results of {names[product]} do not state these factors, so they may differ from the workload of "
+            f"their row: {', '.join(unstated)}."
+        )
     if found.completion_latency:
         yield "Latencies are completion latencies: they leave out the time of the submission."
     if without := [chart_words(pattern) for pattern in USUAL if pattern not in found.patterns]:
