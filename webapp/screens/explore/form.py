@@ -67,9 +67,12 @@ def form_of(
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
     varied, before = points.varying(all_points), before_of(pairs)
     more = _more(pairs, options)
+    is_latency = options.view == "latency"  # of all I/Os, whatever the metric is
+    metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
+    offered = None if is_latency else _select("metric", "Metric", _metrics(metrics, metric), metric)
     lines = {str(point.get("layout") or "") for point in all_points} | {row.layout for row in rows}
     return CompareForm(
-        axes=_axes(pairs, _dimensions(varied, rows, lines), metrics, baselines or {}),
+        axes=_axes(pairs, _dimensions(varied, rows, lines), offered, baselines or {}),
         display=_display(options, chart_points or {}),
         more=more,
         more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
@@ -78,6 +81,7 @@ def form_of(
         references=asked.references,
         hidden=(
             (BEFORE, before),
+            *((("metric", metric),) if is_latency else ()),
             *((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
         ),
         before=before,
@@ -91,14 +95,13 @@ def _given(pairs: Pairs, key: str) -> list[str]:
 def _axes(
     pairs: Pairs,
     groups: Sequence[Group],
-    metrics: Collection[str] | None,
+    metric: Choice | None,
     baselines: Mapping[str, str],
 ) -> tuple[Choice, ...]:
-    metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
-        _select("metric", "Metric", _metrics(metrics, metric), metric),
+        *([metric] if metric else []),
         _dimension("x", "x axis", groups, (_given(pairs, "x") or [""])[-1]),
         *_series(groups, _given(pairs, "series")[:MAX_SERIES_FACTORS]),
         _dimension("panel", "One chart per", groups, panel, nothing="–"),
