@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from webapp.bench.apart import OwnLevels, own_levels
+from webapp.bench.common_limits import common_limits
 from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
 from webapp.bench.headlines import Headline, headlines
@@ -199,7 +200,13 @@ class SideBySide:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(_findings(self.matched, self.asked.choice))
+        rates = self.curves if self.asked.choice == RATE else curves(self.matched, RATE)
+        limits = (
+            Finding(curve.panel, sentence)
+            for curve in rates
+            for sentence in common_limits(curve, self.asked.baseline, self.matched.names)
+        )
+        return (*_findings(self.matched, self.asked.choice), *limits)
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
