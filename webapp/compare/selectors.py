@@ -47,6 +47,7 @@ class Selected:
     grouped: Grouped
     notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
     unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
+    read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -58,7 +59,8 @@ def select(query: CompareQuery) -> Selected:
     """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
-    observed = with_observed(_read(found), metric_named(query.metric))
+    matching = _read(found)
+    observed = with_observed(matching, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {
@@ -72,7 +74,7 @@ def select(query: CompareQuery) -> Selected:
     missing = _missing(read, rows, metric)
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
     notes = (*observed.notes, *_rounds(rows))
-    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated)
+    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
 
 
 def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:

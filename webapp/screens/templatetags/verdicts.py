@@ -72,6 +72,7 @@ def verdict_card(context: dict[str, Any], run: Run) -> dict[str, Any]:
         "run": run,
         "verdicts": verdicts,
         "others": [target for target in targets if target.pk not in judged],
+        "is_baseline": {baseline.target_id for baseline in run.baselines.all()},
         "request": context["request"],
     }
 

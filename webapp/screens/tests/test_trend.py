@@ -119,6 +119,9 @@ def test_a_baseline_run_judges_later_runs_on_all_pages(operator: Client, slower:
     shown = page_of(operator, "/runs/16/")
     assert badge in shown
     assert 'against baseline <a href="/runs/1/">run 1</a> at a/scratch: 3 rows fail.' in shown
+    baseline = page_of(operator, "/runs/1/")
+    assert "this is the baseline run" in baseline
+    assert "Use as baseline run" not in baseline
     assert "Tolerances: IOPS −5 %." in shown
     assert page_of(operator, "/runs/").count(badge) == 5
     assert badge in page_of(operator, "/plans/nightly/")
