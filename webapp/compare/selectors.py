@@ -44,8 +44,9 @@ class Selected:
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
     grouped: Grouped
-    notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
+    notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
     unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
+    read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -57,7 +58,8 @@ def select(query: CompareQuery) -> Selected:
     """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
-    observed = with_observed(_read(found), metric_named(query.metric))
+    matching = _read(found)
+    observed = with_observed(matching, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {
@@ -70,7 +72,13 @@ def select(query: CompareQuery) -> Selected:
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
-    return Selected(query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated)
+    notes = (*observed.notes, *_rounds(rows))
+    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
+
+
+def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
+    if runs := {row.run for row in rows if row.run and row.repeat >= SNIA_ROUNDS}:
+        yield from rounds_sentences(runs)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -110,7 +118,7 @@ def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery
 
 
 def comparison_of(selected: Selected) -> Comparison:
-    """Means, ratios and what else differs."""
+    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
     query, metric, grouped = selected.query, selected.metric, selected.grouped
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
@@ -191,8 +199,6 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
-    if rounds := [row.run for row in selected.rows if row.run and row.repeat >= SNIA_ROUNDS]:
-        yield from rounds_sentences({*rounds})
     yield from _missing_cells(selected)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:

@@ -57,7 +57,8 @@ def measured_of(result: Result) -> Measurement:
     return Measurement(
         tool=TOOL, tool_version=known(result.origin).tool_version, factors={},
         direction=None if result.direction in (BOTH, NO_IO) else Direction(result.direction),
-        ios=result.ios, metrics=result.metrics,
+        ios=result.ios, iops=result.iops, bytes_per_s=result.bytes_per_s, runtime_ms=result.runtime_ms,
+        metrics=result.metrics,
         latency=Latency(
             kind=result.latency_kind, histogram=unpack(result.latency),
             percentiles={percent: ns for percent, ns in stated.items() if ns is not None},

@@ -24,8 +24,8 @@ from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
-from webapp.trends.services import checked_tolerances
-from webapp.trends.sides import Side, read_side
+from webapp.trends.sides import Side, read_side, target_of
+from webapp.trends.tolerances import checked_tolerances
 
 UNSTATED = "unstated"
 
@@ -65,14 +65,15 @@ def judge_sides(
 ) -> TwoSides:
     """`baseline` and `candidate` are filters such as run=17&target=a/nvme0; `ignored` are factors. Raises Refusal."""
     checked_tolerances(tolerances)
-    _check_factors(ignored)
+    check_factors(ignored)
     theirs, mine = read_side("baseline", baseline), read_side("candidate", candidate)
     if not theirs.rows:
         raise Refusal("no_results", f"No valid results match the baseline `{baseline}`. Choose another filter.")
     return judge_read(theirs, mine, tolerances, ignored=ignored, single_values=single_values)
 
 
-def _check_factors(names: Iterable[str]) -> None:
+def check_factors(names: Iterable[str]) -> None:
+    """Raises Refusal for a name that cannot be ignored."""
     for name in names:
         if name not in (*FACTORS, UNSTATED):
             meant = closest(name)
@@ -167,14 +168,6 @@ class _Cells:
                 grouped.setdefault(("", *self.key(row)), []).append(row)
         found = measured(Grouped(grouped, (), (), ()), metric)
         return {(key, way): cell for (_, key, way), cell in found.items()}
-
-
-def target_of(row: ResultRow) -> str:
-    """host/target. Without labels of a drive or layout, the target of an import is all that it measured:
-    `target_name` is then the name of the test."""
-    if row.imported and not (row.model or row.layout):
-        return row.host or row.source_name
-    return row.target_name
 
 
 def _text(place: Place) -> str:

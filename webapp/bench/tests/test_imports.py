@@ -8,6 +8,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Import, Result
+from webapp.screens.bench.words import notes
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import Lab
 
@@ -78,9 +79,12 @@ def test_what_an_import_does_not_state_is_no_difference_but_counted(samsung: Lab
     assert own
     assert imported
     assert (own.cell.summary.mean, imported.cell.summary.mean) == (5100.0, 10200.0)
-    assert own.unstated == 0
-    assert imported.unstated > 5
+    assert own.unstated == ()
+    assert len(imported.unstated) > 5
+    assert {"Size", "Time"} <= {*imported.unstated}
     assert row.workload.point["ioengine"] == "io_uring"  # the complete workload
+    (note,) = [text for text in notes(page) if text.startswith("Some results of Old tests do not state these factors")]
+    assert ", Size, " in note
 
 
 def test_a_reference_without_queue_depth_is_matched_with_queue_depth_1(samsung: Lab) -> None:

@@ -16,6 +16,7 @@ from worker.contract.items import Direction
 
 TOOL = "Vdbench"
 _NEEDED = {"Run", "Interval", "rate", "MB/sec", "read%", "resp"}
+_OF_SERIES = ("tod", "rate", "MB/sec", "resp")  # columns
 _MAX_COLUMNS = 500
 
 
@@ -42,7 +43,7 @@ def parse(text: str) -> list[Measurement]:
                 found += _measured(row, intervals)
                 intervals = []
             elif row["Interval"].isdigit():
-                intervals.append(row)
+                intervals.append({name: row[name] for name in _OF_SERIES if name in row})
     if not found:
         raise ImportRefused("This flat file of Vdbench has no average of a run. It may be truncated.")
     return with_repeats(found)

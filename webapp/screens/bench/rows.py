@@ -109,7 +109,7 @@ def _cell(shown: Shown, metric: Metric, factor: float, most: float, colour: int)
         why=unclear(against) if against and against.better is None else "",
         doubts=shown.doubts,
         pooled=shown.pooled,
-        unstated=shown.unstated,
+        unstated=len(shown.unstated),
         assumed=shown.assumed,
         reference=shown.reference,
         colour=colour,

@@ -80,6 +80,11 @@ def notes(found: SideBySide) -> Iterator[str]:
         )
     if _is_beyond_histogram(found):
         yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
+    for product, unstated in found.unstated.items():
+        yield (
+            f"Some results of {names[product]} do not state these factors, so they may differ from the workload of "
+            f"their row: {', '.join(unstated)}."
+        )
     if found.completion_latency:
         yield "Latencies are completion latencies: they leave out the time of the submission."
     if without := [chart_words(pattern) for pattern in USUAL if pattern not in found.patterns]:

@@ -143,14 +143,15 @@ def _baselines(selected: Selected, comparison: Comparison) -> Iterator[Reference
     """The values of each baseline run, and what its tolerance allows at most or at least."""
     metric = selected.metric
     plans, targets = {row.plan for row in selected.rows}, {row.target_name for row in selected.rows}
-    known = Baseline.objects.filter(plan__slug__in=plans).select_related("plan", "run", "target__host")
+    known = Baseline.objects.filter(plan__slug__in=plans).exclude(run=None)
+    known = known.select_related("plan", "run", "target__host")
     fitting = [one for one in known if str(one.target) in targets and metric.key in one.tolerances]
     for one in fitting[:MOST_BASELINES]:
         tolerance = one.tolerances[metric.key]
         limit = 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
         sign = "+" if metric.lower_is_better else "−"
         for panel, series, values in _values_of(one, selected, comparison):
-            name = f"Baseline run {one.run.number}{f', {series}' if series else ''}"
+            name = f"Baseline {one.name}{f', {series}' if series else ''}"
             yield _line(panel, name, {level: fmean(each) for level, each in values.items()}, selected)
             limits = {level: _judged(each) * limit for level, each in values.items()}
             yield _line(panel, f"{name}: limit {sign}{tolerance:g} %", limits, selected)
@@ -160,6 +161,7 @@ def _values_of(
     one: Baseline, selected: Selected, comparison: Comparison
 ) -> Iterator[tuple[int, str, dict[int, list[float]]]]:
     """Chart, name of the series ("" if it is the only one) and the values of each level."""
+    assert one.run is not None  # `_baselines` leaves out imports
     query = selected.query
     asked = replace(query.results, runs=(one.run.number,), plans=(one.plan.slug,), targets=(str(one.target),))
     found = select(replace(query, baseline="", by_direction=False, results=asked)).grouped

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from html import unescape
 from urllib.parse import quote
 
 import pytest
@@ -12,11 +13,15 @@ from django.utils.html import strip_tags
 
 from webapp.hosts.models import Target
 from webapp.imports.references.loading import load_references
+from webapp.notices.models import Event, Notice
+from webapp.notices.run_ends import announce_run
 from webapp.results.models import Import, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
+from webapp.tests.factories.notices import a_subscription
 from webapp.tests.factories.results import Lab
+from webapp.trends.models import Baseline
 
 pytestmark = pytest.mark.django_db
 PAGE, FILE = "/trends/acceptance/", "/trends/acceptance.csv"
@@ -249,3 +254,56 @@ def test_it_takes_the_same_queries_for_any_number_of_results(
             lab.measure(*FAST, iodepth=iodepth)
     queries_of(asked)  # points are kept once they were read
     assert queries_of(asked) <= few
+
+
+def test_every_run_of_the_plan_is_judged_like_the_acceptance_test(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*SLOW, iodepth=1)
+    accepted = an_import(title="Accepted system", text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    query = f"baseline=import%3D{accepted.number}&candidate=run%3D{lab.run.number}&ignore=unstated&single_values=1"
+    page = shown(operator, query)
+    (test,) = re.findall(r'name="test" value="([^"]*)"', page)
+    given = {"plan": lab.run.version.plan.slug, "target": "a/scratch", "test": unescape(test)}
+    assert operator.post("/trends/baselines/import/", given).status_code == 302
+    baseline = Baseline.objects.get()
+    assert (baseline.imported, baseline.single_values) == (accepted, True)
+    assert (baseline.ignored, baseline.tolerances) == (["unstated"], {"iops": 5.0})
+    of_run = operator.get(f"/runs/{lab.run.number}/").content.decode()
+    assert "Accepted system</a> at a/scratch: 1 row fails" in of_run
+    assert "1 row has no interval: the tolerance alone decides, which is no evidence of a difference." in of_run
+    a_subscription(events=[Event.WORSE])
+    announce_run(lab.run.pk)
+    subject = "Run 1 fails against Accepted system, the baseline of A plan on a/scratch"
+    assert Notice.objects.get().subject == subject
+    trend = operator.get(f"/trends/?plan={given['plan']}&target=a/scratch").content.decode()
+    assert "Accepted system</a> is the baseline of all runs" in trend
+    (address,) = re.findall(r'href="(/trends/acceptance/[^"]*)">Acceptance test with its levels', trend)
+    assert figures(operator.get(unescape(address)).content.decode()) == figures(page)
+
+
+def test_a_baseline_that_is_an_import_is_set_again_by_undo(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*SLOW, iodepth=1)
+    accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    test = f"baseline=import%3D{accepted.number}&ignore=ioengine&tolerance.iops=7.5&single_values=1"
+    given = {"plan": lab.run.version.plan.slug, "target": "a/scratch", "test": test}
+    operator.post("/trends/baselines/import/", given)
+    before = Baseline.objects.get()
+    removed = operator.post(f"/trends/baselines/{before.pk}/remove/", follow=True).content.decode()
+    (form,) = re.findall(r'<form[^>]*action="/trends/baselines/import/".*?</form>', removed, re.DOTALL)
+    fields = {name: unescape(text) for name, text in re.findall(r'name="(\w+)" value="([^"]*)"', form)}
+    operator.post("/trends/baselines/import/", fields)
+    after = Baseline.objects.get()
+    names = ("plan", "target", "imported", "levels", "ignored", "single_values", "tolerances")
+    assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
+
+
+def test_without_tolerances_or_an_import_no_baseline_is_set(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*SLOW, iodepth=1)
+    an_import()
+    given = {"plan": lab.run.version.plan.slug, "target": "a/scratch"}
+    for test, words in {"baseline=import%3D1": "Enter a tolerance", "baseline=run%3D1": "Choose an import"}.items():
+        page = operator.post("/trends/baselines/import/", {**given, "test": test}, follow=True).content.decode()
+        assert words in page
+    assert not Baseline.objects.exists()

@@ -275,6 +275,16 @@ def test_a_percentile_above_the_histogram_is_a_lower_bound(operator: Client, lab
     assert "A percentile above 17 s counts as 17 s" in page
 
 
+def test_properties_that_only_some_products_state_are_folded(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    an_import()
+    page = operator.get(f"/bench/?product=model:{SAMSUNG}&product=import:1").content.decode()
+    specifications = page[page.index('id="differ-title"') :]
+    known, _, partly = specifications.partition("that only some products state</summary>")
+    assert '<th scope="row">Tool</th>' in known
+    assert '<th scope="row">Kernel</th>' not in known
+    assert '<th scope="row">Kernel</th>' in partly
+
+
 def test_different_hosts_are_a_warning_beside_the_headlines(operator: Client, labs: tuple[Lab, Lab]) -> None:
     warning = f"Measured in different hosts ({SAMSUNG}: storage1; {INTEL}: storage2)"
     assert warning in shown(operator)

@@ -12,6 +12,8 @@ from django.test import Client
 
 from webapp.core.models import Role
 from webapp.core.services import create_api_token
+from webapp.imports import uploads
+from webapp.imports.reading import Limits
 from webapp.imports.services import begin_import
 from webapp.results.models import Import, ImportState, Result
 from webapp.tests.factories.imports import PLAIN, an_import
@@ -173,11 +175,36 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
     assert "Undo import" not in page
 
 
-def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
+def test_the_limits_count_all_files_of_a_request(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "LIMITS", Limits(files=2))
+    files = [a_file(f"{n}.csv", f"direction,iops\nread,{n + 1}\n") for n in range(5)]
+    operator.post("/imports/new/", {"title": "Lab", "file": files})
+    assert Result.objects.count() == 2
+    (reason,) = Import.objects.get().files.exclude(reason="").values_list("reason", flat=True)
+    assert "Number of files left out: 3." in reason
+
+
+def test_files_left_out_for_the_same_reason_are_one_line(operator: Client) -> None:
+    folder = {f"D__{n:02}.csv": f"direction,iops\nread,{n + 1}\n" for n in range(25)}
+    for _ in range(2):
+        operator.post("/imports/new/", {"title": "Lab", "file": a_folder(**folder)})
+    page = operator.get("/imports/2/").content.decode()
+    (rows,) = re.findall(r'<h2 class="card-title" id="left-out">.*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    assert rows.count("<tr>") == 1
+    assert "<td>The same content was imported before, by import 1. To change its labels" in rows
+    assert '<td class="num">25</td>' in rows
+    assert rows.count("The file is D/") == rows.count("<li>") == 20
+    assert "and 5 other files" in rows
+
+
+def test_what_all_tests_state_is_shown_once(viewer: Client) -> None:
     an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
     page = viewer.get("/imports/1/").content.decode()
-    assert "All tests below:</span> folder: results · chassis: T640</p>" in page
-    assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
+    common = "Host: lab1 · Drive model: PM9A3 · Tool: CSV · folder: results · chassis: T640"
+    assert f"All tests below:</span> {common}</p>" in page
+    heads = re.findall(r'<th[^>]* scope="col">(.*?)</th>', page)
+    assert heads[2:] == ["Test", "Direction", "IOPS", "Repeat"]
+    assert re.findall(r'<td class="small muted" colspan="3">(.*?)</td>', page) == ["tray: A", "tray: B"]
 
 
 def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:

@@ -14,19 +14,12 @@ from webapp.runs.models import Run
 from webapp.screens import points as words
 from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
-from webapp.screens.trend.acceptance_address import (
-    LABEL_PREFIX,
-    SIDES,
-    TARGET,
-    Asked,
-    AskedSide,
-    FoundSide,
-    levels_of,
-)
+from webapp.screens.trend.acceptance_address import SIDES, Asked, AskedSide, FoundSide
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
 from webapp.trends.history import ENDED
 from webapp.trends.selectors import NOT_JUDGED
-from webapp.trends.services import DEFAULT_TOLERANCES
+from webapp.trends.sides import LABEL_PREFIX, TARGET, levels_of
+from webapp.trends.tolerances import DEFAULT_TOLERANCES
 from webapp.trends.two_sides import UNSTATED, unstated
 
 MAX_OFFERED = 200  # of each kind, newest first
@@ -126,11 +119,16 @@ def _labels(rows: Iterable[ResultRow]) -> list[str]:
 
 
 def _level_choice(own: FoundSide, name: str, texts: Iterable[str]) -> Choice:
-    factor = name.removeprefix(FACTOR_PREFIX)
-    label = "Target" if name == TARGET else name.removeprefix(LABEL_PREFIX) if factor == name else words.label(factor)
     options = tuple(Option(text, text, own.levels.get(name) == text) for text in sorted(texts))
     key = f"{own.asked.name}.{name}"
-    return Choice(f"id-{key}", key, f"{SIDES[own.asked.name]}: {label}", (Group("", options),), "all")
+    return Choice(f"id-{key}", key, f"{SIDES[own.asked.name]}: {level_label(name)}", (Group("", options),), "all")
+
+
+def level_label(name: str) -> str:
+    """Of `target`, `factor.<name>` or `label.<name>`."""
+    if name.startswith(FACTOR_PREFIX):
+        return words.label(name.removeprefix(FACTOR_PREFIX))
+    return "Target" if name == TARGET else name.removeprefix(LABEL_PREFIX)
 
 
 def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_one: Sequence[str]) -> Pick:

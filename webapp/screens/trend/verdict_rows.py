@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.core import formatting
+from webapp.results.metrics import Metric
 from webapp.results.reading.content import Point
 from webapp.screens import points as words
 from webapp.trends.judging import Row
@@ -44,7 +45,7 @@ def shown_row(row: Row, points: Mapping[str, Point], names: Sequence[str], targe
         _ratio_text(ratio.value, row.limit) if ratio else "–",
         percent_change(ratio.value) if ratio else "–",
         interval or "–",
-        limit_text(row),
+        limit_text(row.metric, row.tolerance),
     )
 
 
@@ -57,9 +58,9 @@ def _ratio_text(ratio: float, limit: float) -> str:
     return f"×{ratio:.{digits}f}"
 
 
-def limit_text(row: Row) -> str:
+def limit_text(metric: Metric, tolerance: float) -> str:
     """The tolerance with the sign of a change for the worse: −5 %."""
-    return f"{'+' if row.metric.lower_is_better else '−'}{row.tolerance:g} %"
+    return f"{'+' if metric.lower_is_better else '−'}{tolerance:g} %"
 
 
 def percent_change(ratio: float) -> str:
