@@ -171,6 +171,16 @@ def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> Non
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
 
 
+def test_a_certain_difference_that_is_rounded_away_is_none(lab: Lab) -> None:
+    """Long trials can tell 0.04 % apart, and the sentence cannot show it."""
+    for engine, iops in (("io_uring", 100_000.0), ("psync", 100_040.0)):
+        lab.measure(*[iops + noise for noise in (0.0, 1.0, 2.0, 1.0, 0.0)], ioengine=engine)
+    Result.objects.update(runtime_ms=600_000, ios=60_000_000)
+    alternate(lab.run)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync and io_uring: no difference in IOPS beyond ±5 % (95 % CI 0.0 % to +0.1 %, n = 5)")
+
+
 def test_means_over_different_targets_are_not_compared(lab: Lab) -> None:
     """Both engines are equal, but all trials of one failed at the slow target."""
     slow = a_target(lab.target.host, "slow")
