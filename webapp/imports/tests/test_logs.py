@@ -159,6 +159,19 @@ def test_a_trial_whose_logs_come_in_several_requests_gets_no_series(*, with_test
     assert (INCOMPLETE in imported.origins.get().notes) == with_test
 
 
+def test_late_logs_do_not_remove_a_series_with_all_rates() -> None:
+    imported = begun()
+    logs = logs_of(1)
+    rates = {f"D/{name}": text for name, text in logs.items() if "clat" not in name}
+    late = {f"D/{name}": text for name, text in logs.items() if "clat" in name}
+    add(imported, {TEST: a_test(1), **rates})
+    add(imported, late)
+    (points,) = series_of(imported.origins.get()).values()
+    assert [point["iops"] for point in points] == [JOBS * 501, JOBS * 701]
+    (reason,) = refused_by_reason(imported)
+    assert reason.startswith("The test of these logs has a time series already")
+
+
 def test_a_trial_with_a_log_that_is_left_out_gets_no_series() -> None:
     for lost in (Refused("D/t_bw.2.log", "The file is binary, not text."), Read("D/t_bw.2.log", "damaged")):
         imported = begun()
