@@ -191,7 +191,7 @@ def test_plain_csv_refuses_with_a_reason(csv: str, mapping: dict[str, str], reas
 
 
 @pytest.mark.parametrize(("pattern", "way"), [("randread", "write"), ("randwrite", "read"), ("trim", "write")])
-def test_a_direction_that_the_pattern_has_not_is_refused(pattern: str, way: str) -> None:
+def test_a_direction_that_contradicts_the_pattern_is_refused(pattern: str, way: str) -> None:
     with pytest.raises(ImportRefused, match=f"direction {way} and the pattern {pattern}"):
         plain_csv.parse(f"pattern,direction,iops\n{pattern},{way},100\n")
     assert len(plain_csv.parse("pattern,direction,iops\nrandrw,write,100\nrandrw,read,100\nrandrw,mixed,200\n")) == 3
