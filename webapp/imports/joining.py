@@ -67,7 +67,7 @@ class FioTests:
         for found in folder.owners(trial) if folder else ():
             own = [test for test in found if not test.earlier] or found
             if len(own) > 1 and len({test.path for test in own}) == 1:
-                own = [_of_last_run(own)]
+                own = [_of_last_run([test for test in own if test.name == trial.name.prefix] or own)]
             if own:
                 return own[0] if len(own) == 1 and own[0].trial in ("", trial.name.trial) else None
         return None

@@ -338,9 +338,10 @@ def test_logs_of_several_jobs_that_ran_one_after_another_are_not_added() -> None
     assert reason.startswith("The name of these logs fits several tests of a file.")
 
 
-def test_logs_with_the_name_of_a_job_join_its_test() -> None:
+@pytest.mark.parametrize("file", ["st", "second"])
+def test_logs_with_the_name_of_a_job_join_its_test(file: str) -> None:
     imported = begun()
-    add(imported, {"D/st.json": a_file_of("first", "second"), **named("second")})
+    add(imported, {f"D/{file}.json": a_file_of("first", "second"), **named("second")})
     assert [origin.name for origin in imported.origins.exclude(series=None)] == ["second"]
     assert imported.origins.count() == 2
 
