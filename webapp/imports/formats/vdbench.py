@@ -18,6 +18,9 @@ TOOL = "Vdbench"
 _NEEDED = {"Run", "Interval", "rate", "MB/sec", "read%", "resp"}
 _MAX_COLUMNS = 500
 
+# Second of the day, IOPS, bytes per second, mean latency in ns. Rows of whole files need too much memory.
+_Interval = tuple[float | None, float | None, float, float | None]
+
 
 def sniff(head: str) -> bool:
     return any(_is_head(line.split()) for line in head.split("\n") if len(line) < 5000)
@@ -31,7 +34,7 @@ def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     found: list[Measurement] = []
     names: list[str] = []
-    intervals: list[Row] = []
+    intervals: list[_Interval] = []
     for line in lines(text):
         words = line.split()
         if _is_head(words):
@@ -42,7 +45,9 @@ def parse(text: str) -> list[Measurement]:
                 found += _measured(row, intervals)
                 intervals = []
             elif row["Interval"].isdigit():
-                intervals.append(row)
+                if row["Interval"] == "1":  # of the next run; the one before may have ended without an average
+                    intervals = []
+                intervals.append(_interval(row))
     if not found:
         raise ImportRefused("This flat file of Vdbench has no average of a run. It may be truncated.")
     return with_repeats(found)
@@ -54,7 +59,11 @@ def _row(names: list[str], words: list[str]) -> Row:
     return dict(zip(names, words, strict=False))
 
 
-def _measured(row: Row, intervals: Sequence[Row]) -> list[Measurement]:
+def _interval(row: Row) -> _Interval:
+    return _seconds(row.get("tod", "")), _value(row, "rate"), (_value(row, "MB/sec") or 0) * MIB, _ns(row, "resp")
+
+
+def _measured(row: Row, intervals: Sequence[_Interval]) -> list[Measurement]:
     iops = _value(row, "rate")
     if not iops:
         return []
@@ -120,9 +129,9 @@ def _metrics(row: Row, *, mixed: bool) -> dict[str, float]:
     return found | latencies | {"read_percent": _value(row, "read%") or 0}
 
 
-def _series(intervals: Sequence[Row]) -> tuple[Point, ...]:
+def _series(intervals: Sequence[_Interval]) -> tuple[Point, ...]:
     """The length of an interval is the difference of its times of day; without two of them there is no series."""
-    seconds = [_seconds(row.get("tod", "")) for row in intervals]
+    seconds = [interval[0] for interval in intervals]
     if len(seconds) < 2 or None in seconds:
         return ()
     length = round((((seconds[1] or 0) - (seconds[0] or 0)) % 86400) * 1000)
@@ -132,11 +141,11 @@ def _series(intervals: Sequence[Row]) -> tuple[Point, ...]:
         Point(
             offset_ms=(place + 1) * length,
             length_ms=length,
-            iops=_value(row, "rate"),
-            bytes_per_s=(_value(row, "MB/sec") or 0) * MIB,
-            latency_mean_ns=_ns(row, "resp"),
+            iops=iops,
+            bytes_per_s=bytes_per_s,
+            latency_mean_ns=latency_ns,
         )
-        for place, row in enumerate(intervals)
+        for place, (_, iops, bytes_per_s, latency_ns) in enumerate(intervals)
     )
 
 

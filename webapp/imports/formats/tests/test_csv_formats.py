@@ -101,6 +101,17 @@ def test_vdbench() -> None:
     assert mixed.metrics["write_latency_mean_ns"] == 1_233_000
 
 
+def test_the_series_of_vdbench_has_no_rows_of_an_aborted_run() -> None:
+    text_lines = text("vdbench/5.04.txt").splitlines()
+    average = next(line for line in text_lines if " avg_2-3 " in line)
+    again = [line.replace(" run1 ", " run0 ") for line in text_lines if " run1 " in line and line != average]
+    place = next(place for place, line in enumerate(text_lines) if " run1 " in line)
+    aborted = "\n".join([*text_lines[:place], *again, *text_lines[place:]]) + "\n"
+    assert [len(one.series) for one in vdbench.parse(aborted)] == [
+        len(one.series) for one in parsed("vdbench/5.04.txt")
+    ]
+
+
 def test_vdbench_without_an_average_is_refused() -> None:
     with pytest.raises(ImportRefused, match="average"):
         vdbench.parse(text("vdbench/5.04.txt").split("avg_")[0].rsplit("\n", 1)[0])
