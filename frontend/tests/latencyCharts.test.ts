@@ -8,10 +8,13 @@ test("nines are counted and said", () => {
   expect([0, 1, 2, 3, 5, 0.5].map(ninesText)).toEqual(["0 %", "90 %", "99 %", "99.9 %", "99.999 %", ""]);
 });
 
-test("a wide latency axis has its powers of ten as ticks, a narrow one 1, 2 and 5 of each", () => {
-  const all = [4, 5, 6].flatMap((power) => [1, 2, 3, 4, 5, 6, 7, 8, 9].map((first) => first * 10 ** power));
-  expect(ticksAcross(all)).toEqual([1e4, 1e5, 1e6]);
-  expect(ticksAcross(all.slice(0, 12))).toEqual([1e4, 2e4, 5e4, 1e5, 2e5]);
+test("a latency axis has 1, 2 and 5 of each power of ten as ticks if they fit, else powers of ten", () => {
+  const firsts = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const all = [4, 5, 6].flatMap((power) => firsts.map((first) => first * 10 ** power));
+  expect(ticksAcross(all, 400)).toEqual([1e4, 1e5, 1e6]);
+  const two = all.slice(0, 15);
+  expect(ticksAcross(two, 400)).toEqual([1e4, 2e4, 5e4, 1e5, 2e5]);
+  expect(ticksAcross(two, 200)).toEqual([1e4, 1e5]);
 });
 
 test("a distribution ends at all of its I/Os, which has no place among nines", () => {

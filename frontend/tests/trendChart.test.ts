@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { dateText, dateTicks, exactText, levelPoints, timeRange, valueRange } from "../src/features/trendChart";
+import {
+  dateText,
+  dateTexts,
+  dateTicks,
+  exactText,
+  levelPoints,
+  timeRange,
+  valueRange,
+} from "../src/features/trendChart";
 import { iops } from "../src/lib/format";
 
 const point = (at_ms: number, value: number, low: number | null = null, high: number | null = null) => ({
@@ -18,6 +26,13 @@ describe("the trend chart", () => {
     expect(dateText(at, 3600)).toBe("2026-11-03 07:05");
   });
 
+  test("states a day once", () => {
+    const hours = [18, 22, 26, 30].map((hour) => new Date(2026, 10, 3, hour).getTime());
+    expect(dateTexts(hours)).toEqual(["2026-11-03 18:00", "22:00", "2026-11-04 02:00", "06:00"]);
+    const days = [3, 4].map((day) => new Date(2026, 10, day).getTime());
+    expect(dateTexts(days)).toEqual(["2026-11-03", "2026-11-04"]);
+  });
+
   test("has ticks at local midnights", () => {
     const from = new Date(2026, 10, 3, 7).getTime();
     const ticks = dateTicks(from, from + 4 * 86_400_000, 5);
@@ -28,7 +43,7 @@ describe("the trend chart", () => {
     const at = new Date(2026, 10, 3, 12).getTime();
     const { min, max } = timeRange({ points: [point(at, 10)] });
     expect([dateText(min, 3600), dateText(max, 3600)]).toEqual(["2026-11-03 00:00", "2026-11-04 00:00"]);
-    expect(timeRange({ points: [point(5, 10), point(9, 10)] })).toEqual({ min: 5, max: 9 });
+    expect(timeRange({ points: [point(500, 10), point(900, 10)] })).toEqual({ min: 492, max: 908 });
   });
 
   test("draws each level between its steps", () => {

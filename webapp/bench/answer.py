@@ -120,6 +120,6 @@ def _cell(product: Product, shown: Shown) -> BenchCell:
         ratio_high=against.ratio.high if against else None,
         better=against.better if against else None,
         pooled=shown.pooled,
-        unstated=shown.unstated,
+        unstated=len(shown.unstated),
         doubts=shown.doubts,
     )

@@ -20,6 +20,7 @@ class Grid:
         self.cells: dict[CellKey, list[ResultRow]] = {}
         self.panels: dict[str, Panel] = {}
         self.workloads: dict[str, Workload] = {}
+        self.by_direction: dict[tuple[Product, str, str], list[ResultRow]] = {}  # of latencies, with or without a value
         self._found = found
         self._ignored = frozenset(ignored)
         rows = [row for own in found.values() for row in own]
@@ -44,6 +45,8 @@ class Grid:
         for (direction, key), found in by_workload.items():
             chart = self.workloads[key].chart
             panel = Panel(choice, metric_of(choice, chart, found.values()), chart, direction)
+            if choice != RATE:
+                self.by_direction |= {(product, key, direction): own for product, own in found.items()}
             for product, own in found.items():
                 if known := [row for row in own if panel.metric.of(row) is not None]:
                     self.panels.setdefault(panel.key, panel)

@@ -43,7 +43,7 @@ def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     if chosen is None:
         return None
     panel, one = chosen
-    rows = {product: matched.rows(panel, product, one.key) for product in matched.products}
+    rows = {product: matched.by_direction.get((product, one.key, panel.direction), ()) for product in matched.products}
     steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
     slow = tuple(product for product, own in rows.items() if any(map(mean_above_p99, own)))
     return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)

@@ -1,9 +1,10 @@
 """Saved comparisons whose query is an address of Bench: it names products, and that of Explore does not."""
 
+from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
 from webapp.bench.asked import read_asked
-from webapp.bench.products import read_products
+from webapp.bench.products import Kind, Product, read_products
 from webapp.bench.side_by_side import Asked
 from webapp.compare.services import explore_query
 
@@ -37,7 +38,13 @@ def asked_by(query: str) -> Asked:
     return found
 
 
-def products_in_words(query: str) -> str:
-    """`Drive model X, Import 3`."""
+def products_in_words(query: str, titles: Mapping[int, str]) -> str:
+    """`Drive model X, Import 3 “Old tests”: PM9A3`. `titles`: of imports, by number."""
     products = read_products(text for key, text in parse_qsl(query) if key == "product")
-    return ", ".join(f"{product.label} {product.value}" for product in products)
+    return ", ".join(f"{product.label} {_value(product, titles)}" for product in products)
+
+
+def _value(product: Product, titles: Mapping[int, str]) -> str:
+    title = titles.get(product.number) if product.kind is Kind.IMPORT else None
+    part = f": {product.part}" if product.part else ""
+    return f"{product.number} “{title}”{part}" if title else product.value

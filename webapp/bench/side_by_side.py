@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from webapp.bench.apart import OwnLevels, own_levels
+from webapp.bench.common_limits import common_limits
 from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
+from webapp.bench.findings import Finding, findings
 from webapp.bench.headlines import Headline, headlines
-from webapp.bench.import_labels import PREFIX, is_label, labels_in
+from webapp.bench.import_labels import PREFIX, factor_words, is_label, labels_in
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.panels import RATE, Panel
-from webapp.bench.per_price import PerPrice, has_several_drives, per_price, prices_of
+from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
@@ -23,6 +25,7 @@ from webapp.compare.comparison import Cell
 from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.models import Price
 from webapp.core.colours import colours_of
+from webapp.plans.varying import in_order
 from webapp.results.reading.rows import TEST, ResultRow
 
 
@@ -45,7 +48,7 @@ class Shown:
     cell: Cell
     pooled: str  # 2 targets, 3 kernels
     runs: int  # and imports
-    unstated: int  # factors of the workload that an import does not state
+    unstated: tuple[str, ...]  # labels of the factors of the workload that an import does not state
     assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     reference: bool
     slow: int  # results whose mean latency is above their p99
@@ -76,12 +79,6 @@ class Group:
     shared: int
     by_all: int  # workloads that all products have
     alone: int  # workloads that one product has alone
-
-
-@dataclass(frozen=True)
-class Finding:
-    panel: Panel
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -168,11 +165,13 @@ class SideBySide:
         return per_price(self.read.rows, self.prices, iops)
 
     def _of_one_price(self, row: Row) -> list[float | None]:
-        """The means of the products; None for several drives at once, whose price is not that of one."""
+        """The means of the products; None for several drives at once, or controllers in several hosts, whose price is
+        not that of one."""
         found: list[float | None] = []
         for product, one in zip(self.products, row.cells, strict=True):
             rows = self.matched.rows(row.panel, product, row.workload.key)
-            is_whole = product.kind is Kind.CONTROLLER or not any(map(has_several_drives, rows))
+            has_several = has_several_controllers if product.kind is Kind.CONTROLLER else has_several_drives
+            is_whole = not any(map(has_several, rows))
             found.append(one.cell.summary.mean if one and is_whole else None)
         return found
 
@@ -198,11 +197,27 @@ class SideBySide:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(_findings(self.matched, self.asked.choice))
+        rates = self.curves if self.asked.choice == RATE else curves(self.matched, RATE)
+        limits = (
+            Finding(curve.panel, sentence)
+            for curve in rates
+            for sentence in common_limits(curve, self.asked.baseline, self.matched.names)
+        )
+        return (*findings(self.matched, self.asked.choice), *limits)
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
         return {product: missing(self.matched, product) for product in self.products}
+
+    @property
+    def unstated(self) -> dict[Product, tuple[str, ...]]:
+        """The factors that an import does not state of the workloads beside which its values are shown."""
+        rows = [row for group in self.groups for row in group.rows]
+        stated = {
+            product: [name for row in rows if (cell := row.cells[place]) for name in cell.unstated]
+            for place, product in enumerate(self.products)
+        }
+        return {product: tuple(sorted({*names})) for product, names in stated.items() if names}
 
     @cached_property
     def shared(self) -> int:
@@ -229,7 +244,7 @@ class SideBySide:
     def without_common(self) -> tuple[Product, ...]:
         """Products with results that share no workload with the baseline. Empty if no products share any."""
         baseline = self.asked.baseline
-        common = {key[1] for key in self.matched.concluded.points}
+        common = {key[1] for key, _ in self.matched.pairs}
         others = [product for product in self.products if product != baseline and product not in self.empty]
         return tuple(product for product in others if str(product) not in common) if self.shared else ()
 
@@ -265,17 +280,17 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
         cell=cell,
         pooled=pooled(rows),
         runs=len({row.source for row in rows}),
-        unstated=max((_unstated(one, row) for row in imported), default=0),
+        unstated=max((_unstated(one, row) for row in imported), default=(), key=len),
         assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
         reference=any(row.reference for row in rows),
         slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
 
 
-def _unstated(one: Workload, row: ResultRow) -> int:
+def _unstated(one: Workload, row: ResultRow) -> tuple[str, ...]:
     """Factors and labels of the workload that a result does not state."""
     labels = labels_in(row, {name.removeprefix(PREFIX) for name in one.point if is_label(name)})
-    return len(one.point.keys() - row.point.keys() - labels.keys() - {TEST})
+    return tuple(map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - {TEST})))
 
 
 def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:
@@ -292,12 +307,3 @@ def _default_ladder(chosen: Sequence[Headline]) -> str:
     """The workload of the first headline of a latency."""
     latencies = [one for one in chosen if one.panel.choice != RATE]
     return ladder_key(latencies[0].panel, latencies[0].workload) if latencies else ""
-
-
-def _findings(matched: Matched, choice: str) -> Iterator[Finding]:
-    """Sentences about all workloads of a pattern that a product shares with the baseline."""
-    for shown in dict.fromkeys((choice, RATE, matched.percentile)):
-        for panel in matched.panels_of(shown):
-            for product in matched.products:
-                if sentence := matched.sentence(panel, product):
-                    yield Finding(panel, sentence)

@@ -55,6 +55,11 @@ class Specification:
     def differs(self) -> bool:
         return len(set(self.values)) > 1
 
+    @property
+    def is_partly_known(self) -> bool:
+        """No two values differ: the other products state none, as imports beside a host."""
+        return not all(self.values) and len({*filter(None, self.values)}) == 1
+
     def repeats(self, names: Iterable[str]) -> bool:
         """`Model` below the names of drive models, `Host` below those of hosts."""
         return self.values == tuple((name,) for name in names)

@@ -39,6 +39,11 @@ def with_iops_per_price(rows: Sequence[ResultRow]) -> Observed:
     return Observed(with_values, _in_currency(currencies[0]), (_prices_in_words(prices, currencies[0]),))
 
 
+def has_prices(rows: Iterable[ResultRow]) -> bool:
+    """Whether a drive model of these results has a price. One query."""
+    return bool(_prices_of(rows))
+
+
 def _in_currency(currency: str) -> Metric:
     label = f"IOPS per {currency}"
     return dataclasses.replace(IOPS_PER_PRICE, label=label, short=label, unit=f"IOPS/{currency}")

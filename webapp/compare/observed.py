@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import Avg, Count, F, Max, Q, Sum
 from msgspec.structs import replace
 
-from webapp.compare.iops_per_price import IOPS_PER_PRICE, with_iops_per_price
+from webapp.compare.iops_per_price import IOPS_PER_PRICE, has_prices, with_iops_per_price
 from webapp.compare.mixes import totals
 from webapp.compare.observed_rows import Observed
 from webapp.hosts.inventory.bounds import bounds_of
@@ -31,6 +31,7 @@ from worker.contract.items import SensorKind
 from worker.contract.workload import Pattern
 
 Values = Mapping[str, float]  # by trial id
+MAX_SEARCHED = 1_000  # trials whose sensors, CPU time and ceilings are looked for
 _MIXED = frozenset(pattern.value for pattern in Pattern if pattern.mixed)
 _DRIVE = re.compile(r"(sd[a-z]+|nvme\d+n\d+|vd[a-z]+)$")  # other temperatures are those of processors
 _POWER = (re.compile(r"server"), re.compile(r"psys"), re.compile(r"package"))  # the widest measurement first
@@ -154,6 +155,34 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
         for row in rows
     ]
     return Observed(with_values, metric, tuple(_notes(rows, metric)))
+
+
+def metrics_of(rows: Sequence[ResultRow]) -> frozenset[str]:
+    """The keys of all metrics that these rows can be compared by. A metric of a whole trial counts if its parts were
+    measured; many trials are not searched for them. At most five queries, and one for each host."""
+    found = {key for key, metric in METRICS.items() if any(metric.of(row) is not None for row in rows)}
+    found |= {key for row in rows for key in row.metrics}
+    trials = {UUID(row.trial_id) for row in rows if row.trial_id}
+    if len(trials) > MAX_SEARCHED:
+        return frozenset({*found, *COMPARED})
+    if IMPORTED in found or StreamRun.objects.filter(attempt__trial__in=trials, usr_cpu_percent__isnull=False).exists():
+        found.add(CPU_PER_IO.key)
+    if "bytes_per_s" in found and bounds_of(moments_of(row for row in rows if row.trial_id), most=1):
+        found.add("ceiling_share")
+    if "iops" in found and has_prices(rows):
+        found.add(IOPS_PER_PRICE.key)
+    return frozenset({*found, *_sensed(trials)})
+
+
+def _sensed(trials: Iterable[UUID]) -> Iterator[str]:
+    """The metrics of sensors that the hosts of these trials had."""
+    runs = StreamRun.objects.filter(attempt__trial__in=trials).exclude(sensors=[]).order_by()
+    sensors = [tuple(sensor) for known in runs.values_list("sensors", flat=True).distinct() for sensor in known]
+    names = {kind: [name for its_kind, name in sensors if its_kind == kind] for kind in SensorKind}
+    if _power_sensors(names[SensorKind.POWER]):
+        yield from ("power", "iops_per_watt")
+    if _drive_sensors(names[SensorKind.TEMPERATURE]):
+        yield "temperature"
 
 
 def _notes(rows: Sequence[ResultRow], metric: Metric) -> Iterator[str]:

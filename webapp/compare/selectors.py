@@ -8,7 +8,7 @@ from webapp.compare.baseline import baseline_of
 from webapp.compare.blocks import PERCENTILES, Measured, measured, with_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.conclusions import Conclusions, conclusions
-from webapp.compare.contrasts import UNKNOWN_ORDER
+from webapp.compare.contrasts import UNKNOWN_ORDER, leaves_out
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
@@ -45,8 +45,9 @@ class Selected:
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
     grouped: Grouped
-    notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
-    unstated: bool = False  # some of the missing are of imports: their tools do not state the value
+    notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
+    unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
+    read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -58,7 +59,8 @@ def select(query: CompareQuery) -> Selected:
     """At most fifteen database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
-    observed = with_observed(_read(found), metric_named(query.metric))
+    matching = _read(found)
+    observed = with_observed(matching, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {
@@ -70,8 +72,14 @@ def select(query: CompareQuery) -> Selected:
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
-    unstated = any(row.imported and metric.of(row) is None for row in read)
-    return Selected(query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated)
+    unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
+    notes = (*observed.notes, *_rounds(rows))
+    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
+
+
+def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
+    if runs := {row.run for row in rows if row.run and row.repeat >= SNIA_ROUNDS}:
+        yield from rounds_sentences(runs)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -111,7 +119,7 @@ def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery
 
 
 def comparison_of(selected: Selected) -> Comparison:
-    """Means, ratios and what else differs."""
+    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
     query, metric, grouped = selected.query, selected.metric, selected.grouped
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
@@ -144,7 +152,7 @@ def comparison_of(selected: Selected) -> Comparison:
         single_factor=single,
         differs=found,
         warnings=tuple(_warnings(grouped, cells, baseline.key)),
-        notes=tuple(_notes(selected, cells, concluded)),
+        notes=tuple(_notes(selected, cells, concluded, baseline.key)),
         results=len(selected.rows),
     )
 
@@ -174,7 +182,7 @@ def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
     )
 
 
-def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions, baseline: str) -> Iterator[str]:
     if not selected.rows and not selected.missing:
         yield "No valid results match."
     if selected.invalid:
@@ -193,9 +201,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
-    if rounds := [row.run for row in selected.rows if row.run and row.repeat >= SNIA_ROUNDS]:
-        yield from rounds_sentences({*rounds})
-    yield from _missing_cells(selected.grouped)
+    yield from _missing_cells(selected)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:
         have = "was measured once and has" if alone == 1 else "were measured once and have"
@@ -203,19 +209,26 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     invalid = sum(row.invalid for row in selected.rows)
     if invalid:
         yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."
-    yield from _statistics(selected, cells, found)
+    yield from _statistics(selected, cells, found, baseline)
 
 
-def _missing_cells(grouped: Grouped) -> Iterator[str]:
+def _missing_cells(selected: Selected) -> Iterator[str]:
     """Points that one series of a chart has and another has not."""
+    grouped = selected.grouped
     points = {(panel, x) for panel, _, x in grouped.cells}
     series = {(panel, key) for panel, key, _ in grouped.cells}
     wanted = sum((panel, key) in series for panel, _ in points for key in {key for _, key in series})
     if missing := wanted - len(grouped.cells):
-        yield f"{missing} of {wanted} points have no result: they failed or were not measured."
+        if selected.missing or selected.invalid:
+            why = "no value: they failed, were not measured, or their results are left out"
+        else:
+            why = "no result: they failed or were not measured"
+        yield f"{missing} of {wanted} points have {why}."
 
 
-def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+def _statistics(
+    selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions, baseline: str
+) -> Iterator[str]:
     """How claims are made, and when they are not."""
     orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
     if UNKNOWN_ORDER in orders:
@@ -232,6 +245,11 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Co
             f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {compared} "
             f"{'comparison' if compared == 1 else 'comparisons'} (Holm, 5 % for any false claim on the page); 95 % CIs "
             "are not."
+        )
+    if any(leaves_out((cells[key], cells[key[0], baseline, key[2]])) for key in found.points):
+        yield (
+            "Some ratios use only the repeats of the runs that both series have in common, and may differ from the "
+            "ratio of the means, which are over all repeats."
         )
     if selected.metric.column in PERCENTILES:
         yield (

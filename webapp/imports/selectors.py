@@ -8,6 +8,11 @@ from django.db.models.functions import RowNumber
 from webapp.results.models import Import, ImportedFile, Result
 
 
+def import_titles() -> dict[int, str]:
+    """By number."""
+    return dict(Import.objects.values_list("number", "title"))
+
+
 def refused_by_reason(imported: Import) -> dict[str, int]:
     """Files that were left out, by reason, the most frequent first."""
     refused = imported.files.exclude(reason="").order_by().values_list("reason")

@@ -138,17 +138,24 @@ _STATED_UNITS: Mapping[str, tuple[str, bool]] = {
     "ns": ("ns", True), "us": ("µs", True), "ms": ("ms", True), "s": ("s", True), "min": ("min", True),
     "percent": ("%", True), "watt": ("W", True), "celsius": ("°C", True),
 }  # fmt: skip
+# The own values of fio whose names in its files are abbreviations.
+_STATED_LABELS: Mapping[str, str] = {
+    "lat_mean_ns": "Mean total latency", "clat_mean_ns": "Mean completion latency",
+    "slat_mean_ns": "Mean submission latency", "usr_cpu_percent": "User CPU", "sys_cpu_percent": "System CPU",
+}  # fmt: skip
 _STATED = re.compile(rf"(?P<name>[a-z][a-z0-9_]*?)_(?P<end>{'|'.join(_STATED_UNITS)})", re.ASCII)
 
 
 def entered_metric(key: str) -> Metric | None:
-    """The metric of values that a person entered or a tool stated, by its key."""
+    """The metric of values that a person entered or a tool stated, by its key; None for a step of latencies."""
+    if key in (LATENCY_STEP, PERCENTILE_STEP):
+        return None
     if found := _ENTERED.fullmatch(key):
         label, lower = found["name"], found["better"] == "lower"
         return Metric(key, label, label, found["unit"], "", "entered", lower_is_better=lower)
     if found := _STATED.fullmatch(key):
         unit, lower = _STATED_UNITS[found["end"]]
-        label = (found["name"] if unit else key).replace("_", " ").capitalize()
+        label = _STATED_LABELS.get(key) or (found["name"] if unit else key).replace("_", " ").capitalize()
         shown_as = "latency" if unit == "ns" else "entered"
         return Metric(key, label, label, unit, "", shown_as, lower_is_better=lower)
     return None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import fmean
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
@@ -24,12 +25,12 @@ ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 MAX_RUNS = 100  # the latest
 
 Cell = tuple[str, str]  # point key and direction
-Repeats = Mapping[int, float]  # repeat -> value
 
 
 @dataclass
 class RunHistory:
-    """Valid values above 0 of one run. `planned` are the keys of its points; `invalid` counts results left out."""
+    """Valid values above 0 of one run, by cell and repeat: their mean, if several parts of the plan have the point.
+    `planned` are the keys of its points; `invalid` counts results left out."""
 
     run: Run
     at: datetime
@@ -66,8 +67,11 @@ def read_history(plan: Plan, target: Target, metric: Metric) -> History:
     ids: dict[str, int] = {}
     for key, direction, newest, *measured in _cells(runs, target, metric):
         ids[key] = newest
+        values: dict[tuple[int, int], list[float]] = {}
         for number, repeat, value in zip(*measured, strict=True):
-            read[number].cells.setdefault((key, direction), {})[repeat] = value
+            values.setdefault((number, repeat), []).append(value)
+        for (number, repeat), own in values.items():
+            read[number].cells.setdefault((key, direction), {})[repeat] = fmean(own)
     return History(list(read.values()), POINTS.get(ids))
 
 

@@ -41,21 +41,24 @@ export function curve(series: Pick<Series, "cdf_ns" | "cdf_shares">, asNines: bo
   });
 }
 
-/** The ticks of a horizontal latency axis: powers of ten; 1, 2 and 5 of each power if the values span less than two. */
-export function ticksAcross(values: readonly number[]): number[] {
+const TICK_PX = 48; // for the text of a tick
+
+/** The ticks of a horizontal latency axis: 1, 2 and 5 of each power of ten if their texts fit into this width, else
+ * powers of ten. */
+export function ticksAcross(values: readonly number[], widthPx: number): number[] {
   const powers = Math.log10(Math.max(...values) / Math.min(...values));
-  const shown = powers < 2 ? /^[125]/ : /^1/;
-  return values.filter((value) => shown.test(firstDigits(value)));
+  const shown = powers * TICK_PX <= Math.log10(2) * widthPx ? [1, 2, 5] : [1];
+  return values.filter((value) => shown.includes(significand(value)));
 }
 
-/** `2.5` of 2,500. */
-function firstDigits(value: number): string {
-  return String(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
+/** 2.5 of 2,500. */
+function significand(value: number): number {
+  return Number((value / 10 ** Math.floor(Math.log10(value) + 1e-9)).toPrecision(6));
 }
 
 /** Ticks of a latency axis: 1, 2 and 5 of each power of ten. */
 function latencyTick(value: number): string {
-  return /^[125]/.test(firstDigits(value)) ? tickText(latency(value)) : "";
+  return [1, 2, 5].includes(significand(value)) ? tickText(latency(value)) : "";
 }
 
 function latencyAxis(text: string): object {
@@ -118,7 +121,8 @@ function cdf(data: LatencyCharts, looks: Looks): ChartConfiguration {
         x: {
           ...latencyAxis("Latency"),
           afterBuildTicks: (axis: Scale) => {
-            const kept = new Set(ticksAcross(axis.ticks.map((tick) => tick.value)));
+            const values = axis.ticks.map((tick) => tick.value);
+            const kept = new Set(ticksAcross(values, axis.width));
             axis.ticks = axis.ticks.filter((tick) => kept.has(tick.value));
           },
         },

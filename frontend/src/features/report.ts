@@ -4,7 +4,8 @@ import type { Chart } from "../lib/charts";
 import { chartSvg, isoTime } from "../lib/picture";
 
 const LEFT_OUT = "script, link, header.bar, .skip, .actions, form, #page-problem, .crumb, .alert:not([role=note])";
-const OPENED = "main .card details:not([open], #time-table)"; // on paper; a table of seconds would have many pages
+// Opened on paper; a table of seconds would have many pages.
+const OPENED = "main :is(.card details, .bench-notes, .caveats):not([open], #time-table)";
 const PAPER_PX = 680; // between the margins of A4
 
 /** The rules that the document uses, so that the file does not contain the style of all pages. */

@@ -19,6 +19,7 @@ const SHOW: Readonly<Record<TrendChart["shown_as"], (value: number) => string>> 
 const BASELINE = "#8a929c";
 const STEP = "#c4483f";
 const DAY_S = 86_400;
+const ROOM = 0.02; // of the time axis before the first and after the last run
 const CAP = 4;
 const TEXT_LINES = 3;
 
@@ -29,6 +30,16 @@ export function dateText(atMs: number, stepS: number): string {
   const at = new Date(atMs);
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   return stepS >= DAY_S ? day : `${day} ${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
+/** The texts of ticks: the day once, then times alone until the next day. */
+export function dateTexts(ticksMs: readonly number[]): string[] {
+  const stepS = ((ticksMs[1] ?? Number.POSITIVE_INFINITY) - (ticksMs[0] ?? 0)) / 1000;
+  const texts = ticksMs.map((at) => dateText(at, stepS));
+  const dayOf = (text: string | undefined): string => text?.split(" ")[0] ?? "";
+  return texts.map((text, n) =>
+    stepS < DAY_S && dayOf(text) === dayOf(texts[n - 1]) ? (text.split(" ")[1] ?? "") : text,
+  );
 }
 
 /** Ticks at round local times. */
@@ -92,11 +103,12 @@ export function exactText(value: number, show: (value: number) => string): strin
   return isExact ? tickText(show(value)) : null;
 }
 
-/** The range of the time axis: from the first to the last run, or the day around a single one. */
+/** The range of the time axis: from the first to the last run with room for their marks, or the day around a single
+ * run. */
 export function timeRange(data: Pick<TrendChart, "points">): { min: number; max: number } {
   const times = data.points.map((point) => point.at_ms);
   const [first, last] = [Math.min(...times), Math.max(...times)];
-  const room = first === last ? DAY_S * 500 : 0;
+  const room = first === last ? DAY_S * 500 : ROOM * (last - first);
   return { min: first - room, max: last + room };
 }
 
@@ -171,7 +183,6 @@ function tooltip(data: TrendChart): object {
 
 function configuration(data: TrendChart): ChartConfiguration {
   const show = SHOW[data.shown_as];
-  let stepS = DAY_S;
   const made = {
     type: "line",
     data: { datasets: datasets(data) },
@@ -185,12 +196,14 @@ function configuration(data: TrendChart): ChartConfiguration {
           type: "linear",
           ...timeRange(data),
           title: { display: true, text: "Start of the run" },
-          ticks: { callback: (value: number | string) => dateText(Number(value), stepS), maxRotation: 0 },
+          ticks: {
+            callback: (_: number | string, index: number, ticks: readonly { value: number }[]) =>
+              dateTexts(ticks.map((tick) => tick.value))[index],
+            maxRotation: 0,
+          },
           afterBuildTicks: (axis: { min: number; max: number; width: number; ticks: { value: number }[] }) => {
             const ticks = dateTicks(axis.min, axis.max, Math.max(2, Math.floor(axis.width / 130)));
-            if (ticks.length === 0) return;
-            stepS = ((ticks[1] ?? Number.POSITIVE_INFINITY) - (ticks[0] ?? 0)) / 1000;
-            axis.ticks = ticks.map((value) => ({ value }));
+            if (ticks.length > 0) axis.ticks = ticks.map((value) => ({ value }));
           },
         },
         y: {

@@ -8,6 +8,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Import, Result
+from webapp.screens.bench.words import notes
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import Lab
 
@@ -78,9 +79,12 @@ def test_what_an_import_does_not_state_is_no_difference_but_counted(samsung: Lab
     assert own
     assert imported
     assert (own.cell.summary.mean, imported.cell.summary.mean) == (5100.0, 10200.0)
-    assert own.unstated == 0
-    assert imported.unstated > 5
+    assert own.unstated == ()
+    assert len(imported.unstated) > 5
+    assert {"Size", "Time"} <= {*imported.unstated}
     assert row.workload.point["ioengine"] == "io_uring"  # the complete workload
+    (note,) = [text for text in notes(page) if text.startswith("Some results of Old tests do not state these factors")]
+    assert ", Size, " in note
 
 
 def test_a_reference_without_queue_depth_is_matched_with_queue_depth_1(samsung: Lab) -> None:
@@ -184,3 +188,25 @@ def test_drives_of_one_model_are_several_targets(db: None) -> None:
     (cells, *_) = [row.cells for row in shown(Product(Kind.MODEL, "PM9A3")).groups[0].rows]
     assert cells[0]
     assert (cells[0].cell.summary.mean, cells[0].pooled) == (2000.0, "2 targets")
+
+
+def test_the_lowest_load_is_that_of_a_stated_queue_depth(db: None) -> None:
+    """The row without a queue depth may be of any."""
+    head = "pattern,block_size,iodepth,iops,latency_p99_us\n"
+    for number in (1, 2):
+        levels = (("", 9000, 900), ("2", 1000, 100), ("32", 10000, 300))
+        rows = (f"randread,4k,{depth},{iops * number},{us}\n" for depth, iops, us in levels)
+        an_import(title=f"Table {number}", drive=f"D{number}", text="".join((head, *rows)))
+    page = shown(*map(of_import, Import.objects.order_by("number")))
+    assert [(one.title, one.workload.point.get("iodepth")) for one in page.headlines] == [
+        ("Random read, highest", 32), ("Random read, lowest load", 2), ("Random read, p99", 2),
+    ]  # fmt: skip
+
+
+def test_a_conclusion_names_what_is_assumed_of_an_import(samsung: Lab) -> None:
+    text = "pattern,block_size,iops\n" + "".join(f"randread,4k,{iops}\n" for iops in (9990, 10000, 10010))
+    made = an_import(text=text)
+    samsung.measure(99.0, 100.0, 101.0, iodepth=1)
+    (finding,) = shown(of_import(made), MODEL).findings
+    assert finding.sentence.startswith(f"{SAMSUNG} ×0.01 the IOPS of Old tests")
+    assert finding.sentence.endswith(". Assumed of Old tests: QD 1, 1 job.")

@@ -63,7 +63,7 @@ def test_random_patterns_have_bandwidth_if_nobody_states_iops(library: None) -> 
 def test_a_fill_level_is_compared_with_the_same_fill_level(library: None) -> None:
     page = shown(of_import("fusionio-duo-320gb"), of_import("tachion-400gb"))
     assert [(row.title, ratios(row)[0]) for row in page.groups[0].rows] == [*FILLED.items()]
-    assert {cell.unstated for row in page.groups[0].rows for cell in row.cells if cell} == {0}
+    assert {cell.unstated for row in page.groups[0].rows for cell in row.cells if cell} == {()}
     assert {cell.pooled for row in page.groups[0].rows for cell in row.cells if cell} == {""}
 
 

@@ -7,8 +7,10 @@ import msgspec
 import pytest
 
 from webapp.compare.comparison import Comparison
+from webapp.compare.models import Price
+from webapp.compare.observed import COMPARED, known_metric, metric_named, metrics_of
 from webapp.compare.query import CompareQuery
-from webapp.compare.selectors import compare
+from webapp.compare.selectors import compare, select
 from webapp.hosts.inventory import bounds
 from webapp.hosts.inventory.bounds import Bound
 from webapp.imports.reading import Read
@@ -166,3 +168,35 @@ def test_cpu_per_io_of_an_imported_test_counts_once_for_its_directions(lab: Lab)
     StreamRun.objects.filter(pk=known(result.stream_run).pk).update(usr_cpu_percent=10, sys_cpu_percent=0)
     comparison = made("cpu_per_io")
     assert sorted(means(comparison)) == [pytest.approx(1e5), pytest.approx(1.5e5)]
+
+
+def offered() -> set[str]:
+    return {*metrics_of(select(CompareQuery(x="iodepth")).read)} & {*COMPARED}
+
+
+def with_values() -> set[str]:
+    return {key for key in COMPARED if made(key).results}
+
+
+def test_only_metrics_with_values_are_offered(lab: Lab) -> None:
+    result = lab.measure(1000.0)[0]
+    assert offered() == with_values()
+    assert {"iops", "latency_p99"} <= offered()
+    assert not offered() & {"power", "iops_per_watt", "temperature", "cpu_per_io", "ceiling_share", "copy_s"}
+    StreamRun.objects.update(usr_cpu_percent=50, sys_cpu_percent=100)
+    sensed(result, [["power", "server 1"], ["temperature", "sda"]], [100.0, 40.0])
+    assert offered() == with_values()
+    assert {"power", "iops_per_watt", "temperature", "cpu_per_io"} <= offered()
+
+
+def test_iops_per_price_is_offered_with_a_price(lab: Lab) -> None:
+    an_import(drive="PM9A3")
+    Price.objects.create(kind="model", name="PM9A3", amount=100, currency="EUR", priced_on="2026-01-01")
+    assert "iops_per_price" in offered()
+    assert offered() == with_values()
+
+
+def test_abbreviations_of_fio_are_written_out_and_printed_steps_are_no_metric() -> None:
+    labels = [metric_named(key).label for key in ("lat_mean_ns", "slat_mean_ns", "usr_cpu_percent")]
+    assert labels == ["Mean total latency", "Mean submission latency", "User CPU"]
+    assert known_metric("percentile_step_ns") is None

@@ -5,7 +5,7 @@ RESULTS. Columns with a field's name need no mapping. Values of factors are read
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -40,6 +40,7 @@ MAX_CELLS = 1_000_000  # their texts are kept
 _OTHER_UNIT = 1.5  # factor between the bandwidth and IOPS x block size, from which on a unit may be wrong
 _SHOWN = 20  # columns in a message
 _PERCENTILE = re.compile(r"latency_p(\d{1,2}(?:\.\d{1,6})?)_(ns|us|ms|s)")
+_THOUSANDS = re.compile(r"\d{1,3}\.\d{3}", re.ASCII)
 _DELIMITERS = (",", ";", "\t")
 LABELS = ("host", "controller", "drive", "serial", "layout")  # their columns are text, as all that are no field
 FIELDS_IN_WORDS = (
@@ -123,7 +124,17 @@ def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measureme
     known = _known(names, {} if own_names else mapping or {})
     if (cells := len(names) * len(text_lines)) > MAX_CELLS:
         raise ImportRefused(f"The CSV has {cells:,} fields, more than {MAX_CELLS:,}. Split it or remove columns.")
-    return with_repeats(_measured(row, known) for row in rows(names, text_lines[1:], delimiter))
+    table = list(rows(names, text_lines[1:], delimiter))
+    doubts = _thousands(table, known) if delimiter == ";" else ()
+    measured = (_measured(row, known) for row in table)
+    return with_repeats(msgspec.structs.replace(one, notes=(*one.notes, *doubts)) for one in measured)
+
+
+def _thousands(table: Sequence[Row], known: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the decimal point is a comma, CSV has semicolons, and 1.000 may mean a thousand."""
+    columns = [column for column, field in known.items() if field in RESULTS or _PERCENTILE.fullmatch(field)]
+    found = next((row[name] for row in table for name in columns if _THOUSANDS.fullmatch(row[name])), None)
+    return (f"The point in numbers such as {found} is read as a decimal point.",) if found else ()
 
 
 def _known(names: list[str], mapping: Mapping[str, str]) -> dict[str, str]:

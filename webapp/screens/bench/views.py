@@ -100,6 +100,10 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "query": data.urlencode(),
         "all": with_value(data, all="1"),
         "notes": list(notes(found)),
+        "specifications": {
+            "known": [one for one in found.differing if not one.is_partly_known],
+            "partly": [one for one in found.differing if one.is_partly_known],
+        },
         "ignore": _ignore(data, found),
         "ignorable": [one.label for one in found.apart if one.ignorable],
         "ignored": [(factor_words(name), _without_ignored(data, name)) for name in sorted(found.asked.ignored)],

@@ -13,6 +13,8 @@ CELL_WIDTH, CELL_HEIGHT = 92, 44
 MIN_ROWS = 3  # also columns
 MAX_LINES = 6
 NUMBER_WIDTH, NUMBER_HEIGHT = 40, 16  # of the text in a cell, and of a label
+# Places of a label from its line: on it, then beside it, the nearest first.
+_OFFSETS = (((0, 0),), ((0, 9), (0, -9), (22, 0), (-22, 0)), ((30, 0), (-30, 0)), ((38, 0), (-38, 0)))
 Grid = Sequence[Sequence[float | None]]  # rows of values
 Place = tuple[float, float]
 Segment = tuple[Place, Place]
@@ -22,12 +24,12 @@ Segment = tuple[Place, Place]
 class Contour:
     text: str  # the value with its unit
     segments: tuple[Segment, ...]
-    label: Place
+    label: Place | None  # None without room beside the line
 
 
 def contours(grid: Grid, *, log: bool, written: Callable[[float], str]) -> tuple[Contour, ...]:
-    """None for less than MIN_ROWS rows or columns, and for values that do not differ. A line without room for its
-    label, such as a short one in a corner, is left out."""
+    """None for less than MIN_ROWS rows or columns, and for values that do not differ. Every round value between the
+    lowest and the highest has its line, if cells around it have values."""
     if len(grid) < MIN_ROWS or min(map(len, grid)) < MIN_ROWS:
         return ()
     known = [value for row in grid for value in row if value is not None]
@@ -38,8 +40,9 @@ def contours(grid: Grid, *, log: bool, written: Callable[[float], str]) -> tuple
     made, taken = list[Contour](), list[Place]()
     for level in levels_between(min(known), max(known), log=log):
         segments = tuple(_segments(scaled, at(level)))
-        if place := _label_place(segments, taken):
-            taken.append(place)
+        place = _label_place(segments, taken)
+        taken += [place] if place else []
+        if segments:
             made.append(Contour(written(level), segments, place))
     return tuple(made)
 
@@ -95,16 +98,20 @@ def _between(one: Place, other: Place, share: float) -> Place:
 
 
 def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place | None:
-    """The place on the line with the most room between the numbers in cells and other labels; None without room."""
-    places = [_between(*segment, share) for segment in segments for share in (0, 0.25, 0.5, 0.75)]
+    """The place on the line with the most room between the numbers in cells and other labels, or beside the line if
+    there is no room on it; None without room."""
+    line = [_between(*segment, share) for segment in segments for share in (0, 0.25, 0.5, 0.75, 1)]
 
     def room(place: Place) -> float:
         row, column = int(place[1] / CELL_HEIGHT - 0.5), int(place[0] / CELL_WIDTH - 0.5)
         numbers = [_centre(row + down, column + right) for down in (0, 1) for right in (0, 1)]
         return min(_apart(place, other) for other in (*numbers, *taken))
 
-    best = max(places, key=room, default=None)
-    return best if best and room(best) >= 1 else None
+    for offsets in _OFFSETS if line else ():
+        best = max(((x + right, y + down) for x, y in line for right, down in offsets), key=room)
+        if room(best) >= 1:
+            return best
+    return None
 
 
 def _apart(one: Place, other: Place) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
 from webapp.compare.layout_parts import varying_parts
-from webapp.compare.observed import COMPARED
+from webapp.compare.observed import COMPARED, known_metric
 from webapp.compare.options import (
     AGAINST,
     AXES,
@@ -22,7 +22,6 @@ from webapp.compare.options import (
     ViewOptions,
 )
 from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
-from webapp.results.metrics import entered_metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
@@ -58,17 +57,22 @@ def form_of(
     options: ViewOptions,
     all_points: Sequence[Point] = (),
     rows: Sequence[ResultRow] = (),
+    metrics: Collection[str] | None = None,
     baselines: Mapping[str, str] | None = None,
     chart_points: Mapping[str, str] | None = None,
 ) -> CompareForm:
-    """`baselines` and `chart_points`: key -> name of the existing series and chart points."""
+    """`metrics`: the keys of those that the results have; None if unknown, which offers all. `baselines` and
+    `chart_points`: key -> name of the existing series and chart points."""
     asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
     varied, before = points.varying(all_points), before_of(pairs)
     more = _more(pairs, options)
+    is_latency = options.view == "latency"  # of all I/Os, whatever the metric is
+    metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
+    offered = None if is_latency else _select("metric", "Metric", _metrics(metrics, metric), metric)
     lines = {str(point.get("layout") or "") for point in all_points} | {row.layout for row in rows}
     return CompareForm(
-        axes=_axes(pairs, varied, rows, lines, baselines or {}),
+        axes=_axes(pairs, _dimensions(varied, rows, lines), offered, baselines or {}),
         display=_display(options, chart_points or {}),
         more=more,
         more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
@@ -77,6 +81,7 @@ def form_of(
         references=asked.references,
         hidden=(
             (BEFORE, before),
+            *((("metric", metric),) if is_latency else ()),
             *((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
         ),
         before=before,
@@ -89,25 +94,28 @@ def _given(pairs: Pairs, key: str) -> list[str]:
 
 def _axes(
     pairs: Pairs,
-    varied: Sequence[str],
-    rows: Sequence[ResultRow],
-    lines: Collection[str],
+    groups: Sequence[Group],
+    metric: Choice | None,
     baselines: Mapping[str, str],
 ) -> tuple[Choice, ...]:
-    groups = _dimensions(varied, rows, lines)
-    metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
-    own = dict.fromkeys([metric, *(key for row in rows for key in row.metrics)])
-    entered = {key: known.label for key in own if key not in COMPARED and (known := entered_metric(key))}
-    labels = {key: known.label for key, known in COMPARED.items()} | entered
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
-        _select("metric", "Metric", labels, metric),
+        *([metric] if metric else []),
         _dimension("x", "x axis", groups, (_given(pairs, "x") or [""])[-1]),
         *_series(groups, _given(pairs, "series")[:MAX_SERIES_FACTORS]),
         _dimension("panel", "One chart per", groups, panel, nothing="–"),
         _select("baseline", "Baseline", {"": "automatic", **baselines}, baseline),
     )
+
+
+def _metrics(known: Collection[str] | None, chosen: str) -> dict[str, str]:
+    """Labels by key: those of `known`, and the chosen metric also without values."""
+    keys = COMPARED if known is None else [*(key for key in COMPARED if key in known), *sorted({*known} - {*COMPARED})]
+    labels = {key: found.label for key in keys if (found := known_metric(key))}
+    if chosen not in labels and (found := known_metric(chosen)):
+        labels[chosen] = f"{found.label} (no values)"
+    return labels
 
 
 def _series(groups: Sequence[Group], chosen: Sequence[str]) -> list[Choice]:

@@ -1,9 +1,10 @@
 """Fit the address of Explore: choices that do not fit are dropped and named, so that no change is refused.
 
-Only choices and unknown keys are dropped. A filter with levels that cannot be read, or with a misspelled name, is
-refused: without it, the page would show other results.
+A filter with levels that cannot be read, or with a misspelled name, is refused in an address that somebody wrote:
+without it, the page would show other results. One that was typed into the form is dropped with the reason, so that
+the page still shows the comparison before this change.
 The form and the links of the page also send `before`: x, series and panel before the change. It decides which choice
-of two is the newer one.
+of two is the newer one, and tells a form from a written address.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from webapp.compare.query import KEYS, MAX_SERIES_FACTORS, read_query
 from webapp.compare.selectors import Selected, for_latencies
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
-from webapp.results.reading.filter import FACTOR_PREFIX
+from webapp.results.reading.filter import FACTOR_PREFIX, FilterRefused, read_filter
 from webapp.results.reading.filter import KEYS as FILTER_KEYS
 
 BEFORE = "before"
@@ -50,6 +51,8 @@ def fitted(pairs: Pairs) -> Fitted:
     given = [pair for pair in pairs if pair[0] != BEFORE and pair[1]]
     unknown = [pair for pair in given if not _is_known(pair)]
     given = [pair for pair in given if pair not in unknown]
+    unread = _unread(given) if any(key == BEFORE for key, _ in pairs) else {}
+    given = [pair for pair in given if pair not in unread]
     before = _known_slots(parse_qsl(next((value for key, value in pairs if key == BEFORE), "")))
     now = _last_slots(_named(given))
     axes = _each_once(now, _last_slots(before) or now)
@@ -59,7 +62,8 @@ def fitted(pairs: Pairs) -> Fitted:
     added = {slot[1] for slot in axes if slot} - {name for _, name in before} if before else set[str]()
     pinned = [pair for pair in given if _is_pinned(pair, added, given)]
     lost = [slot for slot, left in zip(now, axes, strict=True) if left is None]
-    dropped = [*map(_choice_in_words, unknown), *map(_slot_in_words, lost), *map(_filter_in_words, pinned)]
+    choices = [*map(_choice_in_words, unknown), *unread.values()]
+    dropped = [*choices, *map(_slot_in_words, lost), *map(_filter_in_words, pinned)]
     return Fitted([pair for pair in given if pair not in pinned], tuple(dropped))
 
 
@@ -85,6 +89,19 @@ def _is_known(pair: tuple[str, str]) -> bool:
     except Refusal:
         return False
     return key not in _ROLES or all(dimension(name.strip()) for name in text.split(",") if name.strip())
+
+
+def _unread(pairs: Pairs) -> dict[tuple[str, str], str]:
+    """The filters that cannot be read, with the reason in words."""
+    found = {}
+    for pair in pairs:
+        if pair[0] not in (*KEYS, *OPTION_KEYS):
+            try:
+                read_filter([pair])
+            except FilterRefused as refusal:
+                reason = str(refusal).removeprefix(f"{pair[0]}: ").removesuffix(".")  # it names the factor
+                found[pair] = f"filter {reason}"
+    return found
 
 
 def _resembles_a_filter(key: str) -> bool:

@@ -1,6 +1,6 @@
 """Saved comparisons: the list, and what can be done with each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib import messages
@@ -24,6 +24,7 @@ from webapp.compare.services import (
 )
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.imports.selectors import import_titles
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.explore.filters import filters_in_words
 
@@ -37,13 +38,14 @@ def saved_list(request: HttpRequest) -> HttpResponse:
     found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
     if shown == "own":
         found = found.filter(owner=person(request))
-    rows = [(saved, _compared(saved.query), may_change(saved, person(request))) for saved in found]
+    titles = import_titles()
+    rows = [(saved, _compared(saved.query, titles), may_change(saved, person(request))) for saved in found]
     return render(request, "screens/saved_comparisons.html", {"rows": rows, "shown": shown, "choices": SHOWN})
 
 
-def _compared(query: str) -> str:
-    """The products of Bench, or the filters of Explore, in words."""
-    return products_in_words(query) if is_bench(query) else filters_in_words(parse_qsl(query))
+def _compared(query: str, titles: Mapping[int, str]) -> str:
+    """The products of Bench, or the filters of Explore, in words. `titles`: of imports."""
+    return products_in_words(query, titles) if is_bench(query) else filters_in_words(parse_qsl(query), titles)
 
 
 @page

@@ -25,6 +25,7 @@ from webapp.compare.services import (
     unfreeze_comparison,
 )
 from webapp.core.errors import Refusal
+from webapp.imports.selectors import import_titles
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.report import frozen_report, report_to
 from webapp.screens.explore.answer import answer_to, packed
@@ -66,7 +67,7 @@ def _of_explore(saved: SavedComparison) -> dict[str, object]:
 
 
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:
-    filters = filters_in_words(parse_qsl(saved.query))
+    filters = filters_in_words(parse_qsl(saved.query), import_titles())
     given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
     of_bench = is_bench(saved.query)
     try:

@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.compare.chart_points import chart_point, chart_points
+from webapp.compare.observed import metrics_of
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.query import KEYS
 from webapp.compare.seconds import Span
@@ -92,6 +93,7 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         options=options,
         all_points=points_of(selected.found.without_factors()),
         rows=selected.rows,
+        metrics=metrics_of(selected.read),
         baselines=names,
         chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
     )

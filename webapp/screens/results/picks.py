@@ -82,17 +82,19 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
     """All attributes of results that a page offers. At most ten queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
-    labels = Origin.objects.order_by().values_list("controller", "drive", "serial", "imported__slug").distinct()
-    imported = [(drive, serial) for _, drive, serial, slug in labels if slug is None]  # filters leave out references
+    stated = Origin.objects.order_by().values_list("controller", "drive", "serial", "host", "imported__slug")
+    labels = list(stated.distinct())
+    own = [each for each in labels if each[4] is None]  # filters leave out references
+    imported = [(drive, serial) for _, drive, serial, *_ in own]
     drives = {*(each[2:] for each in targets), *imported}
     models = sorted({model for model, _ in drives if model})
     serials = {serial: f"{model} {serial}".strip() for model, serial in drives if serial}
-    hosts = Host.objects.values_list("slug", "slug")
+    hosts = sorted({*Host.objects.values_list("slug", flat=True), *(host for *_, host, _ in own if host)})
     return [
         _runs(asked),
         _pick("plan", "Plan", Plan.objects.filter(deleted_at=None).values_list("slug", "title"), asked.plans),
         *_labels(asked),
-        _pick("host", "Host", hosts, asked.hosts),
+        _pick("host", "Host", zip(hosts, hosts, strict=True), asked.hosts),
         _pick("target", "Target", zip(names, names, strict=True), asked.targets),
         _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
         _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),

@@ -50,6 +50,22 @@ def test_products_are_chosen_with_the_keyboard(page: Page, labs: None, problems:
     assert problems == []
 
 
+def test_check_boxes_stay_beside_their_products_when_a_search_leaves_few(page: Page, labs: None) -> None:
+    page.goto("/bench/")
+    page.get_by_label("Search products").fill("models intel")
+    product = page.locator(f"label:has(input[value='model:{INTEL}'])")
+    box, text, name = (
+        part.bounding_box()
+        for part in (product.locator("input"), product.locator("span").first, page.locator("legend", has_text="models"))
+    )
+    assert box
+    assert text
+    assert name
+    assert name["y"] < box["y"] < text["y"] + text["height"]  # the name of the group is above them
+    assert abs(name["x"] - box["x"]) < 5
+    assert 0 < text["x"] - box["x"] < 40
+
+
 def test_the_first_bars_are_visible_without_scrolling(page: Page, labs: None) -> None:
     page.goto(ADDRESS)
     boxes = [bar.bounding_box() for bar in page.locator(".bench-bar").all()[:6]]
@@ -183,4 +199,8 @@ def test_bench_itself_is_printed_with_the_names_of_products_above_each_table(
     assert text.count(SAMSUNG) >= 5
     assert "Queue depth" in text  # the axis of a chart is text
     assert "Export CSV" not in text
+    notes = page.locator(".bench-notes")
+    expect(notes).not_to_have_attribute("open", "")  # folded again after printing
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    expect(notes).to_have_attribute("open", "")
     assert problems == []

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from webapp.tests.factories.imports import an_import
+
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
@@ -40,3 +42,30 @@ def test_the_preview_of_labels_says_how_many_files_it_tries(page: Page, problems
     expect(preview).to_contain_text("The pattern matches 500 of 500 paths.")
     expect(preview).to_contain_text("Only the first 500 of 502 files are tried here.")
     assert problems == []
+
+
+MANY = "pattern,block_size,numjobs,iops\n" + "\n".join(f"randread,4k,{jobs},{1000 * jobs}" for jobs in range(1, 81))
+
+
+@pytest.mark.parametrize("address", ["/imports/1/", "/results/?import=1"])
+def test_a_long_table_scrolls_with_the_page_and_keeps_its_header(page: Page, address: str) -> None:
+    an_import(text=MANY)
+    page.goto(address)
+    box = page.locator(".table-page")
+    expect(box).to_have_attribute("data-fits", "")
+    assert box.evaluate("(box) => getComputedStyle(box).overflowY") == "visible"
+    page.evaluate("window.scrollTo(0, 1500)")
+    head = page.locator(".table-page thead th").first.bounding_box()
+    assert head
+    assert abs(head["y"]) < 2
+
+
+def test_a_heat_map_shows_that_it_scrolls_sideways(page: Page) -> None:
+    an_import(text=MANY + "\n" + MANY.replace(",4k,", ",8k,").partition("\n")[2])
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/explore/?import=1&x=numjobs&series=block_size&chart=heat")
+    box = page.locator(".heat-scroll").first
+    expect(box).to_have_attribute("data-more", "")
+    assert "gradient" in box.evaluate("(box) => getComputedStyle(box).maskImage")
+    box.evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
+    expect(box).not_to_have_attribute("data-more", "")

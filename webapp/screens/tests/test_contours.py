@@ -3,7 +3,15 @@
 import pytest
 
 from webapp.core.formatting import significant
-from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, Grid, contours, levels_between
+from webapp.screens.explore.contours import (
+    CELL_HEIGHT,
+    CELL_WIDTH,
+    NUMBER_HEIGHT,
+    NUMBER_WIDTH,
+    Grid,
+    contours,
+    levels_between,
+)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +56,23 @@ def test_the_lines_of_a_saddle_do_not_cross() -> None:
     assert all(one[0] != other[0] and one[1] != other[1] for one, other in line.segments)  # each cuts off a corner
 
 
-def test_a_line_too_short_for_its_label_is_left_out() -> None:
+def test_a_line_too_short_for_its_label_has_it_beside_the_line() -> None:
     corner = [[0.0, 4.0, 4.0], [4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]
-    assert [one.text for one in contours(corner, log=False, written=significant)] == ["2.00", "3.00"]
+    found = contours(corner, log=False, written=significant)
+    assert [one.text for one in found] == ["1.00", "2.00", "3.00"]
+    label = found[0].label
+    assert label
+    centres = [((column + 0.5) * CELL_WIDTH, (row + 0.5) * CELL_HEIGHT) for row in range(3) for column in range(3)]
+    assert all(abs(label[0] - x) >= NUMBER_WIDTH or abs(label[1] - y) >= NUMBER_HEIGHT for x, y in centres)
+    ends = [end for segment in found[0].segments for end in segment]
+    assert min(max(abs(label[0] - x), abs(label[1] - y)) for x, y in ends) <= NUMBER_WIDTH / 2 + 2
+
+
+def test_a_line_without_any_room_for_its_label_is_drawn_without_it() -> None:
+    steep = [[0.0, 100.0, 0.0], [100.0, 0.0, 100.0], [0.0, 100.0, 0.0]]
+    found = contours(steep, log=False, written=significant)
+    assert [one.text for one in found] == ["20.0", "40.0", "60.0", "80.0"]
+    assert all(one.segments for one in found)
 
 
 def test_small_maps_have_no_lines() -> None:

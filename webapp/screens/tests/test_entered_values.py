@@ -26,7 +26,7 @@ def test_values_become_an_import_without_io(operator: Client) -> None:
         ("old", {KEY: 348.0}, "none", None), ("new", {KEY: 30.0}, "none", None),
     ]  # fmt: skip
     assert (old.model, old.tool, f"{old.measured_at:%Y-%m-%d}") == ("Mtron MSP7535", "entered by hand", "2009-05-22")
-    assert "Nightly job [min] lower is better: 348" in page.content.decode()
+    assert "Nightly job: 348 min" in page.content.decode()
 
 
 def test_exports_have_them_and_their_labels(operator: Client) -> None:

@@ -207,7 +207,20 @@ def test_percentiles_above_17_s_have_no_ratio(operator: Client, run: Run) -> Non
 
 
 def test_it_shows_a_message_if_no_histogram_is_stored(operator: Client, run: Run) -> None:
-    assert "No histogram is stored" in operator.get(f"{ADDRESS}&view=latency").content.decode()
+    page = operator.get(f"{ADDRESS}&view=latency").content.decode()
+    assert "No histogram is stored" in page
+    assert "<code>--output-format=json+</code>" in page
+    assert "view=means&amp;metric=latency_p99" in page
+
+
+def test_the_view_of_latency_has_no_choice_or_sentence_of_another_metric(operator: Client, run: Run) -> None:
+    with_histograms(run)
+    page = operator.get(f"{ADDRESS}&view=latency&metric=bytes_per_s").content.decode()
+    assert 'id="id-metric"' not in page
+    assert '<input type="hidden" name="metric" value="bytes_per_s">' in page  # for the other views
+    assert "Latency, lower is better" in page
+    assert "Conclusions" not in page
+    assert "Conclusions" in operator.get(f"{ADDRESS}&view=latency&metric=latency_p99").content.decode()
 
 
 def test_it_overlays_trials_by_time(operator: Client, run: Run) -> None:

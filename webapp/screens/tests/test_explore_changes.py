@@ -154,6 +154,32 @@ def test_one_level_of_a_factor_is_dropped_when_the_factor_becomes_x(operator: Cl
     assert found["factor.block_size"] == "4k"
 
 
+UNREADABLE = [
+    ("factor.iodepth", "1..4", "Queue depth: <code>1..4</code> has no step"),
+    ("factor.iodepth", "many", "Queue depth: <code>many</code> is not a whole number"),
+    ("run", "first", "run=first: write run numbers"),
+]
+
+
+@pytest.mark.parametrize(("key", "text", "reason"), UNREADABLE)
+def test_a_typed_filter_that_cannot_be_read_is_dropped_with_the_reason(
+    operator: Client,
+    run: Run,  # noqa: F811 - fixture
+    key: str,
+    text: str,
+    reason: str,
+) -> None:
+    form = page_at(operator, f"{ENGINES}&factor.block_size=4k")
+    answer = operator.get(f"/explore/?{urlencode([*form.pairs, (key, text)])}", follow=True)
+    assert answer.status_code == 200
+    found = parse_qsl(answer.request["QUERY_STRING"])
+    assert (key, text) not in found
+    assert ("factor.block_size", "4k") in found
+    page = answer.content.decode()
+    assert f"Dropped choices that do not fit: filter {reason}" in page
+    assert 'id="compare-data"' in page
+
+
 @pytest.mark.parametrize("start", STARTS)
 def test_no_change_of_the_address_ends_in_an_error(operator: Client, run: Run, start: str) -> None:  # noqa: F811 - fixture
     """A choice that is changed in the address itself, without the form's `before`."""

@@ -97,6 +97,25 @@ def test_metrics_of_the_tool_are_offered_beside_the_usual_ones(operator: Client)
     assert '<option value="array_1_mb_per_s">Array 1</option>' in page
 
 
+def test_hosts_of_imports_are_offered_as_filters(operator: Client) -> None:
+    an_import(host="lab7")
+    page = operator.get("/explore/?import=1", follow=True).content.decode()
+    assert 'name="host" value="lab7"' in page
+    _, made = explored(operator, "/explore/?host=lab7")
+    assert made.results == 3
+
+
+def test_metrics_without_values_are_not_offered(operator: Client) -> None:
+    an_import(text=BM_FLASH)
+    page = operator.get("/explore/?import=1", follow=True).content.decode()
+    assert '<option value="iops" selected>IOPS</option>' in page
+    for key in ("copy_s", "latency_p99", "power"):
+        assert f'<option value="{key}"' not in page
+    page = operator.get("/explore/?import=1&metric=power", follow=True).content.decode()
+    assert '<option value="power" selected>Power (no values)</option>' in page
+    assert '<option value="iops">IOPS</option>' in page
+
+
 def test_nothing_is_mixed_in_one_value(operator: Client) -> None:
     """Threads of bm-flash were one mean."""
     load_references()

@@ -197,11 +197,14 @@ def test_files_left_out_for_the_same_reason_are_one_line(operator: Client) -> No
     assert "and 5 other files" in rows
 
 
-def test_what_all_tests_state_is_shown_once_so_that_each_test_takes_one_line(viewer: Client) -> None:
+def test_what_all_tests_state_is_shown_once(viewer: Client) -> None:
     an_import(text="direction,iops,tray,chassis\nread,5,A,T640\nread,6,B,T640\n")
     page = viewer.get("/imports/1/").content.decode()
-    assert "All tests below:</span> folder: results · chassis: T640</p>" in page
-    assert re.findall(r'<td class="small nowrap">(.*?)</td>', page) == ["tray: A", "tray: B"]
+    common = "Host: lab1 · Drive model: PM9A3 · Tool: CSV · folder: results · chassis: T640"
+    assert f"All tests below:</span> {common}</p>" in page
+    heads = re.findall(r'<th[^>]* scope="col">(.*?)</th>', page)
+    assert heads[2:] == ["Test", "Direction", "IOPS", "Repeat"]
+    assert re.findall(r'<td class="small muted" colspan="3">(.*?)</td>', page) == ["tray: A", "tray: B"]
 
 
 def test_an_import_opens_its_drives_side_by_side(viewer: Client) -> None:

@@ -66,6 +66,15 @@ def test_the_report_and_the_list_name_the_filters(operator: Client, saved: Saved
     assert "Filters: none." in report(operator, saved)
 
 
+def test_the_report_and_the_list_name_imports_by_their_titles(operator: Client, saved: SavedComparison) -> None:
+    an_import(title="Vendor A")
+    SavedComparison.objects.update(query="x=iodepth&import=1&import=7")
+    assert "Filters: Import 1 “Vendor A”, 7." in report(operator, saved)
+    assert "Import 1 “Vendor A”, 7" in operator.get("/comparisons/").content.decode()
+    SavedComparison.objects.update(query="product=import:1/PM9A3&product=run:1")
+    assert "Import 1 “Vendor A”: PM9A3, Run 1" in operator.get("/comparisons/").content.decode()
+
+
 def test_the_time_of_frozen_numbers_is_in_utc_for_every_viewer(operator: Client, saved: SavedComparison) -> None:
     operator.post(f"/comparisons/{saved.pk}/freeze/")
     SavedComparison.objects.update(frozen_at=datetime(2026, 3, 1, 20, 0, tzinfo=UTC))

@@ -119,6 +119,9 @@ def test_a_baseline_run_judges_later_runs_on_all_pages(operator: Client, slower:
     shown = page_of(operator, "/runs/16/")
     assert badge in shown
     assert 'against baseline <a href="/runs/1/">run 1</a> at a/scratch: 3 rows fail.' in shown
+    baseline = page_of(operator, "/runs/1/")
+    assert "this is the baseline run" in baseline
+    assert "Use as baseline run" not in baseline
     assert "Tolerances: IOPS −5 %." in shown
     assert page_of(operator, "/runs/").count(badge) == 5
     assert badge in page_of(operator, "/plans/nightly/")
@@ -145,7 +148,7 @@ def test_it_is_removed_and_only_operators_may(operator: Client, viewer: Client, 
     assert set_baseline(operator) == 302
     baseline = Baseline.objects.get()
     assert operator.get(f"/trends/baselines/{baseline.pk}/").headers["Location"].startswith("/trends/?plan=nightly")
-    assert "Setting a baseline run requires the operator role." in page_of(viewer, ADDRESS)
+    assert "Setting a baseline requires the operator role." in page_of(viewer, ADDRESS)
     assert viewer.post(f"/trends/baselines/{baseline.pk}/remove/").status_code == 403
     operator.post(f"/trends/baselines/{baseline.pk}/remove/")
     assert not Baseline.objects.exists()
@@ -160,7 +163,7 @@ def test_a_notice_tells_that_a_run_is_worse(operator: Client, nights: Nights) ->
     announce_run(nights.run(500).pk)
     notice = Notice.objects.get()
     assert (notice.event, notice.payload["run"]) == ("worse", 3)
-    assert notice.subject == "Run 3 is worse than baseline run 1 of A plan on a/scratch"
+    assert notice.subject == "Run 3 is worse than run 1, the baseline of A plan on a/scratch"
     assert notice.payload["detail"]["rows"] == {"total": 1, "fails": 1, "unclear": 0, "passes": 0}
 
 

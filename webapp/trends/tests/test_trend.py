@@ -42,6 +42,16 @@ def test_the_value_of_a_run_is_the_geometric_mean_over_its_cells(nights: Nights)
     assert value.low == pytest.approx(value.high) == pytest.approx(2000)
 
 
+def test_a_point_of_several_parts_counts_with_the_mean_of_each_repeat(nights: Nights) -> None:
+    """As in comparisons and verdicts."""
+    lab = nights.lab()
+    lab.measure(100, 100, 100)
+    lab.measure(300, 300, 300)
+    (value,) = nights.trend().runs
+    assert value.value == pytest.approx(200)
+    assert value.repeats == 3
+
+
 def test_a_run_with_one_repeat_has_no_interval(nights: Nights) -> None:
     nights.lab().measure(1000, iodepth=1)
     (value,) = nights.trend().runs

@@ -24,6 +24,7 @@ from webapp.imports.formats.fio_json.document import Document, Flow, Job, decode
 from webapp.imports.values import MAX_CHARACTERS
 
 MAX_BRACKETS = 250_000  # fio prints one for about 160 characters
+MAX_VALUES = 1_000_000  # more of them take more than 200 MB of memory
 _BEGIN, _END = re.compile(r"^\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)  # inner objects are indented
 _NOT_JSON = re.compile(r"(:\s*)[+-]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 _TOO_LONG_S = 1.5  # of `elapsed`
@@ -46,6 +47,8 @@ def find(text: str) -> list[Run]:
         raise ImportRefused(f"The text has {len(text):,} characters, more than {MAX_CHARACTERS:,}. Split the file.")
     if text.count("{") + text.count("[") > MAX_BRACKETS:
         raise ImportRefused(f"The JSON has more than {MAX_BRACKETS:,} objects and lists. Split the file.")
+    if text.count(",") > MAX_VALUES:
+        raise ImportRefused(f"The JSON has more than {MAX_VALUES:,} values. Split the file.")
     try:
         document = decode(text)
     except msgspec.MsgspecError:

@@ -231,3 +231,11 @@ def test_rates_of_plain_csv_are_decimal_or_binary() -> None:
 def test_plain_csv_can_state_the_sum_of_reads_and_writes() -> None:
     (measured,) = plain_csv.parse("direction,iops\nmixed,100\n")
     assert measured.direction is None
+
+
+def test_a_point_that_may_separate_thousands_is_noted() -> None:
+    (doubtful,) = plain_csv.parse("direction;iops\nread;1.000\n")
+    assert doubtful.iops == 1
+    assert doubtful.notes == ("The point in numbers such as 1.000 is read as a decimal point.",)
+    for clear in ("direction;iops\nread;1.5\n", "direction,iops\nread,1.000\n"):
+        assert not plain_csv.parse(clear)[0].notes

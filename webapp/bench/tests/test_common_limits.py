@@ -1,0 +1,68 @@
+"""Curves that level off at one rate. The expected claims are worked out by hand."""
+
+from collections.abc import Callable
+
+import pytest
+
+from webapp.bench.products import Kind, Product
+from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.tests.factories.results import Lab
+
+DEPTHS = (1, 2, 4, 8, 16, 32)
+LIMIT = 16_000.0
+STEADY = (0.999, 1.0, 1.001, 0.9995, 1.0005, 1.0)
+
+
+def limited(speed: float) -> Callable[[int], float]:
+    return lambda depth: min(speed * depth, LIMIT)
+
+
+def measure(lab: Lab, iops_at: Callable[[int], float], repeats: tuple[float, ...] = STEADY) -> None:
+    for depth in DEPTHS:
+        lab.measure(*(iops_at(depth) * factor for factor in repeats), iodepth=depth)
+
+
+def sentences() -> list[str]:
+    intel, samsung = Product(Kind.MODEL, INTEL), Product(Kind.MODEL, SAMSUNG)
+    page = side_by_side(Asked((intel, samsung), intel))
+    return [one.sentence for one in page.findings if "level off" in one.sentence]
+
+
+def test_two_drives_that_level_off_at_one_rate(samsung: Lab, intel: Lab) -> None:
+    measure(samsung, limited(4_000))
+    measure(intel, limited(2_000))
+    (sentence,) = sentences()
+    assert sentence.startswith(f"{SAMSUNG} and {INTEL} level off at the same rate: no difference in IOPS beyond ±5 % ")
+    assert "at queue depth 8 to 32 (4 KiB), where neither rises further." in sentence
+    assert sentence.partition(". ")[2].startswith("At queue depth 1, the ratio is ×2.00 (95 % CI ×1.99 to ×2.01).")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "repeats"),
+    [
+        (limited(4_000), lambda depth: 2_000.0 * depth, STEADY),  # one rises further
+        (lambda depth: 1_000.0 * depth, lambda depth: 1_000.0 * depth, STEADY),  # no limit
+        (limited(4_000), limited(4_000), STEADY),  # the same at every load
+        (limited(4_000), lambda depth: min(2_000.0 * depth, 0.9 * LIMIT), STEADY),  # different limits
+        (limited(4_000), limited(2_000), (1.0,)),  # no repeats
+        (limited(4_000), limited(2_000), (0.7, 1.3, 0.9, 1.1)),  # the intervals do not support it
+    ],
+)
+def test_nothing_is_said_that_the_values_do_not_support(
+    samsung: Lab,
+    intel: Lab,
+    first: Callable[[int], float],
+    second: Callable[[int], float],
+    repeats: tuple[float, ...],
+) -> None:
+    measure(samsung, first, repeats)
+    measure(intel, second, repeats)
+    assert sentences() == []
+
+
+def test_a_curve_that_ends_earlier_may_rise_further(samsung: Lab, intel: Lab) -> None:
+    measure(samsung, limited(4_000))
+    measure(intel, limited(2_000))
+    samsung.measure(*(LIMIT * factor for factor in STEADY), iodepth=64)
+    assert sentences() == []
