@@ -6,6 +6,7 @@ Units: MB is 2^20 bytes and response times are ms (the comments at the head of t
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from webapp.imports.csv_rows import Row
 from webapp.imports.errors import ImportRefused
@@ -17,6 +18,7 @@ from worker.contract.items import Direction
 TOOL = "Vdbench"
 _NEEDED = {"Run", "Interval", "rate", "MB/sec", "read%", "resp"}
 _MAX_COLUMNS = 500
+_STAMP = re.compile(r"(\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)-(?:UTC|GMT)", re.ASCII)
 
 # Second of the day, IOPS, bytes per second, mean latency in ns. Rows of whole files need too much memory.
 _Interval = tuple[float | None, float | None, float, float | None]
@@ -84,6 +86,7 @@ def _measured(row: Row, intervals: Sequence[_Interval]) -> list[Measurement]:
             bytes_per_s=None if rate is None else rate * MIB,
             latency=Latency(mean_ns=_ns(row, "resp"), max_ns=_ns(row, "resp_max"), stddev_ns=_ns(row, "resp_std")),
             metrics=_metrics(row, mixed=direction is None),
+            measured_at=_time(row.get("timestamp", "")),
             series=_series(intervals),
         )
     ]
@@ -147,6 +150,16 @@ def _series(intervals: Sequence[_Interval]) -> tuple[Point, ...]:
         )
         for place, (_, iops, bytes_per_s, latency_ns) in enumerate(intervals)
     )
+
+
+def _time(stamp: str) -> datetime | None:
+    """`05/06/2019-10:00:03-UTC`, month first (Vdbench's Flat.java). None for other zones: their short names are not
+    unique."""
+    match = _STAMP.fullmatch(stamp)
+    try:
+        return datetime.strptime(match[1], "%m/%d/%Y-%H:%M:%S").replace(tzinfo=UTC) if match else None
+    except ValueError:
+        return None
 
 
 def _seconds(time_of_day: str) -> float | None:

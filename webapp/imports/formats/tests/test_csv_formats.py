@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import pytest
 
 from webapp.imports.errors import ImportRefused
@@ -99,6 +101,14 @@ def test_vdbench() -> None:
     assert read.other == {"average of intervals": "avg_2-3"}
     assert (mixed.direction, mixed.factors["pattern"], mixed.factors["read_percent"]) == (None, "randrw", 70)
     assert mixed.metrics["write_latency_mean_ns"] == 1_233_000
+
+
+def test_the_time_of_vdbench_is_known_in_utc_only() -> None:
+    one = parsed("vdbench/5.04.txt")[0]
+    assert one.measured_at == datetime(2019, 5, 6, 10, 0, 3, tzinfo=UTC)
+    for zone, date in (("MDT", "05/06/2019"), ("UTC", "31/12/2019")):
+        changed = text("vdbench/5.04.txt").replace("-UTC", f"-{zone}").replace("05/06/2019", date)
+        assert vdbench.parse(changed)[0].measured_at is None
 
 
 def test_the_series_of_vdbench_has_no_rows_of_an_aborted_run() -> None:
