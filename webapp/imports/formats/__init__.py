@@ -78,7 +78,10 @@ def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> tuple[str, list
     if not name:
         problem = plain_csv.problem_of(text[:HEAD_CHARACTERS], columns)
         raise ImportRefused(problem or "The format of this file is not known.")
-    found = plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)
+    try:
+        found = plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)
+    except OverflowError as error:
+        raise ImportRefused("A number in this file is too large.") from error
     if not text.endswith("\n") and name not in _CUT_IS_REFUSED:
         found[-1] = msgspec.structs.replace(found[-1], notes=(*found[-1].notes, NO_END))
     return name, found
