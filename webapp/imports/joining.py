@@ -3,10 +3,12 @@
 It is the only test of fio in the same folder with the same file name; otherwise with the same pattern, queue depth and
 jobs; otherwise with the same name of its job, which is fio's default name of logs. Of several runs in one file, it is
 that of the last one, because fio overwrites its logs. Its rates must be those of the logs (`log_check`). Without such a
-test, the means of the logs are a test of their own. A request joins its logs to its own tests first, then to
-those of earlier requests of the same import; all of them are stored before their logs. Logs that come after others of
-their trial cannot be joined: the series of the first ones lacks them, so it is removed too. A histogram of the first
-ones stays, because its note says how many I/Os it has.
+test, the means of the logs are a test of their own.
+
+A request joins its logs to its own tests first, then to those of earlier requests of the same import; all of them are
+stored before their logs. Logs that come after others of their trial cannot be joined. If the series of the first ones
+does not have all rates of its test, it is removed too. A histogram of the first ones stays, because its note says how
+many I/Os it has.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +21,16 @@ import msgspec
 from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, tests_of
 from webapp.imports.formats.fio_log import log_name
-from webapp.imports.log_series import LOG_FORMAT, TOOL, Trial
+from webapp.imports.log_series import LOG_FORMAT, TOOL, Trial, has_all_rates
 from webapp.imports.measurement import Measurement
 from webapp.imports.result_rows import extend, measured_of
 from webapp.plans.values import Value
 from webapp.results.models import Import, ImportedFile, Origin, Result, known
 
 INCOMPLETE = "Its logs came in several requests, so the time series was left out. Send them in one request."
+_HAS_SERIES = (
+    "The test of these logs has a time series already, from logs of an earlier request. Send them in one request."
+)
 LISTED_NOTES = 20  # of a test
 _MATCHED = ("pattern", "iodepth", "numjobs")
 
@@ -62,7 +67,7 @@ class FioTests:
         for found in folder.owners(trial) if folder else ():
             own = [test for test in found if not test.earlier] or found
             if len(own) > 1 and len({test.path for test in own}) == 1:
-                own = [_of_last_run(own)]
+                own = [_of_last_run([test for test in own if test.name == trial.name.prefix] or own)]
             if own:
                 return own[0] if len(own) == 1 and own[0].trial in ("", trial.name.trial) else None
         return None
@@ -186,11 +191,14 @@ class Joining:
                 "its logs together.",
                 f"The test is {owner.path}.",
             )
-        if trial.series(owner.version) and owner.has_series:
-            raise self._refused(trial, owner.number)
         origin = self._imported.origins.filter(number=owner.number)
         results = Result.objects.filter(origin__in=origin).select_related("origin").order_by("id")
         before = {result: measured_of(result) for result in results}
+        if trial.series(owner.version) and owner.has_series:
+            stored = origin.values_list("series", flat=True).get()
+            if stored and has_all_rates(bytes(stored), tuple(before.values())):
+                raise ImportRefused(_HAS_SERIES, f"The test is {owner.path}.")
+            raise self._refused(trial, owner.number)
         trial.check(tuple(before.values()))
         series = trial.series(owner.version)
         if series:

@@ -216,6 +216,14 @@ def _unit_ns(version: str) -> float:
     return 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
 
 
+def has_all_rates(packed: bytes, measured: Measurements) -> bool:
+    """Whether a stored series is known to have the rates of its test."""
+    found = {way: totals(points, None) for way, points in _unpacked(packed).items()}
+    stated = any(one.runtime_ms and (one.iops or one.bytes_per_s) for one in measured)
+    logged = any(one.ios is not None or one.bytes is not None for one in found.values())
+    return stated and logged and problem(found, measured, {}) is None
+
+
 def _packed(series: _Series) -> bytes:
     return zlib.compress(msgspec.json.encode(series)) if series else b""
 

@@ -100,8 +100,10 @@ def _percentile(measured: Measurement, percent: float) -> int | None:
 
 
 def _ios(measured: Measurement) -> float:
-    """Infinite if the tool does not state it."""
+    """Infinite if it does not follow from what the tool states."""
     known = measured.ios if measured.ios is not None else measured.latency.histogram.total
+    if not known and measured.iops and measured.runtime_ms:
+        known = math.ceil(measured.iops * measured.runtime_ms / 1000)
     return known or math.inf
 
 

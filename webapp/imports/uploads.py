@@ -40,12 +40,12 @@ def _files_in(files: Uploads) -> Iterator[Read | Refused | LeftOut]:
         del each  # otherwise its text is in memory while the next one is read
 
 
-def _copies(files: Uploads) -> Iterator[Path]:
-    """Each file on disk, until the next one is taken."""
+def _copies(files: Uploads) -> Iterator[tuple[str, Path]]:
+    """Name and copy of each file, until the next one is taken. A name may be too long for a file system."""
     for file in files:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, PurePosixPath(file.name or "").name or "upload")
+            path = Path(folder, "upload")
             with path.open("wb") as copy:
                 for chunk in file.chunks():
                     copy.write(chunk)
-            yield path
+            yield PurePosixPath(file.name or "").name or path.name, path

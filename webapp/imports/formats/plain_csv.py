@@ -226,7 +226,7 @@ def factor(name: str, text: str) -> Value:
 
 
 def _stated_direction(text: str, pattern: Pattern | None) -> Direction:
-    """Raises ImportRefused, also for a direction that the pattern has not."""
+    """Raises ImportRefused, also for a direction that contradicts the pattern."""
     try:
         stated = Direction(text.lower())
     except ValueError as error:

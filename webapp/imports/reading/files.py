@@ -30,11 +30,12 @@ def read_all(paths: Sequence[Path], limits: Limits | None = None) -> Found:
     return _read({str(path.relative_to(top)): path for path in whole}, Budget(limits or Limits()))
 
 
-def read_in_turn(files: Iterable[Path], limits: Limits | None = None) -> Found:
-    """Every file of several files and archives, with common limits. Each one is read before the next one is taken."""
+def read_in_turn(files: Iterable[tuple[str, Path]], limits: Limits | None = None) -> Found:
+    """Every file of several files and archives by their names, with common limits. Each one is read before the next one
+    is taken."""
     budget = Budget(limits or Limits())
-    for path in files:
-        yield from _entry(path, path.name, budget)
+    for name, path in files:
+        yield from _entry(path, name, budget)
     yield from _left_out(budget)
 
 

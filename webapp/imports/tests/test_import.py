@@ -421,3 +421,14 @@ def test_the_command_takes_the_columns_of_a_csv(tmp_path: Path) -> None:
     call_command("import_results", str(tmp_path), "--column", "Workload=pattern", "--column", "a=b=iops")
     (row,) = rows_of(Import.objects.get())
     assert (row.iops, row.point) == (10200, {"pattern": "randread"})
+
+
+def test_percentiles_of_terse_output_need_enough_ios_too() -> None:
+    """It states no number of I/Os: 119 IOPS in 1 s are too few for p95."""
+    imported = begun()
+    add_paths(imported, DATA / "fio-terse" / "3.33-v3.txt")
+    result = Result.objects.get(direction="read")
+    assert (result.ios, result.p50_ns is not None, result.p95_ns, result.p99_ns) == (None, True, None, None)
+    assert any(
+        "119 I/Os are too few" in note or "120 I/Os are too few" in note for note in imported.origins.get().notes
+    )

@@ -159,6 +159,19 @@ def test_a_trial_whose_logs_come_in_several_requests_gets_no_series(*, with_test
     assert (INCOMPLETE in imported.origins.get().notes) == with_test
 
 
+def test_late_logs_do_not_remove_a_series_with_all_rates() -> None:
+    imported = begun()
+    logs = logs_of(1)
+    rates = {f"D/{name}": text for name, text in logs.items() if "clat" not in name}
+    late = {f"D/{name}": text for name, text in logs.items() if "clat" in name}
+    add(imported, {TEST: a_test(1), **rates})
+    add(imported, late)
+    (points,) = series_of(imported.origins.get()).values()
+    assert [point["iops"] for point in points] == [JOBS * 501, JOBS * 701]
+    (reason,) = refused_by_reason(imported)
+    assert reason.startswith("The test of these logs has a time series already")
+
+
 def test_a_trial_with_a_log_that_is_left_out_gets_no_series() -> None:
     for lost in (Refused("D/t_bw.2.log", "The file is binary, not text."), Read("D/t_bw.2.log", "damaged")):
         imported = begun()
@@ -325,9 +338,10 @@ def test_logs_of_several_jobs_that_ran_one_after_another_are_not_added() -> None
     assert reason.startswith("The name of these logs fits several tests of a file.")
 
 
-def test_logs_with_the_name_of_a_job_join_its_test() -> None:
+@pytest.mark.parametrize("file", ["st", "second"])
+def test_logs_with_the_name_of_a_job_join_its_test(file: str) -> None:
     imported = begun()
-    add(imported, {"D/st.json": a_file_of("first", "second"), **named("second")})
+    add(imported, {f"D/{file}.json": a_file_of("first", "second"), **named("second")})
     assert [origin.name for origin in imported.origins.exclude(series=None)] == ["second"]
     assert imported.origins.count() == 2
 

@@ -184,6 +184,13 @@ def test_the_limits_count_all_files_of_a_request(operator: Client, monkeypatch: 
     assert "Number of files left out: 3." in reason
 
 
+def test_a_name_that_is_too_long_for_a_file_system_is_no_error(operator: Client) -> None:
+    name = "ä" * 200 + ".csv"  # 404 bytes
+    operator.post("/imports/new/", {"title": "Lab", "file": a_file(name, "direction,iops\nread,1\n")})
+    assert Import.objects.get().files.get().path == name
+    assert Result.objects.count() == 1
+
+
 def test_files_left_out_for_the_same_reason_are_one_line(operator: Client) -> None:
     folder = {f"D__{n:02}.csv": f"direction,iops\nread,{n + 1}\n" for n in range(25)}
     for _ in range(2):

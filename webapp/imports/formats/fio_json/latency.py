@@ -74,7 +74,7 @@ def _percentiles(part: Printed, unit: float) -> dict[float, float]:
             percent = float(text)
         except ValueError:
             continue
-        if percent and value is not None:  # fio 2.x fills its list with 0.00
+        if 0 < percent <= 100 and value is not None:  # fio 2.x fills its list with 0.00
             found[percent] = value * unit
     return found
 

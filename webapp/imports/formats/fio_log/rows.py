@@ -17,7 +17,7 @@ from worker.contract.items import Direction
 
 Integers = NDArray[np.int64]
 DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
-_ROW = re.compile(r"\d{1,18}, ?\d{1,18}(?:, ?(?:\d{1,18}|0x[0-9a-f]{1,8})){1,6}\s*")
+_ROW = re.compile(r"\d{1,18}, ?\d{1,18}(?:, ?(?:\d{1,19}|0x[0-9a-f]{1,8})){1,6}\s*")
 _HISTOGRAM_ROW = re.compile(r"\d{1,18}, ?[0-2], ?\d{1,18}(?:, ?\d{1,18}){19}")
 _PRIORITY = re.compile(r", 0x[0-9a-f]{1,8}")
 _MAX_MS = 366 * 86_400_000

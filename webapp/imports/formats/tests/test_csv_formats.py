@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import pytest
 
 from webapp.imports.errors import ImportRefused
@@ -101,6 +103,25 @@ def test_vdbench() -> None:
     assert mixed.metrics["write_latency_mean_ns"] == 1_233_000
 
 
+def test_the_time_of_vdbench_is_known_in_utc_only() -> None:
+    one = parsed("vdbench/5.04.txt")[0]
+    assert one.measured_at == datetime(2019, 5, 6, 10, 0, 3, tzinfo=UTC)
+    for zone, date in (("MDT", "05/06/2019"), ("UTC", "31/12/2019")):
+        changed = text("vdbench/5.04.txt").replace("-UTC", f"-{zone}").replace("05/06/2019", date)
+        assert vdbench.parse(changed)[0].measured_at is None
+
+
+def test_the_series_of_vdbench_has_no_rows_of_an_aborted_run() -> None:
+    text_lines = text("vdbench/5.04.txt").splitlines()
+    average = next(line for line in text_lines if " avg_2-3 " in line)
+    again = [line.replace(" run1 ", " run0 ") for line in text_lines if " run1 " in line and line != average]
+    place = next(place for place, line in enumerate(text_lines) if " run1 " in line)
+    aborted = "\n".join([*text_lines[:place], *again, *text_lines[place:]]) + "\n"
+    assert [len(one.series) for one in vdbench.parse(aborted)] == [
+        len(one.series) for one in parsed("vdbench/5.04.txt")
+    ]
+
+
 def test_vdbench_without_an_average_is_refused() -> None:
     with pytest.raises(ImportRefused, match="average"):
         vdbench.parse(text("vdbench/5.04.txt").split("avg_")[0].rsplit("\n", 1)[0])
@@ -191,7 +212,7 @@ def test_plain_csv_refuses_with_a_reason(csv: str, mapping: dict[str, str], reas
 
 
 @pytest.mark.parametrize(("pattern", "way"), [("randread", "write"), ("randwrite", "read"), ("trim", "write")])
-def test_a_direction_that_the_pattern_has_not_is_refused(pattern: str, way: str) -> None:
+def test_a_direction_that_contradicts_the_pattern_is_refused(pattern: str, way: str) -> None:
     with pytest.raises(ImportRefused, match=f"direction {way} and the pattern {pattern}"):
         plain_csv.parse(f"pattern,direction,iops\n{pattern},{way},100\n")
     assert len(plain_csv.parse("pattern,direction,iops\nrandrw,write,100\nrandrw,read,100\nrandrw,mixed,200\n")) == 3

@@ -193,5 +193,6 @@ def test_damaged_logs_are_refused(damaged: str, reason: str) -> None:
 def test_recognition() -> None:
     assert sniff("250, 10872, 0, 0\n500, 1, 0, 0\n")
     assert sniff("250, 16528, 0, 0, 0x0002\n")
+    assert sniff("250, 16528, 0, 0, 0x0002, 1795660236452123456\n")  # log_issue_time since 1970
     assert sniff(_histogram_row(1, 0, b1=1))
     assert not sniff("a, b, c\n1, 2, 3\n")
