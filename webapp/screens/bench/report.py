@@ -121,7 +121,7 @@ def _columns(found: SideBySide) -> Sequence[ReportColumn]:
     return [
         ReportColumn(
             name=found.matched.names[product],
-            kind="Reference" if product in found.references else product.label,
+            kind=found.kind_of(product),
             colour=found.colours[product],
             is_baseline=product == found.asked.baseline,
             results=len(rows),
