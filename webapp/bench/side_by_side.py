@@ -1,6 +1,7 @@
 """The content of the page Bench."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,6 +102,13 @@ class SideBySide:
     def references(self) -> tuple[Product, ...]:
         """Published tables."""
         return tuple(product for product, rows in self.read.rows.items() if any(row.reference for row in rows))
+
+    def kind_of(self, product: Product) -> str:
+        """`Drive model`, `Reference`, `Import: Old tests` of a part, whose name does not contain the import."""
+        kind = "Reference" if product in self.references else product.label
+        rows = self.read.rows[product]
+        is_short = product.part and self.matched.names[product] == product.part
+        return f"{kind}: {rows[0].import_title}" if rows and is_short else kind
 
     @property
     def single(self) -> int:
@@ -251,8 +259,18 @@ class SideBySide:
 
 def side_by_side(asked: Asked) -> SideBySide:
     read = read_results(asked.products)
-    names = {product: _name(product, rows) for product, rows in read.rows.items()}
+    names = _short({product: _name(product, rows) for product, rows in read.rows.items()})
     return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.ignored))
+
+
+def _short(names: Mapping[Product, str]) -> dict[Product, str]:
+    """A part of an import by its own name, if no other product of the page has this name: sentences repeat names."""
+    own = Counter(product.part or name for product, name in names.items())
+    alone = len(names) == 1
+    return {
+        product: product.part if name.endswith(f": {product.part}") and own[product.part] == 1 and not alone else name
+        for product, name in names.items()
+    }
 
 
 def _name(product: Product, rows: Sequence[ResultRow]) -> str:

@@ -131,8 +131,18 @@ def test_references_are_read_only_if_chosen_and_never_claimed(samsung: Lab) -> N
 def test_one_drive_of_an_import_is_a_product_of_its_own(db: None) -> None:
     made = an_import(drive="PM9A3")
     page = shown(of_import(made, "PM9A3"), of_import(made, "nothing"))
-    assert page.matched.names[of_import(made, "PM9A3")] == "Old tests: PM9A3"
+    assert page.matched.names[of_import(made, "PM9A3")] == "PM9A3"
+    assert page.kind_of(of_import(made, "PM9A3")) == "Import: Old tests"
     assert page.empty == (of_import(made, "nothing"),)
+    assert page.matched.names[of_import(made, "nothing")] == "Import 1/nothing"
+
+
+def test_parts_of_imports_with_one_name_have_the_titles_of_their_imports(db: None) -> None:
+    first, second = an_import(drive="PM9A3"), an_import(title="New tests", drive="PM9A3", text=FASTER)
+    page = shown(of_import(first, "PM9A3"), of_import(second, "PM9A3"))
+    assert [*page.matched.names.values()] == ["Old tests: PM9A3", "New tests: PM9A3"]
+    (alone,) = shown(of_import(first, "PM9A3")).matched.names.values()
+    assert alone == "Old tests: PM9A3"
 
 
 def test_imports_and_their_labels_are_offered(db: None) -> None:

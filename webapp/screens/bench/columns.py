@@ -42,7 +42,7 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
     return [
         Column(
             product=product,
-            kind="Reference" if product in found.references else product.label,
+            kind=found.kind_of(product),
             name=found.matched.names[product],
             colour=found.colours[product],
             address=product_address(product),

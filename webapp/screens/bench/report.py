@@ -43,6 +43,7 @@ class ReportRow(Struct, frozen=True, kw_only=True):
     words: str
     unit: str
     cells: tuple[ShownCell | str, ...]  # a text in place of a value
+    lower_is_better: bool = False
 
 
 class ReportGroup(Struct, frozen=True, kw_only=True):
@@ -120,7 +121,7 @@ def _columns(found: SideBySide) -> Sequence[ReportColumn]:
     return [
         ReportColumn(
             name=found.matched.names[product],
-            kind="Reference" if product in found.references else product.label,
+            kind=found.kind_of(product),
             colour=found.colours[product],
             is_baseline=product == found.asked.baseline,
             results=len(rows),
@@ -151,4 +152,6 @@ def _row(found: SideBySide, row: Row, words: str) -> ReportRow:
     ]
     shown = shown_row(row, words, list(found.colours.values()), absent)
     cells = tuple(cell for cell in shown.cells if not isinstance(cell, Column))
-    return ReportRow(title=row.title, words=words, unit=shown.unit, cells=cells)
+    return ReportRow(
+        title=row.title, words=words, unit=shown.unit, cells=cells, lower_is_better=shown.lower_is_better
+    )  # fmt: skip

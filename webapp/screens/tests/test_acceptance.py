@@ -225,6 +225,18 @@ def test_a_ratio_has_enough_digits_to_tell_it_from_the_limit(
     assert [(row[0], row[5]) for row in rows(page)] == [(verdict, ratio)]
 
 
+def test_two_drives_of_one_import_are_judged_once_a_target_of_each_side_is_chosen(operator: Client) -> None:
+    made = an_import(drive="Old", text="pattern,block_size,iops\nrandread,4k,1000\nrandread,4k,900\n")
+    made.origins.filter(number=2).update(drive="New")
+    an_import(drive="Other", title="Others", text="pattern,block_size,iops\nrandread,4k,1500\n")
+    page = shown(operator, "baseline=import%3D1&candidate=import%3D2")
+    assert "The sides have no target in common" in page
+    assert re.findall(r">(Baseline: [^<]*)<", page) == ["Baseline: Target"]
+    page = shown(operator, "baseline=import%3D1&candidate=import%3D2&baseline.target=lab1/Old&single_values=1")
+    assert "The sides have no target in common" not in page
+    assert figures(page) == [0, 1, 0, 0]
+
+
 def test_it_is_linked_from_run_import_reference_and_trends(operator: Client, target: Target) -> None:
     Lab(target).measure(*FAST)
     number = an_import().number

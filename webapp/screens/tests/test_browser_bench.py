@@ -91,6 +91,11 @@ def test_the_header_stays_and_charts_are_drawn(page: Page, labs: None, problems:
     )
     assert len(drawn) >= 2
     assert all(drawn)
+    bottom = "getBoundingClientRect().bottom"
+    beyond = page.evaluate(
+        f"[...document.querySelectorAll('canvas')].map((each) => each.{bottom} - each.parentElement.{bottom})"
+    )
+    assert max(beyond) <= 1, "a chart covers the table below it"
     assert problems == []
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.compare.fact_labels import label_of_fact
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import METRICS, Metric
@@ -18,7 +19,7 @@ from webapp.screens.trend.acceptance_address import SIDES, Asked, AskedSide, Fou
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
 from webapp.trends.history import ENDED
 from webapp.trends.selectors import NOT_JUDGED
-from webapp.trends.sides import LABEL_PREFIX, TARGET, levels_of
+from webapp.trends.sides import LABEL_PREFIX, TARGET, level_of, levels_of
 from webapp.trends.tolerances import DEFAULT_TOLERANCES
 from webapp.trends.two_sides import UNSTATED, unstated
 
@@ -102,20 +103,24 @@ def _levels(own: FoundSide, other: FoundSide) -> Iterable[Choice]:
         yield _level_choice(own, name, levels_of(rows, name) - {""})
 
 
-def _labels(rows: Iterable[ResultRow]) -> list[str]:
-    """The labels in which tests of an import differ that are otherwise equal."""
+def _labels(rows: Sequence[ResultRow]) -> list[str]:
+    """The labels in which tests of an import differ that are otherwise equal, also in their targets."""
     alike: dict[tuple[object, ...], list[ResultRow]] = {}
     for row in rows:
         if row.imported:
             key = (row.imported, row.point_key, row.direction, row.test, row.repeat)
             alike.setdefault(key, []).append(row)
     names = {name for own in alike.values() if len(own) > 1 for row in own for name in row.facts}
+    at_one_target: dict[str, list[ResultRow]] = {}
+    for row in rows:
+        at_one_target.setdefault(level_of(row, TARGET), []).append(row)
     apart = [
-        name
-        for name in sorted(names)
-        if any(len(levels_of(own, f"{LABEL_PREFIX}{name}")) > 1 for own in alike.values() if len(own) > 1)
+        key
+        for key in (f"{LABEL_PREFIX}{name}" for name in sorted(names))
+        if any(len(levels_of(own, key)) > 1 for own in alike.values() if len(own) > 1)
+        and any(len(levels_of(own, key)) > 1 for own in at_one_target.values())  # else the target says as much
     ]
-    return [f"{LABEL_PREFIX}{name}" for name in apart]
+    return apart
 
 
 def _level_choice(own: FoundSide, name: str, texts: Iterable[str]) -> Choice:
@@ -128,7 +133,7 @@ def level_label(name: str) -> str:
     """Of `target`, `factor.<name>` or `label.<name>`."""
     if name.startswith(FACTOR_PREFIX):
         return words.label(name.removeprefix(FACTOR_PREFIX))
-    return "Target" if name == TARGET else name.removeprefix(LABEL_PREFIX)
+    return "Target" if name == TARGET else label_of_fact(name.removeprefix(LABEL_PREFIX))
 
 
 def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_one: Sequence[str]) -> Pick:

@@ -39,6 +39,7 @@ from webapp.screens.trend.acceptance_form import (
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
 from webapp.trends.judging import Outcome
+from webapp.trends.sides import TARGET, levels_of
 from webapp.trends.two_sides import UNSTATED, TwoSides, judge_read
 
 
@@ -65,7 +66,7 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
         form = _as_typed(form_of(asked, found), asked)
         return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=400)
     form = form_of(asked, found)
-    context = {"form": form, **(_shown(request, form, judged) if judged else {})}
+    context = {"form": form, **(_shown(request, form, found, judged) if judged else {})}
     if judged:
         context |= {"without_baseline": without_baseline(asked, found), "apart": apart(found)}
         context |= {"judges": _judges(asked, found)}
@@ -142,7 +143,13 @@ def _as_typed(form: AcceptanceForm, asked: Asked) -> AcceptanceForm:
     return replace(form, fields=fields)
 
 
-def _shown(request: HttpRequest, form: AcceptanceForm, found: TwoSides) -> Mapping[str, object]:
+def _common_targets(sides: Sequence[FoundSide]) -> set[str]:
+    return set.intersection(*(levels_of(one.side.rows, TARGET) for one in sides))
+
+
+def _shown(
+    request: HttpRequest, form: AcceptanceForm, sides: Sequence[FoundSide], found: TwoSides
+) -> Mapping[str, object]:
     places = {row.cell[0]: found.places[row.cell[0]] for row in found.rows if row.cell}
     points = {key: place.point for key, place in places.items()}
     names = [name for name in varying(points.values()) if name != TEST]
@@ -159,6 +166,7 @@ def _shown(request: HttpRequest, form: AcceptanceForm, found: TwoSides) -> Mappi
         "sides": [side_text(form, name) for name in SIDES],
         "labels": [words.label(name).capitalize() for name in names],
         "by_target": any(target.values()),
+        "no_common_target": any(target.values()) and not _common_targets(sides),
         "rows": rows,
         "ignore_unstated": address.urlencode(),
         "ignored": [words.label(name) for name in found.ignored],
