@@ -10,6 +10,7 @@ from django.utils import timezone
 from webapp.core import heartbeats
 from webapp.core.models import Role
 from webapp.results.models import Import, KernelLine, Result, known
+from webapp.results.validity import mark_trial, trust_trial
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
 from webapp.screens.overview.health import HOSTS_SHOWN
@@ -69,6 +70,21 @@ def test_it_says_what_the_numbers_of_a_finished_run_say(operator: Client) -> Non
     assert "/explore/?run=1" in page
 
 
+def test_what_a_run_says_follows_which_trial_is_marked_and_not_how_many(operator: Client) -> None:
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=2)
+    finish_run(run)
+    run.results.exclude(point__pattern="read", point__ioengine="psync").delete()
+    slow, fast = run.results.order_by("repeat")
+    run.results.filter(pk=slow.pk).update(iops=1000)
+    run.results.filter(pk=fast.pk).update(iops=9000)
+    mark_trial(trial=known(fast.trial), reason="x", by=None)
+    assert "IOPS 1.00k (n = 1)." in operator.get("/").content.decode()
+    trust_trial(trial=known(fast.trial), by=None)
+    mark_trial(trial=known(slow.trial), reason="x", by=None)
+    for page in ("/", "/runs/1/"):
+        assert "IOPS 9.00k (n = 1)." in operator.get(page).content.decode()
+
+
 def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db: None) -> None:
     run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
     finish_run(run)
@@ -78,7 +94,7 @@ def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db:
         up = 1 if result.point["ioengine"] == "psync" else -1
         result.iops = 1000 * more * (1 + (0.5 if wild else 0.001) * up * (known(result.trial).repeat - 2))
         result.save(update_fields=["iops"])
-    says = outcome(run, marked=0).says
+    says = outcome(run, marks=0).says
     assert "no difference in IOPS beyond ±5 % (95 % CI " in says
     assert "randwrite" not in says
 
@@ -88,7 +104,7 @@ def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_high
     finish_run(run)
     run.results.exclude(point__pattern="randread").delete()
     run.results.exclude(point__ioengine="io_uring").delete()
-    says = outcome(run, marked=0).says
+    says = outcome(run, marks=0).says
     assert re.fullmatch(
         r"IOPS from \S+ \(Queue depth 1\) to \S+ \(Queue depth 32\) over 2 points, or drift: .+", says
     ), says
