@@ -2,13 +2,17 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
 from webapp.core import heartbeats
 from webapp.core.models import Role
+from webapp.imports.references import reading
+from webapp.imports.references.loading import load_references
 from webapp.results.models import Import, KernelLine, Result, known
 from webapp.results.validity import mark_trial, trust_trial
 from webapp.schedules.models import Occurrence
@@ -247,3 +251,30 @@ def test_a_pair_without_a_common_headline_is_left_out(operator: Client) -> None:
     other = table("New array", "Vertex", 2500)
     Result.objects.filter(origin__imported=other).update(iops=None, bytes_per_s=None)
     assert "Hardware compared" not in operator.get("/").content.decode()
+
+
+REFERENCE = """\
+title = "Published {drive}"
+source = "A. Author, “A page”"
+date = "2020-07"
+[labels]
+drive = "{drive}"
+[[files]]
+name = "figures.csv"
+tool = "a tool"
+"""
+
+
+def test_compared_hardware_follows_a_reference_that_is_loaded_again(
+    operator: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "DATA", tmp_path)
+    for drive in ("D1", "D2"):
+        (tmp_path / drive).mkdir()
+        (tmp_path / drive / "reference.toml").write_text(REFERENCE.format(drive=drive))
+        (tmp_path / drive / "figures.csv").write_text("table,pattern,block_size,iodepth,iops\nT1,randread,4k,1,10000\n")
+    load_references()
+    assert operator.get("/").content.decode().count("10.0 kIOPS") == 2
+    (tmp_path / "D1" / "figures.csv").write_text("table,pattern,block_size,iodepth,iops\nT1,randread,4k,1,15000\n")
+    load_references()  # as many results as before
+    assert "15.0 kIOPS" in operator.get("/").content.decode()
