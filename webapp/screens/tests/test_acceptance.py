@@ -274,6 +274,7 @@ def test_every_run_of_the_plan_is_judged_like_the_acceptance_test(operator: Clie
     of_run = operator.get(f"/runs/{lab.run.number}/").content.decode()
     assert "Accepted system</a> at a/scratch: 1 row fails" in of_run
     assert "1 row has no interval: the tolerance alone decides, which is no evidence of a difference." in of_run
+    assert "Ignored factors: all that only one side states. The run may differ from the baseline in these." in of_run
     a_subscription(events=[Event.WORSE])
     announce_run(lab.run.pk)
     subject = "Run 1 fails against Accepted system, the baseline of A plan on a/scratch"
