@@ -26,6 +26,7 @@ class ShownPair:
     address: str
     names: tuple[str, str]
     row: ShownRow  # with a value of both
+    confounded: str  # a warning if they were measured in different hosts, else ""
 
 
 def compared() -> tuple[ShownPair, ...]:
@@ -56,7 +57,8 @@ def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
         if row := _headline([row for row in page.headlines if all(row.cells)]):
             words = page.matched.texts[row.workload.key]
             shown = shown_row(row, words, list(page.colours.values()), columns=())
-            yield ShownPair(bench_address(products), (pair.offers[0].text, pair.offers[1].text), shown)
+            names = pair.offers[0].text, pair.offers[1].text
+            yield ShownPair(bench_address(products), names, shown, page.confounded)
 
 
 def _headline(rows: Sequence[Row]) -> Row | None:

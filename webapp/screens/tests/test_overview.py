@@ -15,14 +15,15 @@ from webapp.imports.references import reading
 from webapp.imports.references.loading import load_references
 from webapp.results.models import Import, KernelLine, Result, known
 from webapp.results.validity import mark_trial, trust_trial
+from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
 from webapp.screens.overview.health import HOSTS_SHOWN
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_drive, a_host, storage1_scratch
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
-from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.results import Lab, finish_run
 from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 from webapp.tests.factories.schedules import a_schedule
 
@@ -225,6 +226,32 @@ def test_it_compares_the_first_pairs_of_published_tables(operator: Client, queri
     assert {f"import:{first.number}", f"import:{second.number}"} == set(parse_qs(urlsplit(address).query)["product"])
     Import.objects.get(pk=second.pk).delete()
     assert "Hardware compared" not in operator.get("/").content.decode()
+
+
+def test_drives_of_different_hosts_are_not_compared_without_a_warning(operator: Client) -> None:
+    version = None
+    for number in (1, 2):
+        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), version=version, number=number)
+        version = lab.run.version
+        lab.measure(*(1000.0 * number + place for place in range(3)), iodepth=1)
+        Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    page = unescape(operator.get("/").content.decode())
+    card = page[page.index("Hardware compared") :].partition("</section>")[0]
+    assert "% worse" in card or "% better" in card
+    assert "A difference may come from the host instead of the product." in card
+    assert "Measured in different hosts (M" in card
+
+
+def test_hardware_compared_names_what_is_assumed_of_an_import(operator: Client) -> None:
+    table("Old array", "X25-M", 1000)
+    text = "pattern,block_size,iodepth,iops\nrandread,4k,32,25000\nrandread,4k,,2500\n"
+    made = an_import(title="New array", drive="Vertex", text=text)
+    Import.objects.filter(pk=made.pk).update(slug="table-new")
+    Result.objects.filter(origin__imported=made).update(reference=True)
+    page = unescape(operator.get("/").content.decode())
+    card = page[page.index("Hardware compared") :].partition("</section>")[0]
+    assert "2,500 IOPS" in card
+    assert "1 factor not stated; matched with QD 1" in card
 
 
 def test_pairs_are_not_compared_again_for_each_request(operator: Client, queries_of: Callable[[str], int]) -> None:
