@@ -17,9 +17,9 @@ from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_targets
 from webapp.plans.selectors import version_of
 from webapp.results.reading.content import Point
-from webapp.trends.judging import Outcome, Row, outcome_of
+from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
-from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on
+from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on, worst_of
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
 
 router = Router(tags=["baselines"])
@@ -67,10 +67,9 @@ class BaselineOut(Schema):
 
 
 class BaselineIn(Input):
-    """Either `run`, whose plan gets it as the baseline, or `imported`, the number of an import, and
-    `plan`. `target` is host/target; `tolerances`
-    as in a baseline. Of an import: `levels` chooses one level of each `target`, `factor.<name>` or `label.<name>`, and
-    `ignore` and `single_values` are those of `GET /verdict`."""
+    """Either `run`, whose plan gets it as the baseline, or `imported`, the number of an import, and `plan`. `target` is
+    host/target; `tolerances` as in a baseline. Only of an import: `levels` chooses one level of each `target`,
+    `factor.<name>` or `label.<name>`, and `ignore` and `single_values` are those of `GET /verdict`."""
 
     run: int | None = None
     imported: int | None = None
@@ -139,7 +138,13 @@ def new_baseline(request: HttpRequest, payload: BaselineIn) -> Status[Baseline]:
     by = operator(request)
     (target,) = known_targets([payload.target])
     if payload.run is not None and payload.imported is None:
+        if payload.levels or payload.ignore or payload.single_values:
+            words = "Levels, ignore and single_values are those of an import. Leave them out, or give imported."
+            raise Refusal("baseline_refused", words)
         run = run_with(payload.run)
+        if payload.plan and version_of(payload.plan).plan != run.version.plan:
+            words = f"Run {run.number} is not a run of {payload.plan}. Choose one of its runs."
+            raise Refusal("baseline_refused", words)
         return Status(201, set_baseline(run=run, target=target, tolerances=payload.tolerances, by=by))
     if payload.imported is None or payload.run is not None:
         raise Refusal("baseline_refused", "Give either run or imported.")
@@ -163,8 +168,7 @@ def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
 def verdict(request: HttpRequest, number: int) -> dict[str, object]:
     """Whether the run passes against its baselines, row by row."""
     found = verdicts_on(run_with(number))
-    rows = [row for each in found for row in each.rows]
-    return {"run": number, "outcome": outcome_of(rows) if found else None, "targets": found}
+    return {"run": number, "outcome": worst_of(found), "targets": found}
 
 
 def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:

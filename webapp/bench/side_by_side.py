@@ -52,12 +52,14 @@ class Shown:
     unstated: tuple[str, ...]  # labels of the factors of the workload that an import does not state
     assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     reference: bool
-    slow: int  # results whose mean latency is above their p99
+    results: int
+    slow: int  # of these, whose mean latency is above their p99
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Reasons not to trust the value. That it was measured once is shown as n."""
-        slow = ["mean above p99: a few I/Os took very long"] if self.slow else []
+        often = f" in {self.slow} of {self.results} results" if self.slow < self.results else ""
+        slow = [f"mean above p99{often}: a few I/Os took very long"] if self.slow else []
         return (*(doubt for doubt in self.cell.doubts if not doubt.startswith("n = 1")), *slow)
 
 
@@ -301,6 +303,7 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
         unstated=max((_unstated(one, row) for row in imported), default=(), key=len),
         assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
         reference=any(row.reference for row in rows),
+        results=len(rows),
         slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
 

@@ -63,7 +63,8 @@ def unclear(against: BaselineRatio) -> str:
         return f"n = {against.n}: too few repeats for a conclusion."
     if against.equal:
         return "No difference beyond the margin."
-    if against.p <= EACH:
+    low, high = against.ratio.low, against.ratio.high
+    if against.p <= EACH and low is not None and high is not None and not low <= 1 <= high:
         return "May be drift: the series always ran in the same order, or the order is unknown."
     return "May be chance, also because of the number of comparisons on this page."
 

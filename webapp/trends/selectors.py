@@ -20,11 +20,12 @@ from webapp.runs.models import Run
 from webapp.trends.history import ENDED
 from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
-from webapp.trends.sides import Side, at_levels, read_side
+from webapp.trends.sides import Side, import_side
 from webapp.trends.two_sides import TwoSides, judge_read
 
 NOT_JUDGED = frozenset({"latency_stddev", "latency_min", "latency_max"})  # single I/Os, or not a speed
 KEPT_OUTCOMES = 5_000
+KEPT_IMPORTS = 1  # an import may have 20,000 results
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ def baselines_of(run: Run) -> list[Baseline]:
     return list(found.order_by("target__host__slug", "target__slug"))
 
 
+def worst_of(verdicts: Iterable[Verdict]) -> Outcome | None:
+    """The most serious outcome; None without verdicts."""
+    return min((one.outcome for one in verdicts), key=list(Outcome).index, default=None)
+
+
 def verdicts_on(run: Run) -> list[Verdict]:
     """One for each target with a baseline; none while the run is open."""
     if run.state not in ENDED:
@@ -81,9 +87,15 @@ def _verdict(run_id: UUID, baseline: Baseline) -> Verdict:
 
 
 def _judged(run_id: UUID, baseline: Baseline) -> TwoSides:
-    """Raises Refusal if a row would mix different results."""
+    """Raises Refusal if a row would mix different results, or an import no longer has a chosen level.
+
+    An import is compared with the results of the target alone: of results of several targets at once, it has no equal.
+    """
+    mine = _rows(run_id, baseline.target_id)
+    if baseline.imported is not None:
+        mine = [row for row in mine if row.target_name == str(baseline.target)]
     return judge_read(
-        _side_of(baseline), Side((), _rows(run_id, baseline.target_id)), baseline.tolerances,
+        _side_of(baseline), Side((), mine), baseline.tolerances,
         ignored=baseline.ignored, single_values=baseline.single_values,
     )  # fmt: skip
 
@@ -91,8 +103,14 @@ def _judged(run_id: UUID, baseline: Baseline) -> TwoSides:
 def _side_of(baseline: Baseline) -> Side:
     if baseline.imported is None:
         return Side((), _rows(baseline.run_id, baseline.target_id))
-    _, side = at_levels(read_side("baseline", f"import={baseline.imported.number}"), baseline.levels)
-    return side
+    seal = _import_seals({baseline.imported.pk}).get(baseline.imported.pk, 0)
+    return _import_side(baseline.imported.number, tuple(baseline.levels.items()), seal)
+
+
+@lru_cache(maxsize=KEPT_IMPORTS)
+def _import_side(number: int, levels: tuple[tuple[str, str], ...], _seal: "Seal") -> Side:
+    """Kept for the next run of a list: reading takes longer than judging. Raises Refusal."""
+    return import_side(number, dict(levels))
 
 
 def _rows(run_id: UUID | None, target_id: UUID) -> list[ResultRow]:
@@ -104,6 +122,7 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     """The most serious outcome of each run over its targets; runs without a baseline are missing.
 
     At most five queries, and the results of runs that this process has not judged since they or their baseline changed.
+    Runs with the same baseline are judged one after another, so that an import is read once.
     """
     ended = {run.pk: run for run in runs if run.state in ENDED}
     judged = _judged_by(ended.values())
@@ -118,7 +137,7 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     }
     found: dict[UUID, Outcome] = {}
     order = list(Outcome)
-    for run_id, baseline in judged:
+    for run_id, baseline in sorted(judged, key=lambda pair: pair[1].pk):
         own, theirs = seals.get((run_id, baseline.target_id), 0), seals_of[baseline]
         outcome = _outcome(run_id, baseline, baseline.set_at, own, theirs)
         found[run_id] = min(outcome, found.get(run_id, outcome), key=order.index)
@@ -128,7 +147,9 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
 def _judged_by(runs: Collection[Run]) -> list[tuple[UUID, Baseline]]:
     plans = {run.version.plan_id for run in runs}
     known = (
-        Baseline.objects.filter(plan__in=plans).select_related("run", "imported") if plans else Baseline.objects.none()
+        Baseline.objects.filter(plan__in=plans).select_related("run", "imported", "target__host")
+        if plans
+        else Baseline.objects.none()
     )
     by_plan: dict[UUID, list[Baseline]] = {}
     for baseline in known:

@@ -10,15 +10,15 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS
-from webapp.results.models import Import
+from webapp.results.models import Import, ImportState
 from webapp.runs.models import Run
 from webapp.trends.history import ENDED
 from webapp.trends.judging import NO_VALUES
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import judged_metrics
-from webapp.trends.sides import Side, at_levels, read_side
+from webapp.trends.sides import Side, import_side
 from webapp.trends.tolerances import checked_tolerances
-from webapp.trends.two_sides import check_factors, judge_read
+from webapp.trends.two_sides import UNSTATED, check_factors, judge_read
 
 
 @transaction.atomic
@@ -48,7 +48,7 @@ def set_import_baseline(
     `single_values` are those of an acceptance test (`trends.two_sides`). Raises Refusal."""
     checked = checked_tolerances(tolerances)
     check_factors(ignored)
-    _check_import(imported, levels, checked)
+    _check_import(imported, levels, ignored, checked)
     values = {"imported": imported, "levels": dict(levels), "ignored": list(ignored), "single_values": single_values}
     made = _set(plan, target, {**values, "tolerances": checked, "set_by": by})
     audit(by=by, action="baseline.set", on=made, detail={**_judge_of(made), "tolerances": checked})
@@ -85,16 +85,18 @@ def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> Non
         raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another run.")
 
 
-def _check_import(imported: Import, levels: Mapping[str, str], tolerances: Mapping[str, float]) -> None:
-    """The levels exist, no row mixes different results, and every metric has values."""
+def _check_import(
+    imported: Import, levels: Mapping[str, str], ignored: Collection[str], tolerances: Mapping[str, float]
+) -> None:
+    """It has ended, the levels exist, no row mixes different results, and every metric has values."""
     name = f"Import {imported.number}"
-    kept, side = at_levels(read_side("baseline", f"import={imported.number}"), levels)
-    missing = [f"{key}={text}" for key, text in levels.items() if key not in kept]
-    if missing:
-        raise Refusal("baseline_refused", f"{name} has no results at {', '.join(missing)}. Choose another level.")
+    if imported.state == ImportState.READING:
+        raise Refusal("baseline_refused", f"{name} has not ended. Wait for its end.")
+    side = import_side(imported.number, levels)
     if not side.rows:
         raise Refusal("baseline_refused", f"{name} has no valid results. Choose another baseline.")
-    found = judge_read(side, Side((), ()), tolerances, ignored=(), single_values=True)
+    always = set(ignored) - {UNSTATED}  # which factors are unstated depends on the run
+    found = judge_read(side, Side((), ()), tolerances, ignored=always, single_values=True)
     unknown = [row.metric.label for row in found.rows if row.why == NO_VALUES]
     if unknown:
         words = f"{name} has no values of {', '.join(unknown)}."

@@ -48,14 +48,31 @@ def _check_runs(numbers: Collection[int]) -> None:
 def at_levels(side: Side, levels: Mapping[str, str]) -> tuple[dict[str, str], Side]:
     """The levels that exist in the side, and its rows at these levels. `levels` has a text for each of `target`,
     `factor.<name>` and, of an import, `label.<name>`."""
-    kept = {name: text for name, text in levels.items() if text in levels_of(side.rows, name)}
+    known = {name: text for name, text in levels.items() if _is_level(name)}
+    kept = {name: text for name, text in known.items() if text in levels_of(side.rows, name)}
     named = (*side.named, *(name.removeprefix(FACTOR_PREFIX) for name in kept if name.startswith(FACTOR_PREFIX)))
     rows = [row for row in side.rows if all(level_of(row, name) == text for name, text in kept.items())]
     return kept, Side(named, rows)
 
 
+def import_side(number: int, levels: Mapping[str, str]) -> Side:
+    """The results of an import at these levels. Raises Refusal if it has none at one of them: without this level, other
+    results would be judged."""
+    kept, side = at_levels(read_side("baseline", f"import={number}"), levels)
+    missing = [f"{name}={text}" for name, text in levels.items() if name not in kept]
+    if missing:
+        words = f"Import {number} has no valid results at {', '.join(missing)}. Choose another level."
+        raise Refusal("level_unknown", words)
+    return side
+
+
 def levels_of(rows: Iterable[ResultRow], name: str) -> set[str]:
     return {level_of(row, name) for row in rows}
+
+
+def _is_level(name: str) -> bool:
+    of_factor = name.startswith(FACTOR_PREFIX) and name.removeprefix(FACTOR_PREFIX) in FACTORS
+    return of_factor or name == TARGET or name.startswith(LABEL_PREFIX)
 
 
 def level_of(row: ResultRow, name: str) -> str:

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from webapp.compare.comparison import BaselineRatio
 from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare
-from webapp.compare.sentences import RATIO, interval, shown
+from webapp.compare.sentences import RATIO, interval, shown, unclear
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
 from webapp.core.statistics import Ratio
@@ -364,3 +365,11 @@ def test_the_order_of_imports_without_a_time_is_unknown() -> None:
     made = compare(read_query([("x", "iodepth"), ("series", "model"), ("baseline", "A")]))
     assert sentence(made).endswith("or drift: imported files do not state when they were measured.")
     assert not any("always ran in the same order" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(("low", "why"), [(1.01, "May be drift"), (0.99, "May be chance")])
+def test_an_interval_that_contains_1_may_be_chance_whatever_the_order(low: float, why: str) -> None:
+    """With the variance of all points of a chart, p may be small although the interval of one point is wide."""
+    ratio = Ratio(1.1, low, 1.2)
+    against = BaselineRatio(ratio=ratio, better=None, equal=False, p=0.01, n=3, text="", interval_text="")
+    assert unclear(against).startswith(why)

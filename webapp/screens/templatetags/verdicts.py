@@ -17,6 +17,7 @@ from webapp.screens.trend.verdict_rows import ShownRow, limit_text, shown_row
 from webapp.trends.history import ENDED
 from webapp.trends.judging import LABELS, Outcome, Row
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
+from webapp.trends.two_sides import UNSTATED
 
 register = template.Library()
 
@@ -33,6 +34,7 @@ class ShownVerdict:
     summary: str
     tolerances: str
     levels: str  # chosen ones of a baseline that is an import
+    ignored: str  # factors of such a baseline
     single_values: int  # rows that are judged without an interval
 
 
@@ -91,10 +93,12 @@ def _shown(verdict: Verdict) -> ShownVerdict:
         ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
         ", ".join(f"{label} {limit}" for label, limit in limits.items()),
         ", ".join(f"{level_label(name)} {text}" for name, text in chosen),
+        ", ".join(_IGNORED.get(name) or points.label(name) for name in verdict.baseline.ignored),
         sum(row.single_values for row in rows),
     )
 
 
+_IGNORED = {UNSTATED: "all that only one side states"}
 _WORDS = {
     Outcome.FAILS: ("row fails", "rows fail"),
     Outcome.UNCLEAR: ("row is unclear", "rows are unclear"),

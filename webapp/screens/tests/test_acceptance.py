@@ -11,17 +11,20 @@ import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from webapp.core.models import Role
 from webapp.hosts.models import Target
 from webapp.imports.references.loading import load_references
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_run
-from webapp.results.models import Import, Result
-from webapp.runs.models import Run, RunState
+from webapp.results.models import Import, Result, known
+from webapp.runs.models import FurtherTarget, Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
 from webapp.trends.models import Baseline
+from webapp.trends.services import set_import_baseline
 
 pytestmark = pytest.mark.django_db
 PAGE, FILE = "/trends/acceptance/", "/trends/acceptance.csv"
@@ -283,6 +286,7 @@ def test_every_run_of_the_plan_is_judged_like_the_acceptance_test(operator: Clie
     of_run = operator.get(f"/runs/{lab.run.number}/").content.decode()
     assert "Accepted system</a> at a/scratch: 1 row fails" in of_run
     assert "1 row has no interval: the tolerance alone decides, which is no evidence of a difference." in of_run
+    assert "Ignored factors: all that only one side states. The run may differ from the baseline in these." in of_run
     a_subscription(events=[Event.WORSE])
     announce_run(lab.run.pk)
     subject = "Run 1 fails against Accepted system, the baseline of A plan on a/scratch"
@@ -297,7 +301,7 @@ def test_a_baseline_that_is_an_import_is_set_again_by_undo(operator: Client, tar
     lab = Lab(target)
     lab.measure(*SLOW, iodepth=1)
     accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
-    test = f"baseline=import%3D{accepted.number}&ignore=ioengine&tolerance.iops=7.5&single_values=1"
+    test = f"baseline=import%3D{accepted.number}&ignore=ioengine&tolerance.iops=12.3456789&single_values=1"
     given = {"plan": lab.run.version.plan.slug, "target": "a/scratch", "test": test}
     operator.post("/trends/baselines/import/", given)
     before = Baseline.objects.get()
@@ -308,6 +312,27 @@ def test_a_baseline_that_is_an_import_is_set_again_by_undo(operator: Client, tar
     after = Baseline.objects.get()
     names = ("plan", "target", "imported", "levels", "ignored", "single_values", "tolerances")
     assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
+
+
+def test_results_of_several_targets_at_once_offer_no_baseline_of_one_target(operator: Client, target: Target) -> None:
+    lab, second = Lab(target), a_target(target.host, "second")
+    (both,) = lab.measure(2000, iodepth=1, at_once=2)
+    FurtherTarget.objects.create(trial=known(both.trial), stream=1, target=second)
+    accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    page = shown(operator, f"baseline=import%3D{accepted.number}&candidate=run%3D1&ignore=unstated&single_values=1")
+    assert figures(page) == [0, 1, 0, 0]
+    assert "Judge every run" not in page
+
+
+def test_a_change_near_the_limit_is_told_from_it(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(749.6, iodepth=1)
+    accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    set_import_baseline(
+        plan=lab.run.version.plan, target=target, imported=accepted, levels={}, ignored=["unstated"],
+        single_values=True, tolerances={"iops": 25.0}, by=a_user("opal", role=Role.OPERATOR),
+    )  # fmt: skip
+    assert "−25.04 %" in operator.get(f"/runs/{lab.run.number}/").content.decode()  # −25.0 % would pass
 
 
 def test_without_tolerances_or_an_import_no_baseline_is_set(operator: Client, target: Target) -> None:

@@ -85,6 +85,14 @@ def test_a_choice_that_does_not_fit_is_dropped(operator: Client, nights: Nights,
     assert "Geometric mean over 2 cells" in page_of(operator, ADDRESS + more)
 
 
+def test_the_value_of_one_cell_is_called_a_geometric_mean(operator: Client, nights: Nights) -> None:
+    nights.lab().measure(1000, 1000, 8000, iodepth=1)
+    shown = operator.get("/trends/?plan=nightly&target=a/scratch").content.decode()
+    assert "2.00k" in shown  # Explore has the arithmetic mean, 3.33k
+    assert "One cell, geometric mean over repeats" in shown
+    assert "Each run: geometric mean over the repeats of one cell, with" in shown
+
+
 def test_invalid_results_are_left_out_and_counted(operator: Client, nights: Nights) -> None:
     nights.run(1000)
     Result.objects.filter(run=nights.run(500)).update(invalid=True)

@@ -92,7 +92,7 @@ def find_side(asked: AskedSide) -> FoundSide:
 def address_of(baseline: Baseline) -> str:
     """The address of the acceptance test whose baseline is this import."""
     assert baseline.imported is not None
-    tolerances = [(key, f"{percent:g}") for key, percent in baseline.tolerances.items()]
+    tolerances = [(key, f"{percent:.15g}") for key, percent in baseline.tolerances.items()]
     side = AskedSide("baseline", f"import={baseline.imported.number}", baseline.levels)
     return write_address([side], baseline.ignored, tolerances, single_values=baseline.single_values)
 

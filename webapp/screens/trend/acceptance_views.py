@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
+from webapp.hosts.names import BESIDE
 from webapp.plans.models import Plan
 from webapp.plans.varying import varying
 from webapp.results.reading.rows import TEST
@@ -121,14 +122,14 @@ class Judges:
 
 
 def _judges(asked: Asked, found: Sequence[FoundSide]) -> Judges | None:
-    """None unless the baseline is an import, and the candidate one run at one target."""
+    """None unless the baseline is an import, and the candidate one run at one target alone."""
     theirs, mine = asked.sides
     number = run_in(mine)
     if not found or imported_in(theirs) is None or number is None:
         return None
     targets = {row.target_name for row in found[1].side.rows}
     run = Run.objects.select_related("version__plan").get(number=number)
-    if len(targets) != 1:
+    if len(targets) != 1 or any(BESIDE in name for name in targets):
         return None
     sides = [replace(one.asked, levels=one.levels) for one in found]
     typed = [(metric.key, text) for metric, text in tolerances(asked, found)]

@@ -43,7 +43,7 @@ def shown_row(row: Row, points: Mapping[str, Point], names: Sequence[str], targe
         row.metric.format(row.baseline),
         row.metric.format(row.value),
         _ratio_text(ratio.value, row.limit) if ratio else "–",
-        percent_change(ratio.value) if ratio else "–",
+        _change_text(ratio.value, row.limit) if ratio else "–",
         interval or "–",
         limit_text(row.metric, row.tolerance),
     )
@@ -56,6 +56,15 @@ def _ratio_text(ratio: float, limit: float) -> str:
         return formatting.ratio(ratio)
     digits = next((n for n in range(3, MAX_DIGITS) if round(ratio, n) != round(limit, n)), 3)
     return f"×{ratio:.{digits}f}"
+
+
+def _change_text(ratio: float, limit: float) -> str:
+    """−25.04 %, if the limit is −25 %: else as many digits as elsewhere."""
+    if percent_change(ratio) != percent_change(limit):
+        return percent_change(ratio)
+    texts = [tuple(f"{100 * (value - 1):+.{n}f}" for value in (ratio, limit)) for n in range(1, MAX_DIGITS)]
+    longer = next((own for own, other in texts if own != other), "")
+    return f"{longer.replace('-', '−')} %" if longer else percent_change(ratio)
 
 
 def limit_text(metric: Metric, tolerance: float) -> str:

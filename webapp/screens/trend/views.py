@@ -110,8 +110,8 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
 
 def _picture_note(found: Trend) -> str:
     """What the values of a saved picture are."""
-    of = "one cell" if len(found.cells) == 1 else f"geometric mean over {len(found.cells)} cells"
-    return f"Each run: {of}, with its 95 % confidence interval over repeats."
+    of = "the repeats of one cell" if len(found.cells) == 1 else f"{len(found.cells)} cells"
+    return f"Each run: geometric mean over {of}, with its 95 % confidence interval over repeats."
 
 
 def _with_plan(run: Run, plan: Plan) -> Run:

@@ -1,18 +1,22 @@
 """Imports as baselines: which runs they judge, and that an import stays while runs are judged by it."""
 
 import pytest
+from django.test import Client
 
 from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
 from webapp.imports.services import undo_import
-from webapp.results.models import Import, Result
-from webapp.runs.models import Run
+from webapp.results.models import Import, ImportState, Result, known
+from webapp.runs.models import FurtherTarget, Run
+from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
+from webapp.trends import selectors
 from webapp.trends.judging import Outcome
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import outcomes_on, verdicts_on
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
+from webapp.trends.sides import Side, import_side
 from webapp.trends.tests.measuring import Nights
 
 # One value at each queue depth: no interval.
@@ -34,9 +38,8 @@ def accepted(olga: User) -> Import:
 
 def judge_by(nights: Nights, accepted: Import, olga: User, **changes: object) -> Baseline:
     given = {"levels": {}, "ignored": ["unstated"], "single_values": True, "tolerances": {"iops": 5.0}, **changes}
-    return set_import_baseline(
-        plan=nights.version.plan, target=nights.target, imported=accepted, by=olga, **given,  # type: ignore[arg-type]
-    )  # fmt: skip
+    given = {"target": nights.target, **given}
+    return set_import_baseline(plan=nights.version.plan, imported=accepted, by=olga, **given)  # type: ignore[arg-type]
 
 
 def outcome(run: Run) -> Outcome | None:
@@ -83,8 +86,70 @@ def test_a_chosen_level_of_the_import_is_compared_with_any_level_of_the_run(
     (verdict,) = verdicts_on(two_depths)  # a row would mix both depths
     assert (verdict.outcome, verdict.rows) == (Outcome.UNCLEAR, ())
     assert verdict.problem.startswith("One side has several different results in one row")
-    with pytest.raises(Refusal, match=r"has no results at factor\.iodepth=7"):
+    with pytest.raises(Refusal, match=r"has no valid results at factor\.iodepth=7"):
         judge_by(nights, accepted, olga, levels={"factor.iodepth": "7"})
+
+
+def test_a_chosen_level_without_valid_results_is_not_replaced_by_others(
+    nights: Nights, accepted: Import, olga: User
+) -> None:
+    run = nights.run(2000)
+    judge_by(nights, accepted, olga, levels={"factor.iodepth": "2"})
+    assert outcome(run) is Outcome.FAILS  # against 4000
+    Result.objects.filter(origin__imported=accepted, point__iodepth=2).update(invalid=True)
+    assert outcome(run) is Outcome.UNCLEAR  # 1000 was accepted at another queue depth
+    (verdict,) = verdicts_on(run)
+    assert verdict.problem == "Import 1 has no valid results at factor.iodepth=2. Choose another level."
+
+
+def test_results_of_several_targets_at_once_are_not_those_of_the_target(
+    nights: Nights, accepted: Import, olga: User
+) -> None:
+    lab, second = nights.lab(), a_target(nights.target.host, "second")
+    for depth, iops in ((1, 1000), (2, 4000)):
+        lab.measure(iops, iodepth=depth, at_once=1)
+        (both,) = lab.measure(2 * iops, iodepth=depth, at_once=2)
+        FurtherTarget.objects.create(trial=known(both.trial), stream=1, target=second)
+    judge_by(nights, accepted, olga)
+    (verdict,) = verdicts_on(lab.run)
+    assert [(row.baseline, row.value) for row in verdict.rows] == [(1000, 1000), (4000, 4000)]
+    assert outcome(lab.run) is Outcome.PASSES
+
+
+def test_the_outcome_over_several_targets_counts_one_that_could_not_be_judged(
+    nights: Nights, accepted: Import, olga: User
+) -> None:
+    lab, other = nights.lab(), a_target(a_host("b"), "scratch")
+    lab.run.targets.add(other)
+    for target in (nights.target, other):
+        for depth, iops in ((1, 1000), (2, 4000)):
+            lab.measure(iops, iodepth=depth, target=target)
+    judge_by(nights, accepted, olga)
+    judge_by(nights, accepted, olga, target=other, levels={"factor.iodepth": "2"})  # a row would mix both depths
+    client = Client()
+    client.force_login(olga)
+    answer = client.get(f"/api/v1/runs/{lab.run.number}/verdict").json()
+    assert [one["outcome"] for one in answer["targets"]] == ["passes", "unclear"]
+    assert answer["outcome"] == outcome(lab.run) == "unclear"
+
+
+def test_an_import_is_read_once_for_all_runs_of_a_list(
+    nights: Nights, accepted: Import, olga: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def counted(number: int, levels: dict[str, str]) -> Side:
+        read.append(number)
+        return import_side(number, levels)
+
+    judge_by(nights, accepted, olga)
+    monkeypatch.setattr(selectors, "import_side", counted)
+    outcomes_on([nights.run(1000, 4000) for _ in range(3)])
+    assert read == [accepted.number]
+    Result.objects.filter(origin__imported=accepted, point__iodepth=2).update(invalid=True)
+    (verdict,) = verdicts_on(nights.run(1000))
+    assert len(verdict.rows) == 1  # what is kept follows the results
+    assert len(read) == 2
 
 
 def test_it_replaces_a_run_and_a_run_replaces_it(nights: Nights, accepted: Import, olga: User) -> None:
@@ -112,6 +177,9 @@ def test_an_import_stays_while_runs_are_judged_by_it(nights: Nights, accepted: I
         ({"tolerances": {"latency_p99": 5.0}}, "has no values of"),
         ({"ignored": ["speed"]}, "There is no factor `speed` to ignore"),
         ({"tolerances": {}}, "Enter a tolerance"),
+        ({"levels": {"nonsense": "not set"}}, "has no valid results at nonsense=not set"),
+        ({"levels": {"factor.speed": "not set"}}, "has no valid results at factor.speed=not set"),
+        ({"ignored": ["iodepth"]}, "several different results in one row"),
     ],
 )
 def test_it_refuses_what_judges_nothing(
@@ -120,3 +188,29 @@ def test_it_refuses_what_judges_nothing(
     with pytest.raises(Refusal, match=words):
         judge_by(nights, accepted, olga, **changes)
     assert not Baseline.objects.exists()
+
+
+def test_an_import_that_is_still_being_read_is_refused(nights: Nights, accepted: Import, olga: User) -> None:
+    accepted.state = ImportState.READING
+    with pytest.raises(Refusal, match="Import 1 has not ended"):
+        judge_by(nights, accepted, olga)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"plan": "another"}, "There is no plan another."),
+        ({"single_values": True}, "Levels, ignore and single_values are those of an import."),
+        ({"levels": {"target": "a/scratch"}}, "Levels, ignore and single_values are those of an import."),
+    ],
+)
+def test_a_baseline_run_has_no_choices_of_an_import(
+    nights: Nights, olga: User, more: dict[str, object], words: str
+) -> None:
+    client, run = Client(), nights.run(1000)
+    client.force_login(olga)
+    given = {"run": run.number, "target": "a/scratch", "tolerances": {"iops": 5}}
+    refused = client.post("/api/v1/baselines", {**given, **more}, "application/json")
+    assert refused.status_code >= 400
+    assert words in refused.content.decode()
+    assert client.post("/api/v1/baselines", {**given, "plan": "nightly"}, "application/json").status_code == 201

@@ -76,6 +76,8 @@ def test_invalid_results_are_left_out_and_counted(nights: Nights) -> None:
     assert [one.run.number for one in found.runs] == [1]
     assert [(one.run.number, one.why) for one in found.left_out] == [(2, NO_VALUES), (3, INCOMPLETE)]
     assert found.invalid_results == 6 + 3
+    (first,) = {result.point_key for result in marked.results.filter(point__iodepth=1)}
+    assert nights.trend(without=first).invalid_results == 3 + 3
 
 
 def test_one_invalid_repeat_leaves_the_others(nights: Nights) -> None:
