@@ -187,8 +187,8 @@ class Joining:
         """The notes of its logs."""
         if owner.number is None:
             raise ImportRefused(
-                "The test of these logs was imported before. To add them, undo that import, then import the test and "
-                "its logs together.",
+                "The test of these logs was imported before. If it has no time series, undo that import, then import "
+                "the test and its logs together.",
                 f"The test is {owner.path}.",
             )
         origin = self._imported.origins.filter(number=owner.number)

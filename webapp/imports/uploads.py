@@ -1,6 +1,7 @@
 """Files that were sent in one request, by a form, a script or the API."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,11 +42,15 @@ def _files_in(files: Uploads) -> Iterator[Read | Refused | LeftOut]:
 
 
 def _copies(files: Uploads) -> Iterator[tuple[str, Path]]:
-    """Name and copy of each file, until the next one is taken. A name may be too long for a file system."""
+    """Name and copy of each file, until the next one is taken. A name may be too long for a file system. Files with the
+    same name come from different folders, so the second one gets a folder `2`."""
+    seen: Counter[str] = Counter()
     for file in files:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "upload")
             with path.open("wb") as copy:
                 for chunk in file.chunks():
                     copy.write(chunk)
-            yield PurePosixPath(file.name or "").name or path.name, path
+            name = PurePosixPath(file.name or "").name or path.name
+            seen[name] += 1
+            yield name if seen[name] == 1 else f"{seen[name]}/{name}", path

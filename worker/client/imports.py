@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import secrets
 import tarfile
 import tempfile
@@ -77,26 +78,24 @@ def _write_head(body: IO[bytes], boundary: str, disposition: str, more: str = ""
 
 
 def _write_archive(body: IO[bytes], paths: Sequence[Path]) -> None:
+    if missing := [path for path in paths if not path.exists()]:
+        raise UsageError(f"There is no {missing[0]}.")
+    whole = [path.resolve() for path in paths]
+    top = Path(os.path.commonpath([path.parent for path in whole]))
     with tarfile.open(fileobj=body, mode="w:gz") as archive:
-        for path in paths:
-            for file, name in _files(path):
+        for path in whole:
+            for file, name in _files(path, top):
                 try:
                     archive.add(file, arcname=name, recursive=False)
                 except OSError as error:
                     raise UsageError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Files with their names in the archive: folders are named from the given one on."""
-    if not path.exists():
-        raise UsageError(f"There is no {path}.")
-    top = path.resolve()
-    if not top.is_dir():
-        yield top, top.name
-        return
-    for found in sorted(top.rglob("*")):
+def _files(path: Path, top: Path) -> Iterator[tuple[Path, str]]:
+    """Files with their names in the archive, which begin where the given paths differ."""
+    for found in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if found.is_file() and not found.is_symlink():
-            yield found, f"{top.name}/{found.relative_to(top).as_posix()}"
+            yield found, found.relative_to(top).as_posix()
 
 
 def _print(made: Import, server: Server) -> None:

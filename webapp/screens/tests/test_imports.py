@@ -184,6 +184,14 @@ def test_the_limits_count_all_files_of_a_request(operator: Client, monkeypatch: 
     assert "Number of files left out: 3." in reason
 
 
+def test_files_with_the_same_name_are_not_repeats(operator: Client) -> None:
+    """A script may send files of several folders: the names of their folders are not sent."""
+    files = [a_file("a.csv", f"direction,iops\nread,{n}\n") for n in (1, 2)]
+    operator.post("/imports/new/", {"title": "Lab", "file": files})
+    origins = Import.objects.get().origins.order_by("number")
+    assert [(origin.file.path, origin.repeat) for origin in origins] == [("a.csv", 1), ("2/a.csv", 1)]
+
+
 def test_a_name_that_is_too_long_for_a_file_system_is_no_error(operator: Client) -> None:
     name = "ä" * 200 + ".csv"  # 404 bytes
     operator.post("/imports/new/", {"title": "Lab", "file": a_file(name, "direction,iops\nread,1\n")})

@@ -197,6 +197,17 @@ def test_folders_are_imported_with_labels_from_their_paths(shell: Shell, db: Non
     assert shell("import", str(tmp_path / "nothing"))[0] == 2
 
 
+def test_files_of_several_folders_keep_their_folders(shell: Shell, db: None, tmp_path: Path) -> None:
+    """Otherwise files with the same name would be repeats of one test."""
+    for number, drive in enumerate(("PM9A3", "PM1733"), start=1):
+        (tmp_path / drive).mkdir()
+        (tmp_path / drive / "table.csv").write_text(f"pattern,block_size,iops\nrandread,4k,{number}\n")
+    tables = sorted(tmp_path.glob("*/table.csv"))
+    assert shell("import", *map(str, tables), "--label", "{drive}/*.csv")[0] == 0
+    assert [file.path for file in ImportedFile.objects.order_by("path")] == ["PM1733/table.csv", "PM9A3/table.csv"]
+    assert {origin.drive for origin in Import.objects.get().origins.all()} == {"PM1733", "PM9A3"}
+
+
 def test_columns_of_a_csv_are_stated(shell: Shell, db: None, tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("Workload,IO/s\nrandread,10200\n")
     path = str(tmp_path / "own.csv")
