@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ EXAMPLE = ROOT / "webapp/imports/formats/tests/data/fio-json/3.33-group.json"
 JSON_WANTED_S, ALL_WANTED_S, MEMORY_WANTED_MIB = 15, 180, 300
 KINDS = ("bw", "iops", "lat", "clat")
 DEPTHS, PATTERNS = (1, 2, 4, 8, 16, 32, 64), ("randread", "randwrite", "read", "write")
+IOPS = (5_000, 50_000)  # of one job
 LARGE_FOLDER = 200  # tests in one folder, which then has more than 5,000 files with their logs
 YARDSTICK = """
 import sys
@@ -84,8 +86,8 @@ def _measure(folder: Path, options: argparse.Namespace) -> list[Figure]:
     figures += _ratio(options, folder / "json", "*.json", cost, "JSON: fio-plot's reader / import")
     with step(f"making {options.logs:,} logs of {options.rows:,} rows beside other JSON files"):
         shutil.rmtree(folder / "json")
-        names = _make_json(folder / "all", options.json_files, seed=2)
-        size = _make_logs(names, options.logs, options.rows)
+        tests = _make_json(folder / "all", options.json_files, options.logs, options.rows, seed=2)
+        size = _make_logs(tests, options.logs, options.rows)
     say(f"    {size / 1e6:,.0f} MB of logs, {options.logs * options.rows / 1e6:.1f} M rows")
     cost, with_logs = _imported(folder / "all", options.json_files + options.logs)
     if with_logs != results:
@@ -105,26 +107,33 @@ def _figures(name: str, cost: Cost, wanted_s: int) -> list[Figure]:
     ]
 
 
-def _make_json(folder: Path, count: int, seed: int = 1) -> list[Path]:
-    """The paths without `.json`. Each file is a test of its own: another drive, pattern or depth."""
+def _make_json(folder: Path, count: int, logs: int = 0, rows: int = 1, seed: int = 1) -> dict[Path, Mapping[str, int]]:
+    """The paths without `.json`, each with the level of its logs by kind. Each file is a test of its own: another
+    drive, pattern or depth. Its I/Os, bytes and latencies are those of its logs, so that they are joined."""
     chance = random.Random(seed)  # noqa: S311 - the same numbers each time
     document = json.loads(EXAMPLE.read_text())
     job = document["jobs"][0]
-    names = []
+    made: dict[Path, Mapping[str, int]] = {}
     for number in range(count):
         drive, depth, pattern = _test(number)
+        of_logs = Counter(KINDS[job % len(KINDS)] for job in range((logs - number - 1) // count + 1))
+        iops = chance.randrange(*IOPS)
         document["timestamp"] = 1_600_000_000 + seed * 10_000_000 + number
         document["global options"] = {"rw": pattern, "iodepth": str(depth), "numjobs": "1", "bs": "4k"}
         job["job options"] = {"rw": pattern, "iodepth": str(depth), "numjobs": "1", "bs": "4k"}
         for direction in ("read", "write"):
-            ios = chance.randrange(10**5, 10**7) if direction in pattern else 0
-            # Without a runtime, the random rates of the logs are not compared with those of their test.
-            job[direction] |= {"total_ios": ios, "io_bytes": 4096 * ios, "runtime": 0}
+            own = iops * rows if direction in pattern else 0
+            ios, moved = own * (of_logs["iops"] or 1), 4096 * own * (of_logs["bw"] or 1)
+            runtime_ms = 1000 * rows if own else 0
+            rates = {"iops": ios / rows, "bw_bytes": moved // rows, "bw": moved // rows // 1024}
+            job[direction] |= {"total_ios": ios, "io_bytes": moved, "runtime": runtime_ms, **rates}
         name = folder / f"host{drive % 7}/drive{drive}" / f"{pattern}-{depth}-1"
         name.parent.mkdir(parents=True, exist_ok=True)
         name.with_name(f"{name.name}.json").write_text(json.dumps(document, indent=1))
-        names.append(name)
-    return names
+        latencies = job["read" if "read" in pattern else "write"]
+        means = {kind: round(latencies[f"{kind}_ns"]["mean"]) for kind in ("lat", "clat")}
+        made[name] = {"bw": 4 * iops, "iops": iops, **means}
+    return made
 
 
 def _test(number: int) -> tuple[int, int, str]:
@@ -135,16 +144,15 @@ def _test(number: int) -> tuple[int, int, str]:
     return drive + 1, DEPTHS[rest % len(DEPTHS)], PATTERNS[rest // len(DEPTHS)]
 
 
-def _make_logs(names: Sequence[Path], count: int, rows: int) -> int:
+def _make_logs(tests: Mapping[Path, Mapping[str, int]], count: int, rows: int) -> int:
     """Logs of the tests, in turn over kinds and jobs; their bytes."""
-    chance = random.Random(3)  # noqa: S311 - the same numbers each time
-    total = 0
+    names, total = list(tests), 0
     for number in range(count):
         job, test = divmod(number, len(names))
         pattern, depth, _ = names[test].name.rsplit("-", 2)
         kind, of_job = KINDS[job % len(KINDS)], job // len(KINDS) + 1
         direction = 0 if "read" in pattern else 1
-        level = chance.randrange(100, 200_000)
+        level = tests[names[test]][kind]
         text = "".join(f"{1000 * (row + 1)}, {level + row % 97}, {direction}, 0\n" for row in range(rows))
         path = names[test].with_name(f"{pattern}-iodepth-{depth}-numjobs-1_{kind}.{of_job}.log")
         path.write_text(text)
