@@ -1,4 +1,4 @@
-"""Baseline runs, and the verdict on a run."""
+"""Baselines, and the verdict on a run."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,24 +11,32 @@ from ninja.pagination import paginate
 
 from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input, Paged
+from webapp.api.imports import import_with
 from webapp.api.runs import run_with
+from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_targets
+from webapp.plans.selectors import version_of
 from webapp.results.reading.content import Point
-from webapp.trends.judging import Outcome, Row, outcome_of
+from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
-from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on
-from webapp.trends.services import remove_baseline, set_baseline
+from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on, worst_of
+from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
 
 router = Router(tags=["baselines"])
 
 
 class BaselineOut(Schema):
-    """`tolerances`: metric -> the largest change for the worse that passes, in percent."""
+    """Either `run` or `imported`, the number of an import, is null. `levels`, `ignore` and `single_values` are those of
+    an import. `tolerances`: metric -> the largest change for the worse that passes, in percent."""
 
     id: int
     plan: str
     target: str
-    run: int
+    run: int | None
+    imported: int | None
+    levels: dict[str, str]
+    ignore: list[str]
+    single_values: bool
     tolerances: dict[str, float]
     set_by: str | None
     set_at: datetime
@@ -42,8 +50,16 @@ class BaselineOut(Schema):
         return str(baseline.target)
 
     @staticmethod
-    def resolve_run(baseline: Baseline) -> int:
-        return baseline.run.number
+    def resolve_run(baseline: Baseline) -> int | None:
+        return baseline.run.number if baseline.run else None
+
+    @staticmethod
+    def resolve_imported(baseline: Baseline) -> int | None:
+        return baseline.imported.number if baseline.imported else None
+
+    @staticmethod
+    def resolve_ignore(baseline: Baseline) -> list[str]:
+        return list(baseline.ignored)
 
     @staticmethod
     def resolve_set_by(baseline: Baseline) -> str | None:
@@ -51,16 +67,23 @@ class BaselineOut(Schema):
 
 
 class BaselineIn(Input):
-    """`target` is host/target; `tolerances` as in a baseline."""
+    """Either `run`, whose plan gets it as the baseline, or `imported`, the number of an import, and `plan`. `target` is
+    host/target; `tolerances` as in a baseline. Only of an import: `levels` chooses one level of each `target`,
+    `factor.<name>` or `label.<name>`, and `ignore` and `single_values` are those of `GET /verdict`."""
 
-    run: int
+    run: int | None = None
+    imported: int | None = None
+    plan: str = Field("", max_length=100)
     target: str = Field(max_length=200)
+    levels: dict[str, str] = Field({}, max_length=100)
+    ignore: list[str] = Field([], max_length=100)
+    single_values: bool = False
     tolerances: dict[str, float] = Field(max_length=50)
 
 
 class RowOut(Schema):
     """One metric at one point and direction; both are null for the mean over `cells` cells. `baseline` and `value` are
-    geometric means of the repeats, in IOPS, bytes/s and ns. `ratio` is the run by the baseline run, with its 95 %
+    geometric means of the repeats, in IOPS, bytes/s and ns. `ratio` is the run by the baseline, with its 95 %
     interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear."""
 
     metric: str
@@ -79,12 +102,14 @@ class RowOut(Schema):
 
 
 class TargetVerdictOut(Schema):
-    """The verdict at one target. `new_cells` are those of the run that the baseline run does not have."""
+    """The verdict at one target. `new_cells` are those of the run that the baseline does not have. Without rows,
+    `problem` says why the run could not be judged."""
 
     baseline: BaselineOut
     outcome: Outcome
     counts: dict[Outcome, int]
     new_cells: int
+    problem: str
     rows: list[RowOut]
 
     @staticmethod
@@ -93,7 +118,7 @@ class TargetVerdictOut(Schema):
 
 
 class VerdictOut(Schema):
-    """`outcome` is the most serious of all targets; null without a baseline run, and until the run has ended."""
+    """`outcome` is the most serious of all targets; null without a baseline, and until the run has ended."""
 
     run: int
     outcome: Outcome | None
@@ -103,21 +128,37 @@ class VerdictOut(Schema):
 @router.get("/baselines", response=list[BaselineOut])
 @paginate(Paged)
 def all_baselines(request: HttpRequest, plan: str = "") -> QuerySet[Baseline]:
-    """Baseline runs of plans at targets."""
+    """Baselines of plans at targets."""
     return baselines().filter(plan__slug=plan) if plan else baselines()
 
 
 @router.post("/baselines", response={201: BaselineOut})
 def new_baseline(request: HttpRequest, payload: BaselineIn) -> Status[Baseline]:
-    """Set the baseline run of the run's plan at a target. It replaces the one set before."""
-    by, run = operator(request), run_with(payload.run)
+    """Set the baseline of a plan at a target: a run of the plan or an import. It replaces the one set before."""
+    by = operator(request)
     (target,) = known_targets([payload.target])
-    return Status(201, set_baseline(run=run, target=target, tolerances=payload.tolerances, by=by))
+    if payload.run is not None and payload.imported is None:
+        if payload.levels or payload.ignore or payload.single_values:
+            words = "Levels, ignore and single_values are those of an import. Leave them out, or give imported."
+            raise Refusal("baseline_refused", words)
+        run = run_with(payload.run)
+        if payload.plan and version_of(payload.plan).plan != run.version.plan:
+            words = f"Run {run.number} is not a run of {payload.plan}. Choose one of its runs."
+            raise Refusal("baseline_refused", words)
+        return Status(201, set_baseline(run=run, target=target, tolerances=payload.tolerances, by=by))
+    if payload.imported is None or payload.run is not None:
+        raise Refusal("baseline_refused", "Give either run or imported.")
+    made = set_import_baseline(
+        plan=version_of(payload.plan).plan, target=target, imported=import_with(payload.imported),
+        levels=payload.levels, ignored=payload.ignore, single_values=payload.single_values,
+        tolerances=payload.tolerances, by=by,
+    )  # fmt: skip
+    return Status(201, made)
 
 
 @router.delete("/baselines/{pk}", response={204: None})
 def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
-    """Remove a baseline run. The run stays."""
+    """Remove a baseline. Its run or import stays."""
     by = operator(request)
     remove_baseline(baseline=known_baseline(pk), by=by)
     return Status(204, None)
@@ -125,10 +166,9 @@ def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
 
 @router.get("/runs/{number}/verdict", response=VerdictOut)
 def verdict(request: HttpRequest, number: int) -> dict[str, object]:
-    """Whether the run passes against its baseline runs, row by row."""
+    """Whether the run passes against its baselines, row by row."""
     found = verdicts_on(run_with(number))
-    rows = [row for each in found for row in each.rows]
-    return {"run": number, "outcome": outcome_of(rows) if found else None, "targets": found}
+    return {"run": number, "outcome": worst_of(found), "targets": found}
 
 
 def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:

@@ -65,7 +65,7 @@ class ImportedFileOut(Schema):
     format: str  # "" if not recognised
     results: int
     reason: str  # why it was left out, else ""
-    notes: list[str]  # what was assumed
+    notes: list[str]  # what was assumed, or a detail of the reason
 
 
 class NewImport(Input):
@@ -79,7 +79,8 @@ class NewImport(Input):
     more: bool = False
 
 
-def _import(number: int) -> Import:
+def import_with(number: int) -> Import:
+    """Raises Refusal import_unknown."""
     found = Import.objects.select_related("created_by").filter(number=number).first()
     if found is None:
         raise Refusal("import_unknown", f"There is no import {number}.")
@@ -112,7 +113,7 @@ def import_files(
     add_uploads(made, files)
     if not body.more:
         end_import(made, by=by)
-    return Status(201, _import(made.number))
+    return Status(201, import_with(made.number))
 
 
 @router.post("/imports/{int:number}/files", response=ImportDetail)
@@ -121,39 +122,39 @@ def add_files(request: HttpRequest, number: int, file: File[list[UploadedFile] |
 
     Send all logs of a fio test in one request, with the test or after it.
     """
-    by, found = operator(request), _import(number)
+    by, found = operator(request), import_with(number)
     check_own(found, by)
     if not file:
         raise Refusal("import_empty", NO_FILE)
     check_size(file)
     add_uploads(found, file)
-    return _import(number)
+    return import_with(number)
 
 
 @router.post("/imports/{int:number}/end", response=ImportDetail)
 def end(request: HttpRequest, number: int) -> Import:
     """End one's own import: it takes no more files. Ending it again changes nothing."""
-    by, found = operator(request), _import(number)
+    by, found = operator(request), import_with(number)
     check_own(found, by)
     end_import(found, by=by)
-    return _import(number)
+    return import_with(number)
 
 
 @router.get("/imports/{int:number}", response=ImportDetail)
 def one_import(request: HttpRequest, number: int) -> Import:
     """An import, with the reasons for files that were left out."""
-    return _import(number)
+    return import_with(number)
 
 
 @router.get("/imports/{int:number}/files", response=list[ImportedFileOut])
 @paginate(Paged)
 def imported_files(request: HttpRequest, number: int, refused: bool = False) -> QuerySet[ImportedFile]:
     """In the order of reading; `refused=true` lists only those that were left out."""
-    return files_of(_import(number), only_refused=refused)
+    return files_of(import_with(number), only_refused=refused)
 
 
 @router.delete("/imports/{int:number}", response={204: None})
 def undo(request: HttpRequest, number: int) -> Status[None]:
     """Delete an import with its results: one's own, or anybody's as an admin. References cannot be deleted."""
-    undo_import(_import(number), by=operator(request))
+    undo_import(import_with(number), by=operator(request))
     return Status(204, None)

@@ -43,7 +43,7 @@ TAGS = {
     "imports": "Results of other tools.",
     "schedules": "When runs start by themselves.",
     "compare": "Comparisons, and verdicts on two selections of results.",
-    "baselines": "Baseline runs, and the verdict on a run.",
+    "baselines": "Baselines, and the verdict on a run.",
     "bench": "Products side by side.",
     "notices": "Messages about runs by e-mail or webhook.",
 }

@@ -41,7 +41,8 @@ class SidesOut(Schema):
     """`outcome` is the most serious of all rows. `new_cells` counts cells that only the candidate has. `ignored` lists
     the factors that may differ.
 
-    `baseline_results` and `candidate_results` count results.
+    `baseline_results` and `candidate_results` count results, without `shared_results`, which are on both sides and were
+    left out of the one with more results.
     """
 
     outcome: Outcome
@@ -50,6 +51,7 @@ class SidesOut(Schema):
     ignored: list[str]
     baseline_results: int
     candidate_results: int
+    shared_results: int
     rows: list[SideRowOut]
 
 
@@ -74,6 +76,7 @@ def verdict_on_sides(request: HttpRequest, asked: Query[SidesIn]) -> dict[str, A
         "ignored": found.ignored,
         "baseline_results": found.baseline_results,
         "candidate_results": found.candidate_results,
+        "shared_results": found.shared_results,
         "rows": [_row(row, found) for row in found.rows],
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.bench.import_labels import factor_words, labels_in, level_text, varying_labels
+from webapp.bench.import_labels import factor_words, level_text, points_with_labels, varying_labels
 from webapp.bench.products import Product
 from webapp.bench.workloads import PATTERN
 from webapp.plans.varying import in_order
@@ -28,7 +28,7 @@ class OwnLevels:
 def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
     """Without the factors that are ignored already, that define a product, or that imports do not state."""
     labels = varying_labels(row for rows in found.values() for row in rows)
-    measured = {product: _points(rows, labels) for product, rows in found.items()}
+    measured = {product: points_with_labels(rows, labels) for product, rows in found.items()}
     names = {name for points in measured.values() for point in points for name in point}
     imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
     stated = {name for product in imports for point in measured[product] for name in point}
@@ -41,15 +41,6 @@ def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection
         ]
         if len(binding) > 1 and not set.intersection(*binding):
             yield OwnLevels(name, factor_words(name), tuple(_texts(name, points) for points in measured.values()))
-
-
-def _points(rows: Iterable[ResultRow], labels: Collection[str]) -> list[Point]:
-    """Each point once, with the labels that are part of it."""
-    found: dict[object, Point] = {}
-    for row in rows:
-        stated = labels_in(row, labels)
-        found[row.point_key, *stated.items()] = {**row.point, **stated}
-    return list(found.values())
 
 
 def _texts(name: str, points: Iterable[Point]) -> str:

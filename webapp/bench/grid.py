@@ -20,10 +20,11 @@ class Grid:
         self.cells: dict[CellKey, list[ResultRow]] = {}
         self.panels: dict[str, Panel] = {}
         self.workloads: dict[str, Workload] = {}
+        self.by_direction: dict[tuple[Product, str, str], list[ResultRow]] = {}  # of latencies, with or without a value
         self._found = found
         self._ignored = frozenset(ignored)
         rows = [row for own in found.values() for row in own]
-        self._labels = varying_labels(rows)
+        self.labels = varying_labels(rows)
         self._several_tests = self._find_several_tests(rows)
         places = {(product, self._test(row)): row for product, own in found.items() for row in own}
         stated = {place: self._stated(place[0], row) for place, row in places.items()}
@@ -44,6 +45,8 @@ class Grid:
         for (direction, key), found in by_workload.items():
             chart = self.workloads[key].chart
             panel = Panel(choice, metric_of(choice, chart, found.values()), chart, direction)
+            if choice != RATE:
+                self.by_direction |= {(product, key, direction): own for product, own in found.items()}
             for product, own in found.items():
                 if known := [row for row in own if panel.metric.of(row) is not None]:
                     self.panels.setdefault(panel.key, panel)
@@ -71,16 +74,16 @@ class Grid:
         )
 
     def _stated(self, product: Product, row: ResultRow) -> Stated:
-        labels = labels_in(row, self._labels)
+        labels = labels_in(row, self.labels)
         tests = {TEST: row.test} if self._place(row) in self._several_tests else {}
         key = " ".join([row.point_key, *map(str, (labels | tests).items())])
         point = {**row.point, **labels, **tests}
         return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
 
     def _place(self, row: ResultRow) -> tuple[Hashable, ...]:
-        return row.imported, row.direction, row.point_key, *labels_in(row, self._labels).items()
+        return row.imported, row.direction, row.point_key, *labels_in(row, self.labels).items()
 
     def _test(self, row: ResultRow) -> Test:
         if not row.imported:
             return row.point_key  # the same text for all results of a point, which is a fast key
-        return row.imported, row.test, row.point_key, *labels_in(row, self._labels).items()
+        return row.imported, row.test, row.point_key, *labels_in(row, self.labels).items()

@@ -4,7 +4,8 @@ For each headline: of the workloads of its pattern, those that most products hav
 below, or the smallest one (for sequential patterns the largest one); of those, the workload with the fewest requests
 in flight for latencies, and for rates the one with the highest geometric mean over the products. If that one has more
 requests in flight than others, the workload with the fewest is a second headline: drives that are equal at the limit of
-a link or controller may differ at low load. All products of a headline have the same workload.
+a link or controller may differ at low load. A workload without a stated queue depth or number of jobs is not chosen for
+its few requests if others state them. All products of a headline have the same workload.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from statistics import geometric_mean
 
 from webapp.bench.matching import Matched
 from webapp.bench.panels import RATE, Panel
-from webapp.bench.workloads import BLOCK, Workload
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, Workload
 from worker.contract.workload import KIB, Pattern
 
 
@@ -57,7 +58,7 @@ def _chosen(matched: Matched) -> Iterator[Headline]:
 
 def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]:
     alike, title = _alike(matched, panel, rule), rule.title.format(panel.metric.short)
-    lowest = min(alike, key=lambda one: (one.concurrency, one.order))
+    lowest = min(_of_known_load(alike), key=lambda one: (one.concurrency, one.order))
     highest = max(alike, key=lambda one: _mean(matched, panel, one)) if rule.is_rate else lowest
     if highest.concurrency > lowest.concurrency:
         yield Headline(f"{title}, highest", panel, highest)
@@ -81,6 +82,12 @@ def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
     sizes = {one.number(BLOCK) for one in known}
     size = wanted if wanted in sizes else min(sizes) if wanted else max(sizes)
     return [one for one in known if one.number(BLOCK) == size]
+
+
+def _of_known_load(alike: Sequence[Workload]) -> Sequence[Workload]:
+    """Those that state queue depth and jobs as far as others do: a value without them may be of any load."""
+    stated = {name for name in (DEPTH, JOBS) for one in alike if name in one.point}
+    return [one for one in alike if stated <= one.point.keys()] or alike
 
 
 def _mean(matched: Matched, panel: Panel, one: Workload) -> float:

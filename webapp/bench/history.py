@@ -27,7 +27,8 @@ class RunOfProduct:
     number: int  # of the run, 0 for an import
     imported: int
     title: str  # of the plan or the import
-    at: datetime  # of its last result
+    at: datetime  # of its last result; of the import, if that does not state when it was measured
+    time_known: bool
     targets: tuple[str, ...]
     results: int
 
@@ -43,12 +44,13 @@ class Value:
 
 @dataclass(frozen=True)
 class OverTime:
-    """One workload. `values` by target, oldest first."""
+    """One workload. `values` by target, oldest first; `targets` is their number with those that are not shown."""
 
     title: str
     panel: Panel
     workload: Workload
     values: Mapping[str, tuple[Value, ...]]
+    targets: int
 
 
 @dataclass(frozen=True)
@@ -80,19 +82,21 @@ def _run(rows: Sequence[ResultRow]) -> RunOfProduct:
         imported=first.imported,
         title=first.plan_title or first.import_title,
         at=max(row.measured_at for row in rows),
+        time_known=all(row.time_known for row in rows),
         targets=tuple(sorted({row.target_name for row in rows})),
         results=len(rows),
     )
 
 
 def over_time(matched: Matched, product: Product, title: str, panel: Panel, workload: Workload) -> OverTime:
-    """The values of each run. Targets are not pooled; those with the most runs come first."""
+    """The values of each run. Targets are not pooled; those with the most runs come first. Imports that do not state
+    when they were measured have no place."""
     by_target: dict[str, dict[int, list[ResultRow]]] = {}
-    for row in matched.rows(panel, product, workload.key):
+    for row in (row for row in matched.rows(panel, product, workload.key) if row.time_known):
         by_target.setdefault(row.target_name, {}).setdefault(row.source, []).append(row)
     ordered = sorted(by_target, key=lambda name: (-len(by_target[name]), name))[:MAX_TARGETS]
     values = {name: tuple(_values(by_target[name], panel)) for name in ordered}
-    return OverTime(title, panel, workload, values)
+    return OverTime(title, panel, workload, values, len(by_target))
 
 
 def _values(by_run: Mapping[int, list[ResultRow]], panel: Panel) -> Iterator[Value]:
@@ -114,9 +118,16 @@ def changes(rows: Sequence[ResultRow]) -> list[Change]:
 
 
 def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
-    """Compares the first results of consecutive runs, because a plan may vary settings within a run."""
-    firsts = list({row.run: row for row in reversed(rows) if row.run}.values())[::-1]
-    for before, after in pairwise(row for row in firsts if row.facts):
+    """Compares one result of each of two consecutive runs: the first one at a point of both, because a plan may vary
+    settings within a run, and others follow from these; without such a point, the first ones."""
+    by_run: dict[int, list[ResultRow]] = {}
+    for row in rows:
+        if row.run and row.facts:
+            by_run.setdefault(row.run, []).append(row)
+    for one, other in pairwise(by_run.values()):
+        first = {row.point_key: row for row in reversed(one)}
+        alike = ((first[row.point_key], row) for row in other if row.point_key in first)
+        before, after = next(alike, (one[0], other[0]))
         names = sorted((before.facts.keys() | after.facts.keys()) - VOLATILE)
         for name in names:
             old, new = before.facts.get(name, NOTHING), after.facts.get(name, NOTHING)

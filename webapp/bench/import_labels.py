@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from webapp.bench.specifications import is_specification
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value
+from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)
@@ -32,6 +33,15 @@ def labels_in(row: ResultRow, names: Collection[str]) -> dict[str, Value]:
     if not row.imported or not names:
         return {}
     return {f"{PREFIX}{name}": text for name, text in _labels(row).items() if name in names}
+
+
+def points_with_labels(rows: Iterable[ResultRow], names: Collection[str]) -> list[Point]:
+    """Each point once, with the labels that are part of it."""
+    found: dict[object, Point] = {}
+    for row in rows:
+        stated = labels_in(row, names)
+        found[row.point_key, *stated.items()] = {**row.point, **stated}
+    return list(found.values())
 
 
 def is_label(name: str) -> bool:

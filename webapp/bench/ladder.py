@@ -23,12 +23,18 @@ class Ladder:
     key: str  # names the workload in addresses
     title: str
     steps: tuple[tuple[Metric, tuple[Summary | None, ...]], ...]
-    slow: tuple[Product, ...]  # with a mean above the p99
+    slow: tuple[Product, ...]  # with a mean above the p99, both as means over the repeats
 
 
 def mean_above_p99(row: ResultRow) -> bool:
     """Fewer than 1 % of the I/Os took most of the time. Neither p99 nor lower percentiles show them."""
     return row.latency_mean_ns is not None and row.p99_ns is not None and row.latency_mean_ns > row.p99_ns
+
+
+def _is_slow(rows: Sequence[ResultRow]) -> bool:
+    known = [row for row in rows if row.latency_mean_ns is not None and row.p99_ns is not None]
+    means, p99s = ([metric.of(row) or 0.0 for row in known] for metric in (METRICS["latency_mean"], METRICS[P99]))
+    return sum(means) > sum(p99s)
 
 
 def ladders(matched: Matched) -> dict[str, str]:
@@ -43,9 +49,9 @@ def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     if chosen is None:
         return None
     panel, one = chosen
-    rows = {product: matched.rows(panel, product, one.key) for product in matched.products}
+    rows = {product: matched.by_direction.get((product, one.key, panel.direction), ()) for product in matched.products}
     steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
-    slow = tuple(product for product, own in rows.items() if any(map(mean_above_p99, own)))
+    slow = tuple(product for product, own in rows.items() if _is_slow(own))
     return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)
 
 

@@ -4,6 +4,7 @@ A chart of `compare` is a panel here (a metric, a pattern, a direction), a level
 product. All panels of a page are corrected together.
 """
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +13,14 @@ from statistics import fmean
 from msgspec.structs import replace
 
 from webapp.bench.grid import Grid, Rows
+from webapp.bench.import_labels import points_with_labels
 from webapp.bench.panels import RATE, Panel, percentile_of
 from webapp.bench.products import Product
 from webapp.bench.workloads import JOBS, Workload, chart_words, in_words, naming, telling_apart
-from webapp.compare.blocks import Measured, measured
+from webapp.compare.blocks import Measured, measured, other_levels, with_ids
 from webapp.compare.comparison import Cell, Level
 from webapp.compare.conclusions import Conclusions, conclusions
+from webapp.compare.contrasts import Pair
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.query import MARGIN
 from webapp.compare.sentences import form_of
@@ -41,6 +44,7 @@ class Matched:
     concluded: Conclusions
     tables: Mapping[str, Table]  # by metric
     percentile: str  # of headline numbers: a key of CHOICES
+    by_direction: Mapping[tuple[Product, str, str], Sequence[ResultRow]]  # of latencies: product, workload, direction
     placed: frozenset[tuple[Product, str]]  # the workloads of each product, also those without a shown value
     made: dict[CellKey, Cell] = field(default_factory=dict, compare=False)
 
@@ -84,6 +88,24 @@ class Matched:
         for panel, product, key in self.measured:
             found.setdefault((panel, key), []).append(places[product])
         return {workload: [self.products[place] for place in sorted(own)] for workload, own in found.items()}
+
+    @property
+    def pairs(self) -> Iterator[tuple[CellKey, Pair]]:
+        """The cells of the other products, each with that of the baseline at the same workload."""
+        for (panel, product, key), cell in self.measured.items():
+            other = self.measured.get((panel, str(self.baseline), key))
+            if other is not None and product != str(self.baseline):
+                yield (panel, product, key), (cell, other)
+
+    @property
+    def other_levels(self) -> list[str]:
+        """The factors, labels or the target of which a product and the baseline have means over different levels."""
+        return other_levels(pair for _, pair in self.pairs if pair[0].independent(pair[1]))
+
+    @property
+    def overlapping(self) -> set[str]:
+        """The products that have results in common with the baseline."""
+        return {product for (_, product, _), pair in self.pairs if not pair[0].independent(pair[1])}
 
     def in_panel(self, panel: Panel) -> list[Workload]:
         """In the order of block size and concurrency."""
@@ -184,6 +206,7 @@ def _concluded(
         concluded=found,
         tables=tables,
         percentile=percentile,
+        by_direction=grid.by_direction,
         placed=grid.placed,
     )
 
@@ -192,4 +215,6 @@ def _measured(grid: Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]
     """A metric has its own blocks, because its resolution differs."""
     for metric in {panel.metric for panel in grid.panels.values()}:
         own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}
-        yield from measured(Grouped(own, grouped.panels, grouped.series, grouped.x), metric).items()
+        part = Grouped(own, grouped.panels, grouped.series, grouped.x)
+        for key, cell in with_ids(measured(part, metric), part).items():
+            yield key, dataclasses.replace(cell, points=tuple(points_with_labels(own[key], grid.labels)))

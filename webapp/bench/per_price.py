@@ -1,4 +1,4 @@
-"""IOPS and capacity per price, if all products have a price in one currency."""
+"""IOPS and capacity of a drive per price, if all products have a price in one currency."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from webapp.bench.products import Kind, Product
 from webapp.compare.models import Price
 from webapp.core.formatting import significant
-from webapp.plans.points import target_count
+from webapp.plans.points import hosts_at_once, target_count
 from webapp.results.reading.rows import ResultRow
 
 SIZE = "device.size_bytes"
@@ -45,8 +45,11 @@ def per_price(
     prices: Mapping[Product, Price],
     iops: Sequence[tuple[str, str, Sequence[float | None]]],
 ) -> tuple[PerPrice, ...]:
-    """`iops`: title, workload and the means of the products. Empty unless all have prices in one currency."""
-    if set(prices) != set(found) or len({price.currency for price in prices.values()}) != 1:
+    """`iops`: title, workload and the means of the products. Empty unless all have prices in one currency, and all
+    prices are of drives or all of controllers."""
+    of_controllers = {product.kind is Kind.CONTROLLER for product in found}
+    currencies = {price.currency for price in prices.values()}
+    if set(prices) != set(found) or len(currencies) != 1 or len(of_controllers) != 1:
         return ()
     return tuple(_lines(found, prices, iops))
 
@@ -63,12 +66,17 @@ def _lines(
     for title, words, means in iops:
         yield PerPrice(f"{title}, IOPS per {currency}", words, _divided(means, amounts))
     sizes = [_size(rows) for rows in found.values()]
-    if any(sizes):
+    if any(sizes) and not any(product.kind is Kind.CONTROLLER for product in found):
         yield PerPrice(f"GB per {currency}", "decimal gigabytes of one drive", _divided(sizes, amounts))
 
 
 def has_several_drives(row: ResultRow) -> bool:
     return bool(row.layout) or target_count(row.point) > 1
+
+
+def has_several_controllers(row: ResultRow) -> bool:
+    """Hosts at once have a controller each."""
+    return hosts_at_once(row.point) > 1
 
 
 def _divided(values: Sequence[float | None], amounts: Sequence[float]) -> tuple[str, ...]:
@@ -77,7 +85,7 @@ def _divided(values: Sequence[float | None], amounts: Sequence[float]) -> tuple[
 
 
 def _size(rows: Sequence[ResultRow]) -> float | None:
-    """In GB; None if it is unknown or differs between drives."""
-    sizes = {row.facts.get(SIZE, "") for row in rows} - {""}
+    """Of one drive in GB; None if it is unknown or differs between drives."""
+    sizes = {row.facts.get(SIZE, "") for row in rows if not has_several_drives(row)} - {""}
     text = sizes.pop() if len(sizes) == 1 else ""
     return int(text) / GB if text.isdecimal() else None

@@ -20,12 +20,21 @@ _OF: Mapping[str, Callable[[ResultRow], str]] = {
 
 
 def pooled(rows: Sequence[ResultRow]) -> str:
-    """`2 targets, 3 kernels`; "" if there is one of each. Configurations only if nothing else explains them."""
+    """`2 targets, 3 kernels`; "" if there is one of each. Configurations only if nothing else explains them: of imports
+    their labels, `2 values of fill level`."""
     found = list(_several(rows))
     configurations = {identity(row) for row in rows}
     if not found and len(configurations) > 1:
-        found = [f"{len(configurations)} configurations"]
+        found = list(_labels(rows)) or [f"{len(configurations)} configurations"]
     return ", ".join(found)
+
+
+def _labels(rows: Sequence[ResultRow]) -> Iterator[str]:
+    if all(row.imported for row in rows):
+        for name in sorted({name for row in rows for name in row.facts}):
+            count = len({row.facts.get(name) for row in rows})
+            if count > 1:
+                yield f"{count} values of {name}"
 
 
 def identity(row: ResultRow) -> tuple[Hashable, ...]:

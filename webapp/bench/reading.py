@@ -18,6 +18,7 @@ from webapp.runs.models import Run
 
 MAX_RESULTS = 3_000  # of all products together, so that the page stays fast
 _TARGETS = {Kind.MODEL: "model", Kind.SERIAL: "serial", Kind.HOST: "host__slug", Kind.TARGET: "slug"}
+BY_TARGETS = frozenset(_TARGETS)  # kinds of which runs are chosen by plan if there are too many results
 _ORIGINS = {
     Kind.MODEL: "drive", Kind.SERIAL: "serial", Kind.HOST: "host", Kind.CONTROLLER: "controller", Kind.LAYOUT: "layout",
 }  # fmt: skip
@@ -28,7 +29,7 @@ Targets = Mapping[Product, list[UUID]]
 
 @dataclass(frozen=True)
 class Read:
-    """The valid results of each product; of those with too many, some (`runs_by_plan`)."""
+    """The valid results of each product; of those with too many, some: the newest, or by plan (`runs_by_plan`)."""
 
     rows: Mapping[Product, tuple[ResultRow, ...]]
     limit: int  # for each product

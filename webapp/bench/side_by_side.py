@@ -9,13 +9,14 @@ from webapp.bench.apart import OwnLevels, own_levels
 from webapp.bench.common_limits import common_limits
 from webapp.bench.confounded import confounded
 from webapp.bench.curves import Curve, curves
+from webapp.bench.findings import Finding, findings
 from webapp.bench.headlines import Headline, headlines
 from webapp.bench.import_labels import PREFIX, factor_words, is_label, labels_in
 from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.panels import RATE, Panel
-from webapp.bench.per_price import PerPrice, has_several_drives, per_price, prices_of
+from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
 from webapp.bench.pooled import pooled
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import Read, read_results
@@ -51,12 +52,14 @@ class Shown:
     unstated: tuple[str, ...]  # labels of the factors of the workload that an import does not state
     assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     reference: bool
-    slow: int  # results whose mean latency is above their p99
+    results: int
+    slow: int  # of these, whose mean latency is above their p99
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Reasons not to trust the value. That it was measured once is shown as n."""
-        slow = ["mean above p99: a few I/Os took very long"] if self.slow else []
+        often = f" in {self.slow} of {self.results} results" if self.slow < self.results else ""
+        slow = [f"mean above p99{often}: a few I/Os took very long"] if self.slow else []
         return (*(doubt for doubt in self.cell.doubts if not doubt.startswith("n = 1")), *slow)
 
 
@@ -79,12 +82,6 @@ class Group:
     shared: int
     by_all: int  # workloads that all products have
     alone: int  # workloads that one product has alone
-
-
-@dataclass(frozen=True)
-class Finding:
-    panel: Panel
-    sentence: str
 
 
 @dataclass(frozen=True)
@@ -178,11 +175,13 @@ class SideBySide:
         return per_price(self.read.rows, self.prices, iops)
 
     def _of_one_price(self, row: Row) -> list[float | None]:
-        """The means of the products; None for several drives at once, whose price is not that of one."""
+        """The means of the products; None for several drives at once, or controllers in several hosts, whose price is
+        not that of one."""
         found: list[float | None] = []
         for product, one in zip(self.products, row.cells, strict=True):
             rows = self.matched.rows(row.panel, product, row.workload.key)
-            is_whole = product.kind is Kind.CONTROLLER or not any(map(has_several_drives, rows))
+            has_several = has_several_controllers if product.kind is Kind.CONTROLLER else has_several_drives
+            is_whole = not any(map(has_several, rows))
             found.append(one.cell.summary.mean if one and is_whole else None)
         return found
 
@@ -214,7 +213,7 @@ class SideBySide:
             for curve in rates
             for sentence in common_limits(curve, self.asked.baseline, self.matched.names)
         )
-        return (*_findings(self.matched, self.asked.choice), *limits)
+        return (*findings(self.matched, self.asked.choice), *limits)
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
@@ -255,7 +254,7 @@ class SideBySide:
     def without_common(self) -> tuple[Product, ...]:
         """Products with results that share no workload with the baseline. Empty if no products share any."""
         baseline = self.asked.baseline
-        common = {key[1] for key in self.matched.concluded.points}
+        common = {key[1] for key, _ in self.matched.pairs}
         others = [product for product in self.products if product != baseline and product not in self.empty]
         return tuple(product for product in others if str(product) not in common) if self.shared else ()
 
@@ -304,6 +303,7 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
         unstated=max((_unstated(one, row) for row in imported), default=(), key=len),
         assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
         reference=any(row.reference for row in rows),
+        results=len(rows),
         slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
 
@@ -328,12 +328,3 @@ def _default_ladder(chosen: Sequence[Headline]) -> str:
     """The workload of the first headline of a latency."""
     latencies = [one for one in chosen if one.panel.choice != RATE]
     return ladder_key(latencies[0].panel, latencies[0].workload) if latencies else ""
-
-
-def _findings(matched: Matched, choice: str) -> Iterator[Finding]:
-    """Sentences about all workloads of a pattern that a product shares with the baseline."""
-    for shown in dict.fromkeys((choice, RATE, matched.percentile)):
-        for panel in matched.panels_of(shown):
-            for product in matched.products:
-                if sentence := matched.sentence(panel, product):
-                    yield Finding(panel, sentence)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import Kinds, kinds_of
-from webapp.plans.varying import differing
+from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
@@ -30,26 +30,53 @@ class Measured:
     values: Mapping[Block, float]
     at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds; missing if unknown
     step: float  # resolution of a value relative to it, as 0.016
-    balanced: bool  # every block has the same workloads: point keys
+    balanced: bool  # every block has the same workloads, and every block of a run the same targets
     kinds: Kinds = frozenset()  # of latencies
     points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
+    targets: frozenset[str] = frozenset()
+    ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
 
     def same_kind(self, other: "Measured") -> bool:
         """Whether both are one kind of latency, as far as their tools say it."""
         return len(self.kinds | other.kinds) < 2
 
     def same_points(self, other: "Measured") -> bool:
-        """Whether both are means over the same levels. Factors with one level in each cell may differ: they confound
-        the comparison, but do not change what the mean covers."""
-        if len(self.points) < 2 and len(other.points) < 2:
-            return True
-        mixed = differing(self.points) | differing(other.points)
-        mine, theirs = ({repr(sorted(_only(point, mixed))) for point in each} for each in (self.points, other.points))
-        return mine == theirs
+        """Whether both are means over the same levels, and over the same targets unless they have none in common."""
+        return same_levels(self.points, other.points) and self.same_targets(other)
+
+    def same_targets(self, other: "Measured") -> bool:
+        """False if only some targets are on both sides: the mean of one lacks a target of the other. Products that are
+        compared, such as drives, have no target in common."""
+        return self.targets == other.targets or self.targets.isdisjoint(other.targets)
+
+    def independent(self, other: "Measured") -> bool:
+        """Whether no result is on both sides: it would be compared with itself."""
+        return self.ids.isdisjoint(other.ids)
 
     @property
     def positive(self) -> bool:
         return min(self.values.values()) > 0
+
+
+def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:
+    """Whether the points of both sides cover the same levels. Factors with one level on each side may differ: they
+    confound the comparison, but do not change what a mean covers."""
+    if len(mine) < 2 and len(theirs) < 2:
+        return True
+    mixed = differing(mine) | differing(theirs)
+    own, others = ({repr(sorted(_only(point, mixed))) for point in each} for each in (mine, theirs))
+    return own == others
+
+
+def other_levels(pairs: Iterable[tuple[Measured, Measured]]) -> list[str]:
+    """The factors, or the target, of which two cells are means over different levels."""
+    found: set[str] = set()
+    for pair in pairs:
+        if not same_levels(pair[0].points, pair[1].points):
+            found |= differing(pair[0].points) | differing(pair[1].points)
+        if not pair[0].same_targets(pair[1]):
+            found.add("target")
+    return in_order(found)
 
 
 def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -59,6 +86,14 @@ def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
 def with_points(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
     """For cells that may cover several workloads."""
     return {key: replace(cell, points=points_of(grouped.cells[key])) for key, cell in cells.items()}
+
+
+def with_ids(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
+    """For cells that may have results in common."""
+    return {
+        key: replace(cell, ids=frozenset(id_ for row in grouped.cells[key] for id_ in row.ids))
+        for key, cell in cells.items()
+    }
 
 
 def points_of(rows: Iterable[ResultRow]) -> tuple[Point, ...]:
@@ -78,15 +113,24 @@ def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
     known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}
     at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in known.items()}
-    return Measured(values, at, _step(rows, metric), _is_balanced(list(blocks.values())), kinds_of(rows, metric))
+    targets = frozenset([row.target_name for row in rows])
+    return Measured(values, at, _step(rows, metric), _is_balanced(blocks), kinds_of(rows, metric), targets=targets)
 
 
 def _mean(values: Sequence[float]) -> float:
     return values[0] if len(values) == 1 else sum(values) / len(values)
 
 
-def _is_balanced(blocks: Sequence[Sequence[ResultRow]]) -> bool:
-    return len({frozenset([row.point_key for row in each]) for each in blocks}) == 1
+def _is_balanced(blocks: Mapping[Block, Sequence[ResultRow]]) -> bool:
+    """Runs may differ in their targets: these are repeats on other drives. Of one run, a block without one of several
+    targets has another mean because of what it lacks."""
+    points = {frozenset([row.point_key for row in each]) for each in blocks.values()}
+    places = {(source, frozenset([_place(row) for row in each])) for (source, _), each in blocks.items()}
+    return len(points) == 1 and len(places) == len({source for source, _ in blocks})
+
+
+def _place(row: ResultRow) -> tuple[str, str]:
+    return row.point_key, row.target_name
 
 
 def _step(rows: Sequence[ResultRow], metric: Metric) -> float:

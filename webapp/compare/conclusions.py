@@ -127,13 +127,14 @@ class _Chart:
 
 
 def _comparable(pair: Pair) -> bool:
-    mine, theirs = pair
-    return mine.same_kind(theirs) and mine.same_points(theirs) and all(one.positive and one.balanced for one in pair)
+    return _is_alike(*pair) and all(one.positive for one in pair)
 
 
-def _mean_is_comparable(mine: Measured, theirs: Measured) -> bool:
-    """Of values that contain a 0: without a logarithm, but of the same workloads."""
-    return mine.same_kind(theirs) and mine.same_points(theirs) and mine.balanced and theirs.balanced
+def _is_alike(mine: Measured, theirs: Measured) -> bool:
+    """Of the same workloads and kinds, from different results. Enough for values that contain a 0, which have no
+    logarithm."""
+    alike = mine.same_kind(theirs) and mine.same_points(theirs) and mine.independent(theirs)
+    return alike and mine.balanced and theirs.balanced
 
 
 def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str, margin: float) -> Conclusions:
@@ -186,7 +187,7 @@ def _points(
             contrast_ = chart.contrasts.get(key)
             if contrast_ is not None:
                 found[key] = PointResult(contrast_.ratio, claimed[key], contrast_.n)
-            elif _mean_is_comparable(mine, theirs) and (baseline := fmean(theirs.values.values())):
+            elif _is_alike(mine, theirs) and (baseline := fmean(theirs.values.values())):
                 ratio = Ratio(fmean(mine.values.values()) / baseline, None, None)
                 found[key] = PointResult(ratio, NOTHING, min(len(mine.values), len(theirs.values)))
     return found, len(tests)
@@ -199,7 +200,7 @@ def _ranges(
     found = {}
     for panel in grouped.panels:
         keys = [key for key, cell in cells.items() if key[0] == panel.key and cell.positive and cell.balanced]
-        if len(keys) > 1 and len(frozenset().union(*(cells[key].kinds for key in keys))) < 2:
+        if len(keys) > 1 and _alike([cells[key] for key in keys]):
             ordered = sorted(keys, key=lambda key: fmean(cells[key].values.values()))
             low, high = ordered[0], ordered[-1]
             others = [contrast([(cells[key], cells[low])]) for key in ordered[1:]]
@@ -208,3 +209,10 @@ def _ranges(
             test = ContrastTest(shown, shown.at_least(pooled, shown.freedom), len(keys) * (len(keys) - 1) // 2)
             found[panel.key] = (low, high, len(keys), test)
     return found
+
+
+def _alike(cells: Sequence[Measured]) -> bool:
+    """Whether all are one kind of latency and means over the same levels."""
+    return len(frozenset().union(*(cell.kinds for cell in cells))) < 2 and all(
+        cell.same_points(cells[0]) for cell in cells
+    )

@@ -73,16 +73,25 @@ class Contrast:
         return replace(self, freedom=max(self.freedom, joined))
 
 
-def contrast(pairs: Sequence[Pair]) -> Contrast:
-    """The mean over the points; all values are positive."""
-    if all(len(_common(pair)) > 1 for pair in pairs):
-        return _paired(pairs)
-    return _unpaired(pairs)
+def contrast(pairs: Sequence[Pair], *, of_all: bool = False) -> Contrast:
+    """The mean over the points; all values are positive.
+
+    `of_all`: the ratio is that of the means over all blocks, so these are paired only if both sides have the same ones.
+    Else it is that of the pairs.
+    """
+    paired = all(len(_common(pair)) > 1 for pair in pairs)
+    return _paired(pairs) if paired and not (of_all and any(map(leaves_out, pairs))) else _unpaired(pairs)
 
 
 def _common(pair: Pair) -> list[Block]:
     series, baseline = pair
     return [block for block in series.values if block in baseline.values]
+
+
+def leaves_out(pair: Pair) -> bool:
+    """Whether the ratio uses fewer blocks than the means: those that both series have in common."""
+    common = len(_common(pair))
+    return common > 1 and any(len(one.values) > common for one in pair)
 
 
 def _step(pairs: Sequence[Pair]) -> float:

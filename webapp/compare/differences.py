@@ -33,6 +33,7 @@ from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
 from webapp.plans.streams import OF_TRIALS
 from webapp.plans.varying import DERIVED_FROM, applies, differing, follow_from
+from webapp.results.reading.facts import CONTROLLER_FACT
 from webapp.results.reading.rows import ResultRow
 
 _LISTED = 4
@@ -105,6 +106,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     known |= {"layout"} if _compares_layout_parts(query) else set()
+    known |= {CONTROLLER_FACT} if "controller" in query.dimensions else set()
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
     compared = {*query.dimensions, *(one.name for one in found if one.kind is DifferenceKind.FOLLOWS)}

@@ -7,6 +7,9 @@ curve rises there at the largest latency.
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
+from webapp.compare.blocks import points_of, same_levels
 from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level, Struct
 from webapp.results.reading.rows import ResultRow, read_histograms
@@ -28,13 +31,17 @@ class Distribution(Struct, frozen=True, kw_only=True):
     percentiles_ns: tuple[int | None, ...]
     cdf_ns: tuple[int, ...]
     cdf_shares: tuple[float, ...]  # share of the I/Os that took at most `cdf_ns`
+    same_levels: bool = True  # its workloads cover the same levels as those of the baseline
 
 
 def distributions(point: ChartPoint) -> tuple[Distribution, ...]:
     """One for each series that has a histogram. One query."""
     stored = read_histograms(point.result_ids)
+    points = {series.key: points_of(rows) for series, rows in point.series.items()}
+    baseline = points.get(point.baseline)
     found = [_distribution(series, rows, stored, point.baseline) for series, rows in point.series.items()]
-    return tuple(each for each in found if each.ios)
+    alike = [baseline is None or same_levels(own, baseline) for own in points.values()]
+    return tuple(replace(each, same_levels=same) for each, same in zip(found, alike, strict=True) if each.ios)
 
 
 def _distribution(

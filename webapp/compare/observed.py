@@ -92,7 +92,7 @@ def _ceiling_share(rows: Sequence[ResultRow]) -> Values:
 
 
 def _limits(rows: Sequence[ResultRow]) -> Mapping[tuple[int, str], set[float]]:
-    """In bytes/s, by run and target. Four queries for each run."""
+    """In bytes/s, by run and target. Three queries for each run."""
     runs: dict[int, list[ResultRow]] = {}
     for row in rows:
         runs.setdefault(row.run, []).append(row)
@@ -159,7 +159,7 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
 
 def metrics_of(rows: Sequence[ResultRow]) -> frozenset[str]:
     """The keys of all metrics that these rows can be compared by. A metric of a whole trial counts if its parts were
-    measured; many trials are not searched for them. At most five queries, and one for each host."""
+    measured; many trials are not searched for them. At most eight queries."""
     found = {key for key, metric in METRICS.items() if any(metric.of(row) is not None for row in rows)}
     found |= {key for row in rows for key in row.metrics}
     trials = {UUID(row.trial_id) for row in rows if row.trial_id}

@@ -34,7 +34,7 @@ def scaling(
 
 def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
     for count, cell in sorted(cells.items()):
-        if count > 1 and 1.0 in cells:
+        if count > 1 and 1.0 in cells and cell.same_points(cells[1.0]):
             found = contrast([(cell, cells[1.0])])
             ratio = found.ratio
             share = f"{100 * ratio.value / count:.0f} % of linear scaling"

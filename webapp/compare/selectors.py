@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.baseline import baseline_of
-from webapp.compare.blocks import PERCENTILES, Measured, measured, with_points
+from webapp.compare.blocks import PERCENTILES, Measured, measured, other_levels, with_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.conclusions import Conclusions, conclusions
-from webapp.compare.contrasts import UNKNOWN_ORDER
+from webapp.compare.contrasts import UNKNOWN_ORDER, leaves_out
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
@@ -18,7 +18,6 @@ from webapp.compare.observed import metric_named, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
-from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
@@ -45,8 +44,8 @@ class Selected:
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
     grouped: Grouped
-    notes: tuple[str, ...] = ()  # about the values of the metric, such as prices
-    unstated: bool = False  # some of the missing are of imports: their tools do not state the value
+    notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
+    unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
     read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
 
 
@@ -72,10 +71,14 @@ def select(query: CompareQuery) -> Selected:
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
-    unstated = any(row.imported and metric.of(row) is None for row in read)
-    return Selected(
-        query, metric, found, rows, missing, invalid, grouped, observed.notes, unstated, tuple(matching)
-    )  # fmt: skip
+    unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
+    notes = (*observed.notes, *_rounds(rows))
+    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
+
+
+def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
+    if runs := {row.run for row in rows if row.run and row.repeat >= SNIA_ROUNDS}:
+        yield from rounds_sentences(runs)
 
 
 def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
@@ -115,7 +118,7 @@ def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery
 
 
 def comparison_of(selected: Selected) -> Comparison:
-    """Means, ratios and what else differs."""
+    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
     query, metric, grouped = selected.query, selected.metric, selected.grouped
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
@@ -148,7 +151,7 @@ def comparison_of(selected: Selected) -> Comparison:
         single_factor=single,
         differs=found,
         warnings=tuple(_warnings(grouped, cells, baseline.key)),
-        notes=tuple(_notes(selected, cells, concluded)),
+        notes=tuple(_notes(selected, cells, concluded, baseline.key)),
         results=len(selected.rows),
     )
 
@@ -165,20 +168,19 @@ def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str
 
 
 def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
-    """A warning if a series and the baseline are means over different workloads at a point; else ""."""
-    pairs = [(cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items()]
-    apart = [(cell, other) for cell, other in pairs if other and not cell.same_points(other)]
-    if not apart:
+    """A warning if a series and the baseline are means over different levels or targets at a point; else ""."""
+    pairs = ((cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items())
+    names = other_levels((cell, other) for cell, other in pairs if other)
+    if not names:
         return ""
-    names = in_order({name for pair in apart for cell in pair for name in differing(cell.points)})
     return (
-        f"Some values are means over several workloads ({', '.join(label_of(name) for name in names)}), and not over "
-        "the same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
+        f"Some values are means over several levels ({', '.join(label_of(name) for name in names)}), and not over the "
+        "same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
         "chart."
     )
 
 
-def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions, baseline: str) -> Iterator[str]:
     if not selected.rows and not selected.missing:
         yield "No valid results match."
     if selected.invalid:
@@ -197,9 +199,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
         yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
-    if rounds := [row.run for row in selected.rows if row.run and row.repeat >= SNIA_ROUNDS]:
-        yield from rounds_sentences({*rounds})
-    yield from _missing_cells(selected.grouped)
+    yield from _missing_cells(selected)
     alone = sum(len(cell.values) == 1 for cell in cells.values())
     if alone:
         have = "was measured once and has" if alone == 1 else "were measured once and have"
@@ -207,19 +207,26 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     invalid = sum(row.invalid for row in selected.rows)
     if invalid:
         yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."
-    yield from _statistics(selected, cells, found)
+    yield from _statistics(selected, cells, found, baseline)
 
 
-def _missing_cells(grouped: Grouped) -> Iterator[str]:
+def _missing_cells(selected: Selected) -> Iterator[str]:
     """Points that one series of a chart has and another has not."""
+    grouped = selected.grouped
     points = {(panel, x) for panel, _, x in grouped.cells}
     series = {(panel, key) for panel, key, _ in grouped.cells}
     wanted = sum((panel, key) in series for panel, _ in points for key in {key for _, key in series})
     if missing := wanted - len(grouped.cells):
-        yield f"{missing} of {wanted} points have no result: they failed or were not measured."
+        if selected.missing or selected.invalid:
+            why = "no value: they failed, were not measured, or their results are left out"
+        else:
+            why = "no result: they failed or were not measured"
+        yield f"{missing} of {wanted} points have {why}."
 
 
-def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+def _statistics(
+    selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions, baseline: str
+) -> Iterator[str]:
     """How claims are made, and when they are not."""
     orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
     if UNKNOWN_ORDER in orders:
@@ -236,6 +243,11 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Co
             f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {compared} "
             f"{'comparison' if compared == 1 else 'comparisons'} (Holm, 5 % for any false claim on the page); 95 % CIs "
             "are not."
+        )
+    if any(leaves_out((cells[key], cells[key[0], baseline, key[2]])) for key in found.points):
+        yield (
+            "Some ratios use only the repeats of the runs that both series have in common, and may differ from the "
+            "ratio of the means, which are over all repeats."
         )
     if selected.metric.column in PERCENTILES:
         yield (

@@ -13,6 +13,7 @@ from webapp.core.statistics import Ratio
 from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
+NONE = ("0.0 %", "×1.00")  # as `shown` shows a difference that it rounds away
 TIME_UNITS = ("ms", "s", "min", "h", "d")
 _NO_TIMES = "imported files do not state when they were measured"
 MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 % is not
@@ -62,7 +63,8 @@ def unclear(against: BaselineRatio) -> str:
         return f"n = {against.n}: too few repeats for a conclusion."
     if against.equal:
         return "No difference beyond the margin."
-    if against.p <= EACH:
+    low, high = against.ratio.low, against.ratio.high
+    if against.p <= EACH and low is not None and high is not None and not low <= 1 <= high:
         return "May be drift: the series always ran in the same order, or the order is unknown."
     return "May be chance, also because of the number of comparisons on this page."
 
@@ -140,7 +142,8 @@ class Statement:
 
     @property
     def _result(self) -> str:
-        if self.claim.different:
+        is_rounded_away = self.claim.equal and self._value in NONE  # else: 0.0 % faster
+        if self.claim.different and not is_rounded_away:
             return self._difference
         if self.claim.equal:
             return f"{self._both}: no difference in {self._what} beyond ±{100 * self.margin:g} %"
@@ -218,7 +221,8 @@ class Statement:
 
     @property
     def _small(self) -> str:
-        return f", within ±{100 * self.margin:g} %" if self.claim.different and self.claim.equal else ""
+        small = self.claim.different and self.claim.equal and self._value not in NONE
+        return f", within ±{100 * self.margin:g} %" if small else ""
 
     @property
     def _points_apart(self) -> str:

@@ -20,7 +20,8 @@ from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
-OTHER_WORKLOADS = "the values are means over different workloads"
+OTHER_WORKLOADS = "the values are means over different workloads or targets"
+SAME_RESULTS = "both have the same results"
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
 
@@ -156,15 +157,16 @@ class Table:
         other_kinds = [key for key, (mine, theirs) in pairs.items() if not mine.same_kind(theirs)]
         balanced = [key for key, pair in pairs.items() if all(one.balanced for one in pair)]
         other_points = [key for key in balanced if not pairs[key][0].same_points(pairs[key][1])]
-        for without, why in ((other_kinds, NOT_COMPARED), (other_points, OTHER_WORKLOADS)):
+        same = [key for key, (mine, theirs) in pairs.items() if not mine.independent(theirs)]
+        for without, why in ((other_kinds, NOT_COMPARED), (other_points, OTHER_WORKLOADS), (same, SAME_RESULTS)):
             if without:
                 more = f" and {len(without) - _LISTED} more points" if len(without) > _LISTED else ""
                 yield f"not compared at {', '.join(levels[key[2]] for key in without[:_LISTED])}{more}: {why}"
-        keys = [key for key in keys if key not in (*other_kinds, *other_points)]
+        keys = [key for key in keys if key not in (*other_kinds, *other_points, *same)]
         for key in keys[:_LISTED]:
             mine, theirs = pairs[key]
             if not (mine.balanced and theirs.balanced):
-                yield f"not comparable at {levels[key[2]]}: repeats mix workloads"
+                yield f"not comparable at {levels[key[2]]}: repeats mix workloads or targets"
             elif key in self._found.points:
                 found = self._found.points[key]
                 few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
@@ -218,8 +220,11 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, 
     reasons = dict.fromkeys(row.why_invalid for row in rows if row.invalid)
     if reasons:
         yield f"includes invalid results: {'; '.join(reasons)}"
-    if mixed := _mixed(rows):
-        yield f"mean over {mixed}" if measured.balanced else f"not comparable: repeats mix {mixed}"
+    mixed = _mixed(rows)
+    if not measured.balanced:
+        yield f"not comparable: repeats mix {mixed or 'targets'}"
+    elif mixed:
+        yield f"mean over {mixed}"
     if len(measured.kinds) > 1:
         yield "mixes total and completion latency"
     counted = Counter(doubt.short for row in rows for doubt in doubts(row))

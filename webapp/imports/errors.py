@@ -4,7 +4,13 @@ from webapp.core.errors import Refusal
 
 
 class ImportRefused(Refusal):
-    """A file that cannot be imported. `reason` is a sentence: what is wrong, where, and what to do."""
+    """A file that cannot be imported. `reason` is a sentence: what is wrong, where, and what to do. Reports count files
+    by it, so what differs between files with the same reason is a sentence of its own, `detail`."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__("import_refused", reason)
+        self.detail = detail
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        return (self.detail,) if self.detail else ()

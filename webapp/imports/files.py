@@ -36,6 +36,9 @@ class FileRead(msgspec.Struct, kw_only=True):
     reason: str = ""  # a sentence; "" if the file became tests or part of a series
     notes: tuple[str, ...] = ()
 
+    def refuse(self, refusal: ImportRefused) -> None:
+        self.tests, self.reason, self.notes = (), refusal.message, refusal.details
+
 
 def read_files(
     found: Found, pattern: str, given: Mapping[str, str], columns: Mapping[str, str] = formats.NO_COLUMNS

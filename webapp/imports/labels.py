@@ -7,6 +7,7 @@ is searched from the right, so only the first label of a file name or folder nam
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 
 import msgspec
 
@@ -28,6 +29,8 @@ FACTOR_OF = {
 }
 _IGNORED = ("kind", "job")  # of fio's logs
 _FIELD = re.compile(r"\{([a-z][a-z0-9_]{0,39})\}|\*")
+_ADJACENT = re.compile(r"\}[{*]|(?<!\*)\*\{")
+_SIZE_FOLDER = re.compile(r"\d{1,6}[kKmM](?:i?[bB])?")
 _MAX_PATTERN = 300
 _MAX_OPTIONAL = 4
 _MAX_FOLDERS = 64
@@ -68,6 +71,8 @@ def _variants(pattern: str) -> list[str]:
     unknown = [text for text in variants if re.search(r"[{}\[\]]", _FIELD.sub("", text))]
     if unknown:
         raise ImportRefused("The pattern has a bracket that is not understood. Labels are like {drive}.")
+    if any(_ADJACENT.search(text) for text in variants):
+        raise ImportRefused("The pattern has two labels without text between them. Put text such as `-` between them.")
     return variants
 
 
@@ -177,7 +182,9 @@ def suggest(paths: Iterable[str]) -> str:
     matching = [path for path in sample if _fits(file, path)]
     if len(matching) * 2 < len(sample):
         return ""
-    depth = min(path.strip("/").count("/") for path in matching)
+    if all(_SIZE_FOLDER.fullmatch(PurePosixPath(path).parent.name) for path in matching) and "{bs}" not in file:
+        file = f"{{bs}}/{file}"  # as bench-fio writes them
+    depth = min(path.strip("/").count("/") for path in matching) - file.count("/")
     return _FOLDERS[min(depth, len(_FOLDERS) - 1)] + file
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from webapp.imports import labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
 from webapp.imports.formats.fio_log import Histograms, HistogramSum, Kind, Log, LogName
+from webapp.imports.log_check import Totals, latency_problem, problem, totals
 from webapp.imports.log_latencies import Measurements, with_histograms, with_submission
 from webapp.imports.measurement import Latency, Measurement, Point
 from webapp.imports.reading import Read
@@ -23,8 +25,8 @@ from worker.contract.packing import pack, unpack
 LOG_FORMAT = "fio-log"
 TOOL = "fio"
 MAX_OPEN = 8  # trials whose logs are still being read: files come in the order of their trials
-MAX_OPEN_CHARACTERS = 45 * 1024 * 1024
-MAX_CHARACTERS = 45 * 1024 * 1024  # of a trial: the rows of more logs need more than 300 MB of memory
+MAX_OPEN_CHARACTERS = 38 * 1024 * 1024
+MAX_CHARACTERS = 38 * 1024 * 1024  # of a trial: the rows of more logs need more than 300 MB of memory
 _HASHED = 1024 * 1024
 ADDING = (Kind.HISTOGRAM, Kind.SUBMISSION)  # what these logs have is not part of the series
 _PREFIX = "{rw}-iodepth-{iodepth}-numjobs-{numjobs}"  # of fio-plot's bench-fio
@@ -49,16 +51,21 @@ class Trial:
         self._hash = hashlib.sha256()
         self._logs: list[Log] = []
         self._series = b""
+        self._totals: dict[Direction, Totals] = {}
         self._counts = HistogramSum()
         self._histograms: dict[Direction, bytes] = {}  # packed: many trials wait for being stored together
         self._off_percent = 0.0
         self._submission: dict[Direction, float] = {}  # means over time
-        self._problems: dict[Kind, str] = {}  # of histogram and submission logs, which are not part of the series
-        self._reason = ""
+        self._unused: dict[Kind, str] = {}  # notes about logs whose latencies are not in the series
+        self._problems: dict[Kind, ImportRefused] = {}  # of logs that are not part of the series
+        self._reason: ImportRefused | None = None
 
     def add(self, name: LogName, read: Read) -> None:
         if read.path in self._kinds:
-            self._refuse(f"The import has two logs with the path {read.path}. Import their folders one by one.")
+            two = ImportRefused(
+                "The import has two logs with the same path. Import their folders one by one.", f"It is {read.path}."
+            )
+            self._refuse(two)
         self.paths.append(read.path)
         self._kinds[read.path] = name.kind
         self._hash.update(f"{name.kind} {name.job} {len(read.text)} ".encode())
@@ -69,19 +76,20 @@ class Trial:
             return
         self.characters += len(read.text)
         if self.characters > MAX_CHARACTERS:
-            self._refuse(f"The logs of this test have more than {MAX_CHARACTERS:,} characters. Use log_avg_msec.")
+            most = f"{MAX_CHARACTERS:,} characters"
+            self._refuse(ImportRefused(f"The logs of this test have more than {most}. Use log_avg_msec."))
         if not self._reason:
             self._logs.append(Log(name.kind, name.job, read.text))
 
     def lose(self, name: LogName, path: str) -> None:
         """One of its logs is left out: the sums over its jobs would be too low."""
-        lost = f"The log {path} of the same test is left out, so "
+        lost, which = "Another log of the same test is left out, so ", f"It is {path}."
         if name.kind in ADDING:
-            self._problems.setdefault(name.kind, f"{lost}its {name.kind} logs are incomplete.")
+            self._problems.setdefault(name.kind, ImportRefused(f"{lost}its {name.kind} logs are incomplete.", which))
         else:
-            self._refuse(f"{lost}the logs of this test are incomplete.")
+            self._refuse(ImportRefused(f"{lost}the logs of this test are incomplete.", which))
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: ImportRefused) -> None:
         self._reason = self._reason or reason
         self._logs = []
 
@@ -107,9 +115,11 @@ class Trial:
             self._histograms = {way: pack(one) for way, one in found.of.items()}
             self._off_percent = found.off_percent
         try:
-            self._series = _packed(fio_log.series(self._logs))
+            found_series = fio_log.series(self._logs)
+            self._series = _packed(found_series)
+            self._totals = {way: totals(points, _mean_latency(points)) for way, points in found_series.items()}
         except ImportRefused as refusal:
-            self._refuse(refusal.message)
+            self._refuse(refusal)
         self._logs, self._counts = [], HistogramSum()
 
     @contextmanager
@@ -118,17 +128,30 @@ class Trial:
         try:
             yield
         except ImportRefused as refusal:
-            self._problems.setdefault(kind, refusal.message)
+            self._problems.setdefault(kind, refusal)
 
-    def problem(self, path: str) -> str:
-        """Why this log alone cannot be used, "" if it can."""
-        return self._problems.get(self._kinds[path], "")
+    def check(self, measured: Measurements) -> None:
+        """Leave out the series, or its latencies, if they are not those of a test with these measurements."""
+        jobs = Counter(self._kinds.values())
+        if reason := problem(self._totals, measured, jobs):
+            self._series, self._totals = b"", {}
+            self._problems |= {kind: reason for kind in Kind if kind is not Kind.HISTOGRAM}
+        kind = Kind.LATENCY if Kind.LATENCY in jobs else Kind.COMPLETION
+        unit = _unit_ns(measured[0].tool_version)
+        if wrong := latency_problem(self._totals, measured, f"{kind}_mean_ns", unit):
+            self._unused = dict.fromkeys((kind, Kind.COMPLETION), wrong)
+            found = _unpacked(self._series)
+            self._series = _packed({way: tuple(map(_without_latency, points)) for way, points in found.items()})
+
+    def problem(self, path: str) -> ImportRefused | None:
+        """Why this log alone cannot be used."""
+        return self._problems.get(self._kinds[path])
 
     def series(self, version: str) -> bytes:
         """As Origin stores it, b"" without logs of bandwidth, IOPS or latency. `version` of fio, "" if unknown, which
         counts as 3.x. Raises ImportRefused."""
         if self._reason:
-            raise ImportRefused(self._reason)
+            raise self._reason
         if _unit_ns(version) == 1:
             return self._series
         found = _unpacked(self._series)
@@ -153,6 +176,7 @@ class Trial:
             unit = _unit_ns(measured[0].tool_version)
             measured, note = with_submission(measured, {way: mean * unit for way, mean in self._submission.items()})
             notes[Kind.SUBMISSION] = f"Of the test in {where}. {note}"
+        notes |= self._unused
         return measured, {path: notes[kind] for path, kind in self._kinds.items()}
 
     def _unpacked_histograms(self) -> Histograms:
@@ -176,7 +200,10 @@ class Trial:
         latency = Latency(mean_ns=_mean_latency(points))
         if histogram is not None:
             latency = Latency(kind="clat", mean_ns=histogram.mean_ns())
-        note = "Computed from logs only: means over time. Latencies are read as ns, the unit of fio 3."
+        note = (
+            "Computed from logs only: means over time, as if all jobs ran at the same time. Latencies are read as ns, "
+            "the unit of fio 3."
+        )
         return Measurement(
             tool=TOOL, name=self.name.prefix[-200:], direction=way, factors=self.factors,
             iops=_mean(points, "iops"), bytes_per_s=_mean(points, "bytes_per_s"),
@@ -187,6 +214,14 @@ class Trial:
 def _unit_ns(version: str) -> float:
     """Of the latencies in logs."""
     return 1000.0 if version.removeprefix("fio-").startswith("2") else 1.0
+
+
+def has_all_rates(packed: bytes, measured: Measurements) -> bool:
+    """Whether a stored series is known to have the rates of its test."""
+    found = {way: totals(points, None) for way, points in _unpacked(packed).items()}
+    stated = any(one.runtime_ms and (one.iops or one.bytes_per_s) for one in measured)
+    logged = any(one.ios is not None or one.bytes is not None for one in found.values())
+    return stated and logged and problem(found, measured, {}) is None
 
 
 def _packed(series: _Series) -> bytes:
@@ -200,6 +235,10 @@ def _unpacked(packed: bytes) -> _Series:
 def _in_ns(point: Point) -> Point:
     """A point with a latency in µs."""
     return point if point.latency_mean_ns is None else replace(point, latency_mean_ns=point.latency_mean_ns * 1000)
+
+
+def _without_latency(point: Point) -> Point:
+    return replace(point, latency_mean_ns=None)
 
 
 def _mean(points: Iterable[Point], name: str) -> float | None:

@@ -25,6 +25,7 @@ MAX_RUNTIME_MS = 366 * 86_400_000
 MAX_COUNT = 2**63 - 1
 MAX_METRIC = 1e18
 MAX_TEXT = 1000
+MAX_MEASUREMENTS = 60_000  # of a file
 
 
 def _check(what: str, value: float | None, limit: float) -> None:
@@ -110,9 +111,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Number the measurements of the same test in the order of the file, from 1."""
+    """Number the measurements of the same test in the order of the file, from 1. Raises ImportRefused."""
     seen: Counter[object] = Counter()
-    numbered = []
+    numbered: list[Measurement] = []
     for measured in measurements:
         test = (
             measured.name,
@@ -121,5 +122,7 @@ def with_repeats(measurements: Iterable[Measurement]) -> list[Measurement]:
             frozenset(measured.other.items()),
         )
         seen[test] += 1
+        if len(numbered) >= MAX_MEASUREMENTS:
+            raise ImportRefused(f"The file has more than {MAX_MEASUREMENTS:,} results. Split it.")
         numbered.append(msgspec.structs.replace(measured, repeat=seen[test]) if seen[test] > 1 else measured)
     return numbered

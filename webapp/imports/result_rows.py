@@ -57,7 +57,8 @@ def measured_of(result: Result) -> Measurement:
     return Measurement(
         tool=TOOL, tool_version=known(result.origin).tool_version, factors={},
         direction=None if result.direction in (BOTH, NO_IO) else Direction(result.direction),
-        ios=result.ios, metrics=result.metrics,
+        ios=result.ios, iops=result.iops, bytes_per_s=result.bytes_per_s, runtime_ms=result.runtime_ms,
+        metrics=result.metrics,
         latency=Latency(
             kind=result.latency_kind, histogram=unpack(result.latency),
             percentiles={percent: ns for percent, ns in stated.items() if ns is not None},
@@ -99,8 +100,10 @@ def _percentile(measured: Measurement, percent: float) -> int | None:
 
 
 def _ios(measured: Measurement) -> float:
-    """Infinite if the tool does not state it."""
+    """Infinite if it does not follow from what the tool states."""
     known = measured.ios if measured.ios is not None else measured.latency.histogram.total
+    if not known and measured.iops and measured.runtime_ms:
+        known = math.ceil(measured.iops * measured.runtime_ms / 1000)
     return known or math.inf
 
 

@@ -1,6 +1,9 @@
 """Queries of imports for pages, the API and commands."""
 
-from django.db.models import Count, QuerySet
+from collections.abc import Collection
+
+from django.db.models import Count, F, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from webapp.results.models import Import, ImportedFile, Result
 
@@ -14,6 +17,15 @@ def refused_by_reason(imported: Import) -> dict[str, int]:
     """Files that were left out, by reason, the most frequent first."""
     refused = imported.files.exclude(reason="").order_by().values_list("reason")
     return dict(refused.annotate(files=Count("id")).order_by("-files", "reason"))
+
+
+def some_refused(imported: Import, reasons: Collection[str], most: int) -> dict[str, list[ImportedFile]]:
+    """The first files that were left out for each of these reasons."""
+    place = Window(RowNumber(), partition_by=F("reason"), order_by=F("id").asc())
+    found: dict[str, list[ImportedFile]] = {reason: [] for reason in reasons}
+    for file in imported.files.filter(reason__in=reasons).alias(place=place).filter(place__lte=most).order_by("id"):
+        found[file.reason].append(file)
+    return found
 
 
 def files_of(imported: Import, *, only_refused: bool = False) -> QuerySet[ImportedFile]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, ProtectedError
 
 from webapp.core.errors import Refusal
 from webapp.core.models import Counter, User
@@ -142,7 +142,14 @@ def undo_import(imported: Import, *, by: User | None) -> None:
     if by is not None and not by.is_administrator and imported.created_by_id != by.pk:
         raise Refusal("import_of_another", f"Only its owner or an admin may undo import {imported.number}.")
     audit(by=by, action="import.undo", on=imported, detail={"title": imported.title, "results": imported.results_made})
-    imported.delete()
+    try:
+        imported.delete()
+    except ProtectedError as error:
+        used = ", ".join(sorted(map(str, error.protected_objects)))
+        raise Refusal(
+            "import_is_baseline",
+            f"Import {imported.number} is the baseline of {used}. Remove this baseline on the page Trend first.",
+        ) from error
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,13 +170,12 @@ def store_reference(published: Published, files: Iterable[FileRead]) -> Import |
     old = Import.objects.select_for_update().filter(slug=published.slug).first()
     if old is not None and old.digest == published.digest:
         return None
-    number = old.number if old is not None else next_number()
-    if old is not None:
-        old.delete()
-    made = Import.objects.create(
-        number=number, slug=published.slug, title=published.title, source=published.source,
-        source_date=published.date, note=published.note, digest=published.digest, state=ImportState.DONE,
-    )  # fmt: skip
+    made = old or Import(number=next_number(), slug=published.slug)
+    made.title, made.source, made.source_date = published.title, published.source, published.date
+    made.note, made.digest, made.state = published.note, published.digest, ImportState.DONE
+    made.files_read = made.files_refused = made.results_made = 0
+    made.save()
+    made.files.all().delete()  # with their results
     store = Store(made, measured_at=published.measured_at)
     store.add(list(files))
     stored = store.stored
@@ -180,10 +186,15 @@ def store_reference(published: Published, files: Iterable[FileRead]) -> Import |
 
 @transaction.atomic
 def remove_references(*, keep: Collection[str]) -> tuple[str, ...]:
-    """Delete the references with other slugs, whose data files are gone; their slugs."""
+    """Delete the references with other slugs, whose data files are gone, and that are no baseline; their slugs."""
     removed = []
     for old in Import.objects.exclude(slug=None).exclude(slug__in=keep):
-        audit(by=None, action="import.reference_removed", on=old, detail={"title": old.title})
-        removed.append(str(old.slug))
-        old.delete()
+        slug = str(old.slug)
+        try:
+            with transaction.atomic():
+                audit(by=None, action="import.reference_removed", on=old, detail={"title": old.title})
+                old.delete()
+        except ProtectedError:  # runs are judged by it
+            continue
+        removed.append(slug)
     return tuple(sorted(removed))

@@ -50,7 +50,7 @@ class Store:
             results = list(origin.results.all())
             self._seen.update({_identity(origin, result): 1 for result in results})
             has_series = origin.number in timed
-            self._joining.know(origin, origin.file, results[0].point, earlier=True, has_series=has_series)
+            self._joining.know(origin, origin.file, results[0], earlier=True, has_series=has_series)
         self.stored = Stored()
 
     @transaction.atomic
@@ -69,21 +69,21 @@ class Store:
         self._write((file for trial in trials for file in self._joining.files(trial, known)), known)
         self._remove_incomplete()
 
-    def _write(self, files: Iterable[FileRead], known: dict[str, str]) -> None:
+    def _write(self, files: Iterable[FileRead], known: dict[str, ImportRefused]) -> None:
         rows, origins, results = [], [], []
         for file in files:
             if file.digest and not file.reason and file.digest in known:
                 self._joining.know_as_imported(file)
-                file.tests, file.reason = (), same_content(known[file.digest])
+                file.refuse(known[file.digest])
             row = ImportedFile(imported=self._imported, path=file.path, format=file.format, notes=list(file.notes))
             made = self._rows(row, file)
             row.results, row.reason = sum(len(of_origin) for _, of_origin in made), file.reason
             if not file.reason:
                 row.digest = file.digest
-                known[file.digest] = f"{file.path} of this import"
+                known[file.digest] = same_content(self._imported.number, file.path)
             rows.append(row)
             for origin, of_origin in made:
-                self._joining.know(origin, row, of_origin[0].point)
+                self._joining.know(origin, row, of_origin[0])
             origins += [origin for origin, _ in made]
             results += [result for _, of_origin in made for result in of_origin]
         ImportedFile.objects.bulk_create(rows, batch_size=ROWS)
@@ -152,15 +152,15 @@ class Store:
 
 def _stored(imported: Import) -> Iterator[Origin]:
     """The tests of earlier requests, a part at a time, with what identifies their results."""
-    results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction"))
+    results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction", "measured_at"))
     found = imported.origins.select_related("file").defer("series").prefetch_related(results)
     return found.iterator(chunk_size=ROWS)
 
 
-def _known(digests: set[str]) -> dict[str, str]:
-    """Where content was imported before, in words, by digest."""
+def _known(digests: set[str]) -> dict[str, ImportRefused]:
+    """Content that was imported before, by digest."""
     found = ImportedFile.objects.filter(digest__in=digests).values_list("digest", "imported__number", "path")
-    return {digest: f"{path} of import {number}" for digest, number, path in found}
+    return {digest: same_content(number, path) for digest, number, path in found}
 
 
 def _check_texts(measured: Measurement, labels: Mapping[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -10,7 +9,7 @@ from django.core.files.uploadedfile import UploadedFile
 from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
-from webapp.imports.reading import LeftOut, Limits, Read, Refused, read
+from webapp.imports.reading import LeftOut, Limits, Read, Refused, read_in_turn
 from webapp.imports.reading.order import in_order
 from webapp.imports.services import add_found
 from webapp.imports.storing import Stored
@@ -32,16 +31,21 @@ def check_size(files: Uploads) -> None:
 
 def add_uploads(imported: Import, files: Uploads) -> Stored:
     """Raises Refusal if the import has ended."""
-    ordered = sorted(files, key=lambda file: in_order(file.name or ""))
-    return add_found(imported, chain.from_iterable(map(_files_in, ordered)))
+    return add_found(imported, _files_in(sorted(files, key=lambda file: in_order(file.name or ""))))
 
 
-def _files_in(file: "UploadedFile[Any]") -> Iterator[Read | Refused | LeftOut]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, PurePosixPath(file.name or "").name or "upload")
-        with path.open("wb") as copy:
-            for chunk in file.chunks():
-                copy.write(chunk)
-        for each in read(path, LIMITS):
-            yield replace(each, path=each.path.removeprefix(f"{PACKED}/"))
-            del each  # otherwise its text is in memory while the next one is read
+def _files_in(files: Uploads) -> Iterator[Read | Refused | LeftOut]:
+    for each in read_in_turn(_copies(files), LIMITS):
+        yield replace(each, path=each.path.removeprefix(f"{PACKED}/"))
+        del each  # otherwise its text is in memory while the next one is read
+
+
+def _copies(files: Uploads) -> Iterator[tuple[str, Path]]:
+    """Name and copy of each file, until the next one is taken. A name may be too long for a file system."""
+    for file in files:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "upload")
+            with path.open("wb") as copy:
+                for chunk in file.chunks():
+                    copy.write(chunk)
+            yield PurePosixPath(file.name or "").name or path.name, path

@@ -20,7 +20,7 @@ class Event(models.TextChoices):
 
     ENDED = "ended", "Run done or cancelled"
     FAILED = "failed", "Run failed"
-    WORSE = "worse", "Run worse than its baseline run"
+    WORSE = "worse", "Run worse than its baseline"
     LATE = "late", "Run is late"
     MISSED = "missed", "Scheduled run missed"
 

@@ -57,17 +57,20 @@ def announce_run(run_id: UUID) -> bool:
 
 def _announce_worse(run: Run, verdict: Verdict) -> None:
     baseline, failed = verdict.baseline, verdict.counts[Outcome.FAILS]
-    against = f"baseline run {baseline.run.number} of {run.version.plan.title} on {baseline.target}"
+    against = f"{baseline.name}, the baseline of {run.version.plan.title} on {baseline.target}"
+    rows = [row for row in verdict.rows if row.outcome is Outcome.FAILS]
+    fails = "fails against" if all(row.single_values for row in rows) else "is worse than"
     announce(
         event=Event.WORSE,
         plan=run.version.plan,
         key=f"run:{run.number}:worse:{baseline.pk}",
-        subject=f"Run {run.number} is worse than {against}",
-        text=f"Run {run.number} is worse than {against}: {failed} of {len(verdict.rows)} rows fail.",
+        subject=f"Run {run.number} {fails} {against}",
+        text=f"Run {run.number} {fails} {against}: {failed} of {len(verdict.rows)} rows fail.",
         path=f"/runs/{run.number}/",
         detail={
             "run": run.number,
-            "baseline_run": baseline.run.number,
+            "baseline_run": baseline.run.number if baseline.run else None,
+            "baseline_import": baseline.imported.number if baseline.imported else None,
             "target": str(baseline.target),
             "rows": {"total": len(verdict.rows), **{each.value: count for each, count in verdict.counts.items()}},
         },

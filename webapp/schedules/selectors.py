@@ -7,10 +7,9 @@ from datetime import datetime
 from itertools import islice
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
 
 from webapp.hosts.models import HostGroup, Target
-from webapp.runs.models import Trial
+from webapp.runs.selectors import marks_of
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     Occurrence,
@@ -70,12 +69,9 @@ def state_of(schedule: Schedule) -> ScheduleState:
 
 
 def occurrences_list() -> QuerySet[Occurrence]:
-    """Latest first, with host, run and `marked`: how many trials of the run are marked as invalid."""
-    trials = Trial.objects.filter(run=OuterRef("run")).exclude(invalid_reason="").order_by()
-    count = trials.values("run").annotate(count=Count("pk")).values("count")
-    return Occurrence.objects.select_related("run__version", "host", "missed_by").annotate(
-        marked=Coalesce(Subquery(count), 0)
-    )
+    """Latest first, with host, run and `marks` of the run (`runs.selectors.marks_of`)."""
+    found = Occurrence.objects.select_related("run__version", "host", "missed_by")
+    return found.annotate(marks=marks_of("run__number"))
 
 
 def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence]]:

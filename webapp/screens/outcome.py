@@ -28,10 +28,11 @@ class Outcome:
     url: str
 
 
-def outcome(run: Run, *, marked: int) -> Outcome:
-    """Cached: a finished run changes only when a person marks trials as invalid; `marked` is their number."""
+def outcome(run: Run, *, marks: int) -> Outcome:
+    """Cached: a finished run changes only when a person marks it or a trial as invalid, or takes that back. `marks`
+    counts this (`results.validity.marks_changed`): the number of marked trials is the same if another one is marked."""
     ended_at = run.ended_at.timestamp() if run.ended_at else 0
-    key = f"outcome:{run.pk}:{ended_at}:{marked}:{bool(run.invalid_reason)}"
+    key = f"outcome:{run.pk}:{ended_at}:{marks}"
     found: Outcome | None = cache.get(key)
     if found is None:
         found = _outcome(run)

@@ -208,6 +208,7 @@ PAGES: dict[str, Rule] = {
     "acceptance_csv": look(Who.VIEWER),
     "baseline": look(Who.VIEWER),
     "set_baseline": act(Who.OPERATOR),
+    "set_import_baseline": act(Who.OPERATOR),
     "remove_baseline": act(Who.OPERATOR),
     # notices: one's own; somebody else's are not found
     "notices": look(Who.VIEWER),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import fmean
 from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
@@ -24,18 +25,18 @@ ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 MAX_RUNS = 100  # the latest
 
 Cell = tuple[str, str]  # point key and direction
-Repeats = Mapping[int, float]  # repeat -> value
 
 
 @dataclass
 class RunHistory:
-    """Valid values above 0 of one run. `planned` are the keys of its points; `invalid` counts results left out."""
+    """Valid values above 0 of one run, by cell and repeat: their mean, if several parts of the plan have the point.
+    `planned` are the keys of its points; `invalid` counts results left out of each cell."""
 
     run: Run
     at: datetime
     planned: frozenset[str]
     cells: dict[Cell, dict[int, float]] = field(default_factory=dict)
-    invalid: int = 0
+    invalid: Mapping[Cell, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,18 @@ def read_history(plan: Plan, target: Target, metric: Metric) -> History:
     planned, invalid = _planned(runs, target), _invalid(runs, target)
     read = {
         run.number: RunHistory(
-            run, run.started_at or run.created_at, frozenset(planned[run.number]), {}, invalid.get(run.number, 0)
+            run, run.started_at or run.created_at, frozenset(planned[run.number]), {}, invalid.get(run.number, {})
         )
         for run in runs
     }
     ids: dict[str, int] = {}
     for key, direction, newest, *measured in _cells(runs, target, metric):
         ids[key] = newest
+        values: dict[tuple[int, int], list[float]] = {}
         for number, repeat, value in zip(*measured, strict=True):
-            read[number].cells.setdefault((key, direction), {})[repeat] = value
+            values.setdefault((number, repeat), []).append(value)
+        for (number, repeat), own in values.items():
+            read[number].cells.setdefault((key, direction), {})[repeat] = fmean(own)
     return History(list(read.values()), POINTS.get(ids))
 
 
@@ -90,10 +94,15 @@ def _of_streams(point: Point) -> set[str]:
     return {point_key(result_point(point, name)) for name in here}
 
 
-def _invalid(runs: Sequence[Run], target: Target) -> dict[int, int]:
-    """The number of invalid results by the number of the run."""
-    found = Result.objects.filter(run__in=runs, target=target, invalid=True).order_by()
-    return dict(found.values_list("run__number").annotate(Count("pk")))
+def _invalid(runs: Sequence[Run], target: Target) -> dict[int, dict[Cell, int]]:
+    """The number of invalid results of each cell by the number of the run."""
+    results = Result.objects.filter(run__in=runs, target=target, invalid=True).order_by()
+    found: dict[int, dict[Cell, int]] = {}
+    for number, key, direction, count in results.values_list("run__number", "point_key", "direction").annotate(
+        Count("pk")
+    ):
+        found.setdefault(number, {})[key, direction] = count
+    return found
 
 
 def _cells(runs: Sequence[Run], target: Target, metric: Metric) -> QuerySet[Any, Any]:

@@ -25,12 +25,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from webapp.compare.blocks import Measured
+from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES, Measured
 from webapp.compare.claims import EACH, MIN_BLOCKS, holm
 from webapp.compare.contrasts import Contrast, Pair, contrast
 from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
+from worker.contract.histogram import LAST_BUCKET_NS
 
 Cell = tuple[str, str]  # point key and direction
 Cells = Mapping[Cell, Measured]
@@ -50,6 +51,8 @@ NO_VALUES = "the baseline has no values of this metric"
 NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"
 TOO_FEW = f"a verdict needs {MIN_BLOCKS} on both sides"
+ONLY_A_BOUND = "a percentile above 17 s is only a lower bound"
+COARSE = f"the histogram cannot tell the ratio from the limit: its steps are {100 * BUCKET_WIDTH:.1f} %"
 ONE_VALUE_EACH = "one value on each side, no interval"
 ROUNDING = 1e-9  # of a ratio: a value exactly at the limit passes
 MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
@@ -196,10 +199,24 @@ def _cell_test(
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
     if not (mine.positive and theirs.positive):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
-    if min(counts) < MIN_BLOCKS:
-        why = _no_interval(*counts) if single_values else _too_few(min(counts))
-        return _Test(metric, cell, tolerance, [pair], reference, value, why=why, single_values=single_values)
-    return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
+    if min(counts) >= MIN_BLOCKS:
+        return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair], of_all=True))
+    if not single_values:
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=_too_few(min(counts)))
+    if why := _too_coarse(pair, value / reference, metric, tolerance):
+        return _Test(metric, cell, tolerance, [pair], reference, value, why=why)
+    why = _no_interval(*counts)
+    return _Test(metric, cell, tolerance, [pair], reference, value, why=why, single_values=True)
+
+
+def _too_coarse(pair: Pair, ratio: float, metric: Metric, tolerance: float) -> str:
+    """Why percentiles of a histogram cannot be judged by their values. Printed values count as they were printed."""
+    if metric.column not in PERCENTILES:
+        return ""
+    if any(LAST_BUCKET_NS in one.values.values() for one in pair):
+        return ONLY_A_BOUND
+    is_histogram = all(one.step == BUCKET_WIDTH for one in pair)
+    return COARSE if is_histogram and abs(math.log(ratio / limit_of(metric, tolerance))) < BUCKET_WIDTH else ""
 
 
 def _too_few(repeats: int) -> str:
@@ -218,7 +235,9 @@ def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Tes
         return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats on both sides")
     pairs = [pair for test in tests for pair in test.pairs]
     mine, theirs = ([_log_mean(pair[side]) for pair in pairs] for side in (0, 1))
-    return _Test(metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs))
+    return _Test(
+        metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs, of_all=True)
+    )
 
 
 def _mean(one: Measured) -> float:

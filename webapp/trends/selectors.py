@@ -1,16 +1,15 @@
-"""Baseline runs, and the verdicts on runs that they give."""
+"""Baselines, and the verdicts on runs that they give."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
-from webapp.compare.blocks import Measured, measured
-from webapp.compare.grouping import CellKey, Grouped
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.results.metrics import METRICS, Metric
@@ -19,22 +18,27 @@ from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 from webapp.trends.history import ENDED
-from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
+from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
+from webapp.trends.sides import Side, import_side
+from webapp.trends.two_sides import TwoSides, judge_read
 
 NOT_JUDGED = frozenset({"latency_stddev", "latency_min", "latency_max"})  # single I/Os, or not a speed
 KEPT_OUTCOMES = 5_000
+KEPT_IMPORTS = 1  # an import may have 20,000 results
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """On a run at the target of its baseline. `points` has the point of each row's cell."""
+    """On a run at the target of its baseline. `points` has the point of each row's cell. Without rows, `problem` says
+    why it could not be judged."""
 
     baseline: Baseline
     outcome: Outcome
     rows: Sequence[Row]
     points: Mapping[str, Point]
-    new_cells: int  # of the run that the baseline run does not have
+    new_cells: int  # of the run that the baseline does not have
+    problem: str
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -43,7 +47,7 @@ class Verdict:
 
 
 def baselines() -> QuerySet[Baseline]:
-    return Baseline.objects.select_related("plan", "target__host", "run", "set_by")
+    return Baseline.objects.select_related("plan", "target__host", "run", "imported", "set_by")
 
 
 def known_baseline(pk: int) -> Baseline:
@@ -55,9 +59,15 @@ def known_baseline(pk: int) -> Baseline:
 
 
 def baselines_of(run: Run) -> list[Baseline]:
-    """Those that judge this run: of its plan, at its targets, set to an earlier run."""
-    found = baselines().filter(plan=run.version.plan_id, target__in=run.targets.all(), run__number__lt=run.number)
+    """Those that judge this run: of its plan, at its targets, set to an earlier run or an import."""
+    earlier = Q(run=None) | Q(run__number__lt=run.number)
+    found = baselines().filter(earlier, plan=run.version.plan_id, target__in=run.targets.all())
     return list(found.order_by("target__host__slug", "target__slug"))
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Outcome | None:
+    """The most serious outcome; None without verdicts."""
+    return min((one.outcome for one in verdicts), key=list(Outcome).index, default=None)
 
 
 def verdicts_on(run: Run) -> list[Verdict]:
@@ -68,55 +78,79 @@ def verdicts_on(run: Run) -> list[Verdict]:
 
 
 def _verdict(run_id: UUID, baseline: Baseline) -> Verdict:
-    target, tolerances = baseline.target, baseline.tolerances
-    mine, theirs = _rows(run_id, target.pk), _rows(baseline.run_id, target.pk)
-    rows = judge(_cells(mine, tolerances), _cells(theirs, tolerances), tolerances)
-    points = {row.point_key: row.point for row in (*theirs, *mine)}
-    known = {(row.point_key, row.direction) for row in theirs}
-    new = {(row.point_key, row.direction) for row in mine} - known
-    return Verdict(baseline, outcome_of(rows), rows, points, len(new))
+    try:
+        found = _judged(run_id, baseline)
+    except Refusal as refusal:
+        return Verdict(baseline, Outcome.UNCLEAR, (), {}, 0, str(refusal))
+    points = {key: place.point for key, place in found.places.items()}
+    return Verdict(baseline, found.outcome, found.rows, points, found.new_cells, "")
 
 
-def _rows(run_id: UUID, target_id: UUID) -> list[ResultRow]:
+def _judged(run_id: UUID, baseline: Baseline) -> TwoSides:
+    """Raises Refusal if a row would mix different results, or an import no longer has a chosen level.
+
+    An import is compared with the results of the target alone: of results of several targets at once, it has no equal.
+    """
+    mine = _rows(run_id, baseline.target_id)
+    if baseline.imported is not None:
+        mine = [row for row in mine if row.target_name == str(baseline.target)]
+    return judge_read(
+        _side_of(baseline), Side((), mine), baseline.tolerances,
+        ignored=baseline.ignored, single_values=baseline.single_values,
+    )  # fmt: skip
+
+
+def _side_of(baseline: Baseline) -> Side:
+    if baseline.imported is None:
+        return Side((), _rows(baseline.run_id, baseline.target_id))
+    seal = _import_seals({baseline.imported.pk}).get(baseline.imported.pk, 0)
+    return _import_side(baseline.imported.number, tuple(baseline.levels.items()), seal)
+
+
+@lru_cache(maxsize=KEPT_IMPORTS)
+def _import_side(number: int, levels: tuple[tuple[str, str], ...], _seal: "Seal") -> Side:
+    """Kept for the next run of a list: reading takes longer than judging. Raises Refusal."""
+    return import_side(number, dict(levels))
+
+
+def _rows(run_id: UUID | None, target_id: UUID) -> list[ResultRow]:
     valid = Result.objects.filter(run=run_id, target=target_id, invalid=False)
     return read_rows(valid.order_by("id"), with_facts=False)
-
-
-def _cells(rows: Sequence[ResultRow], metrics: Iterable[str]) -> dict[str, Cells]:
-    return {key: _cells_of(rows, METRICS[key]) for key in metrics}
-
-
-def _cells_of(rows: Sequence[ResultRow], metric: Metric) -> dict[tuple[str, str], Measured]:
-    grouped: dict[CellKey, list[ResultRow]] = {}
-    for row in rows:
-        if metric.of(row) is not None:
-            grouped.setdefault(("", row.point_key, row.direction), []).append(row)
-    return {(key, way): cell for (_, key, way), cell in measured(Grouped(grouped, (), (), ()), metric).items()}
 
 
 def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     """The most serious outcome of each run over its targets; runs without a baseline are missing.
 
-    Two queries, and the results of runs that this process has not judged since they or their baseline changed.
+    At most five queries, and the results of runs that this process has not judged since they or their baseline changed.
+    Runs with the same baseline are judged one after another, so that an import is read once.
     """
     ended = {run.pk: run for run in runs if run.state in ENDED}
     judged = _judged_by(ended.values())
     if not judged:
         return {}
-    seals = _seals({run_id for run_id, _ in judged} | {baseline.run_id for _, baseline in judged})
+    known = {baseline for _, baseline in judged}
+    seals = _seals({run_id for run_id, _ in judged} | {one.run_id for one in known if one.run_id})
+    imports = _import_seals({one.imported_id for one in known if one.imported_id})
+    seals_of = {
+        one: seals.get((one.run_id, one.target_id), 0) if one.run_id else imports.get(one.imported_id, 0)
+        for one in known
+    }
     found: dict[UUID, Outcome] = {}
     order = list(Outcome)
-    for run_id, baseline in judged:
-        own, other = (seals.get((each, baseline.target_id), 0) for each in (run_id, baseline.run_id))
-        tolerances = tuple(sorted(baseline.tolerances.items()))
-        outcome = _outcome(run_id, baseline.target_id, baseline.run_id, tolerances, own, other)
+    for run_id, baseline in sorted(judged, key=lambda pair: pair[1].pk):
+        own, theirs = seals.get((run_id, baseline.target_id), 0), seals_of[baseline]
+        outcome = _outcome(run_id, baseline, baseline.set_at, own, theirs)
         found[run_id] = min(outcome, found.get(run_id, outcome), key=order.index)
     return found
 
 
 def _judged_by(runs: Collection[Run]) -> list[tuple[UUID, Baseline]]:
     plans = {run.version.plan_id for run in runs}
-    known = Baseline.objects.filter(plan__in=plans).select_related("run") if plans else Baseline.objects.none()
+    known = (
+        Baseline.objects.filter(plan__in=plans).select_related("run", "imported", "target__host")
+        if plans
+        else Baseline.objects.none()
+    )
     by_plan: dict[UUID, list[Baseline]] = {}
     for baseline in known:
         by_plan.setdefault(baseline.plan_id, []).append(baseline)
@@ -128,7 +162,7 @@ def _judged_by(runs: Collection[Run]) -> list[tuple[UUID, Baseline]]:
         (run.pk, baseline)
         for run in runs
         for baseline in by_plan.get(run.version.plan_id, ())
-        if (run.pk, baseline.target_id) in places and baseline.run.number < run.number
+        if (run.pk, baseline.target_id) in places and (baseline.run is None or baseline.run.number < run.number)
     ]
 
 
@@ -141,14 +175,18 @@ def _seals(runs: Collection[UUID]) -> dict[tuple[UUID, UUID], Seal]:
     return {(run_id, target_id): hash(tuple(ids)) for run_id, target_id, ids in found}
 
 
+def _import_seals(imports: Collection[int]) -> dict[int | None, Seal]:
+    if not imports:
+        return {}
+    valid = Result.objects.filter(origin__imported__in=imports, invalid=False).order_by()
+    found = valid.values_list("origin__imported").annotate(ids=ArrayAgg("pk", order_by="pk"))
+    return {imported: hash(tuple(ids)) for imported, ids in found}
+
+
 @lru_cache(maxsize=KEPT_OUTCOMES)
-def _outcome(
-    run_id: UUID, target_id: UUID, baseline_run: UUID, tolerances: tuple[tuple[str, float], ...], *_seals_of: Seal
-) -> Outcome:
-    """Results never change, so an outcome stays valid as long as the seals are the same."""
-    wanted = dict(tolerances)
-    mine, theirs = (_cells(_rows(each, target_id), wanted) for each in (run_id, baseline_run))
-    return outcome_of(judge(mine, theirs, wanted))
+def _outcome(run_id: UUID, baseline: Baseline, set_at: datetime, *_seals_of: Seal) -> Outcome:  # noqa: ARG001 - a key
+    """Results never change, so an outcome stays valid as long as the baseline and the seals are the same."""
+    return _verdict(run_id, baseline).outcome
 
 
 def judged_metrics(run: Run, target: Target) -> list[Metric]:

@@ -1,6 +1,6 @@
-"""Set, change and remove baseline runs. Operators may."""
+"""Set, change and remove baselines. Operators may."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from django.db import transaction
 
@@ -8,33 +8,69 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
+from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS
+from webapp.results.models import Import, ImportState
 from webapp.runs.models import Run
 from webapp.trends.history import ENDED
+from webapp.trends.judging import NO_VALUES
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import judged_metrics
-
-DEFAULT_TOLERANCES = {"iops": 5.0, "latency_p99": 10.0}  # percent
-MIN_TOLERANCE, MAX_TOLERANCE = 0.1, 1000.0
-MAX_LOSS = 99.0  # of a metric of which higher is better
+from webapp.trends.sides import Side, import_side
+from webapp.trends.tolerances import checked_tolerances
+from webapp.trends.two_sides import UNSTATED, check_factors, judge_read
 
 
 @transaction.atomic
 def set_baseline(*, run: Run, target: Target, tolerances: Mapping[str, float], by: User) -> Baseline:
-    """Make the run the baseline run of its plan at the target, in place of another one. `tolerances` are in percent.
+    """Make the run the baseline of its plan at the target, in place of another one. `tolerances` are in percent.
     Raises Refusal."""
     checked = checked_tolerances(tolerances)
     _check_run(run, target, checked)
-    values = {"run": run, "tolerances": checked, "set_by": by}
-    made, _ = Baseline.objects.update_or_create(plan=run.version.plan, target=target, defaults=values)
-    audit(by=by, action="baseline.set", on=made, detail={"run": run.number, "tolerances": checked})
+    made = _set(run.version.plan, target, {"run": run, "tolerances": checked, "set_by": by})
+    audit(by=by, action="baseline.set", on=made, detail={**_judge_of(made), "tolerances": checked})
+    return made
+
+
+@transaction.atomic
+def set_import_baseline(
+    *,
+    plan: Plan,
+    target: Target,
+    imported: Import,
+    levels: Mapping[str, str],
+    ignored: Collection[str],
+    single_values: bool,
+    tolerances: Mapping[str, float],
+    by: User,
+) -> Baseline:
+    """Make an import the baseline of the plan at the target, in place of another one. `levels`, `ignored` and
+    `single_values` are those of an acceptance test (`trends.two_sides`). Raises Refusal."""
+    checked = checked_tolerances(tolerances)
+    check_factors(ignored)
+    _check_import(imported, levels, ignored, checked)
+    values = {"imported": imported, "levels": dict(levels), "ignored": list(ignored), "single_values": single_values}
+    made = _set(plan, target, {**values, "tolerances": checked, "set_by": by})
+    audit(by=by, action="baseline.set", on=made, detail={**_judge_of(made), "tolerances": checked})
+    return made
+
+
+def _set(plan: Plan, target: Target, values: Mapping[str, object]) -> Baseline:
+    empty: dict[str, object] = {"run": None, "imported": None, "levels": {}, "ignored": [], "single_values": False}
+    made, _ = Baseline.objects.update_or_create(plan=plan, target=target, defaults={**empty, **values})
     return made
 
 
 @transaction.atomic
 def remove_baseline(*, baseline: Baseline, by: User) -> None:
-    audit(by=by, action="baseline.remove", on=baseline, detail={"run": baseline.run.number})
+    audit(by=by, action="baseline.remove", on=baseline, detail=_judge_of(baseline))
     baseline.delete()
+
+
+def _judge_of(baseline: Baseline) -> dict[str, object]:
+    if baseline.imported is not None:
+        return {"import": baseline.imported.number}
+    return {"run": baseline.run.number} if baseline.run else {}
 
 
 def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> None:
@@ -49,16 +85,19 @@ def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> Non
         raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another run.")
 
 
-def checked_tolerances(tolerances: Mapping[str, float]) -> dict[str, float]:
-    """In the order of the table of metrics. Raises Refusal."""
-    if not tolerances:
-        raise Refusal("tolerance_missing", "Enter a tolerance for at least one metric.")
-    for key, percent in tolerances.items():
-        metric = METRICS.get(key)
-        if metric is None:
-            raise Refusal("metric_unknown", f"There is no metric `{key}`. Use {', '.join(METRICS)}.")
-        most = MAX_TOLERANCE if metric.lower_is_better else MAX_LOSS
-        if not MIN_TOLERANCE <= percent <= most:
-            words = f"The tolerance of {metric.label} is {percent:g} %. Enter {MIN_TOLERANCE:g} to {most:g} %."
-            raise Refusal("tolerance_refused", words)
-    return {key: float(tolerances[key]) for key in METRICS if key in tolerances}
+def _check_import(
+    imported: Import, levels: Mapping[str, str], ignored: Collection[str], tolerances: Mapping[str, float]
+) -> None:
+    """It has ended, the levels exist, no row mixes different results, and every metric has values."""
+    name = f"Import {imported.number}"
+    if imported.state == ImportState.READING:
+        raise Refusal("baseline_refused", f"{name} has not ended. Wait for its end.")
+    side = import_side(imported.number, levels)
+    if not side.rows:
+        raise Refusal("baseline_refused", f"{name} has no valid results. Choose another baseline.")
+    always = set(ignored) - {UNSTATED}  # which factors are unstated depends on the run
+    found = judge_read(side, Side((), ()), tolerances, ignored=always, single_values=True)
+    unknown = [row.metric.label for row in found.rows if row.why == NO_VALUES]
+    if unknown:
+        words = f"{name} has no values of {', '.join(unknown)}."
+        raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another baseline.")

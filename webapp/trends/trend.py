@@ -1,7 +1,7 @@
 """The trend of one metric: a value for each run of a plan at a target, and the steps between runs."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -81,7 +81,7 @@ class Trend:
     cells: Sequence[CellTrend]
     other_cells: int
     left_out: Sequence[LeftOut]
-    invalid_results: int
+    invalid_results: int  # at the chosen points
 
     @property
     def runs_missing(self) -> int:
@@ -89,7 +89,7 @@ class Trend:
         return max(0, MIN_RUNS - len(self.runs))
 
 
-def trend(history: History, target: Target, metric: Metric, keys: Collection[str], direction: str = "") -> Trend:
+def trend(history: History, target: Target, metric: Metric, keys: Set[str], direction: str = "") -> Trend:
     """Of the points with these keys, in one direction or ("") in all. Two queries."""
     left_out: list[LeftOut] = []
     complete: list[RunHistory] = []
@@ -110,7 +110,7 @@ def trend(history: History, target: Target, metric: Metric, keys: Collection[str
         cells=[_cell_trend(cell, kept, history.points) for cell in common],
         other_cells=len(newest) - len(common),
         left_out=sorted(left_out, key=lambda each: each.run.number),
-        invalid_results=sum(one.invalid for one in history.runs),
+        invalid_results=sum(_invalid(one, history.points.keys() - keys, direction) for one in history.runs),
     )
 
 
@@ -129,6 +129,11 @@ def _why_left_out(one: RunHistory, keys: Collection[str], direction: str) -> str
 
 def _cells(one: RunHistory, keys: Collection[str], direction: str) -> set[Cell]:
     return {cell for cell in one.cells if cell[0] in keys and direction in ("", cell[1])}
+
+
+def _invalid(one: RunHistory, others: Collection[str], direction: str) -> int:
+    """Invalid results in this direction, without those at other points than the chosen ones."""
+    return sum(count for (key, way), count in one.invalid.items() if key not in others and direction in ("", way))
 
 
 def _shared(

@@ -24,8 +24,8 @@ from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
-from webapp.trends.services import checked_tolerances
-from webapp.trends.sides import Side, read_side
+from webapp.trends.sides import Side, read_side, target_of
+from webapp.trends.tolerances import checked_tolerances
 
 UNSTATED = "unstated"
 
@@ -42,7 +42,8 @@ class Place:
 @dataclass(frozen=True)
 class TwoSides:
     """`places` has the place of each row's cell. `new_cells` are those that only the candidate has; `ignored` are the
-    factors that do not count although no filter names them."""
+    factors that do not count although no filter names them. `shared_results` are on both sides, and were left out of
+    the one with more results."""
 
     outcome: Outcome
     rows: Sequence[Row]
@@ -51,6 +52,7 @@ class TwoSides:
     ignored: Sequence[str]
     baseline_results: int
     candidate_results: int
+    shared_results: int = 0
 
 
 def judge_sides(
@@ -63,14 +65,15 @@ def judge_sides(
 ) -> TwoSides:
     """`baseline` and `candidate` are filters such as run=17&target=a/nvme0; `ignored` are factors. Raises Refusal."""
     checked_tolerances(tolerances)
-    _check_factors(ignored)
+    check_factors(ignored)
     theirs, mine = read_side("baseline", baseline), read_side("candidate", candidate)
     if not theirs.rows:
         raise Refusal("no_results", f"No valid results match the baseline `{baseline}`. Choose another filter.")
     return judge_read(theirs, mine, tolerances, ignored=ignored, single_values=single_values)
 
 
-def _check_factors(names: Iterable[str]) -> None:
+def check_factors(names: Iterable[str]) -> None:
+    """Raises Refusal for a name that cannot be ignored."""
     for name in names:
         if name not in (*FACTORS, UNSTATED):
             meant = closest(name)
@@ -82,13 +85,33 @@ def judge_read(
     baseline: Side, candidate: Side, tolerances: Mapping[str, float], *, ignored: Collection[str], single_values: bool
 ) -> TwoSides:
     """Raises Refusal for wrong tolerances, and if a row would mix different results."""
-    wanted, theirs, mine = checked_tolerances(tolerances), baseline.rows, candidate.rows
+    wanted, shared = checked_tolerances(tolerances), _shared(baseline, candidate)
     left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
-    cells = _Cells.of(theirs, mine, named={*left_out, *baseline.named, *candidate.named})
+    named = {*left_out, *baseline.named, *candidate.named}
+    cells = _Cells.of(baseline.rows, candidate.rows, named=named)
+    theirs, mine = _without(baseline, candidate, shared)
     measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
     rows = judge(*measured_by, wanted, single_values=single_values)
     new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
-    return TwoSides(outcome_of(rows), rows, cells.places, len(new), in_order(left_out), len(theirs), len(mine))
+    return TwoSides(
+        outcome_of(rows), rows, cells.places, len(new), in_order(left_out), len(theirs), len(mine), len(shared)
+    )
+
+
+def _shared(baseline: Side, candidate: Side) -> Collection[int]:
+    """The results on both sides; none if the sides are equal. Compared with itself, a result would always pass."""
+    theirs, mine = ({row.id for row in side.rows} for side in (baseline, candidate))
+    return theirs & mine if theirs != mine else ()
+
+
+def _without(
+    baseline: Side, candidate: Side, shared: Collection[int]
+) -> tuple[Sequence[ResultRow], Sequence[ResultRow]]:
+    """Leave shared results out of the side with more results: a run is judged against the other runs of its target."""
+    theirs, mine = baseline.rows, candidate.rows
+    if len(theirs) >= len(mine):
+        return [row for row in theirs if row.id not in shared], mine
+    return theirs, [row for row in mine if row.id not in shared]
 
 
 def unstated(*sides: Side) -> list[str]:
@@ -145,14 +168,6 @@ class _Cells:
                 grouped.setdefault(("", *self.key(row)), []).append(row)
         found = measured(Grouped(grouped, (), (), ()), metric)
         return {(key, way): cell for (_, key, way), cell in found.items()}
-
-
-def target_of(row: ResultRow) -> str:
-    """host/target. Without labels of a drive or layout, the target of an import is all that it measured:
-    `target_name` is then the name of the test."""
-    if row.imported and not (row.model or row.layout):
-        return row.host or row.source_name
-    return row.target_name
 
 
 def _text(place: Place) -> str:

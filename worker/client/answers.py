@@ -93,6 +93,7 @@ class Verdict:
     outcome: str  # fails, unclear or passes
     counts: dict[str, int]
     new_cells: int
+    shared_results: int
     ignored: list[str]
     baseline_results: int
     candidate_results: int
@@ -106,6 +107,7 @@ class Row:
     point: dict[str, Any] | None
     direction: str | None
     cells: int
+    limit: float
     baseline: float | None
     value: float | None
     ratio: float | None

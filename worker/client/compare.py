@@ -15,6 +15,7 @@ DEFAULT_PERCENT = 5.0
 EXIT_CODES = {"fails": ExitCode.FAILED, "unclear": ExitCode.CANNOT_TELL, "passes": ExitCode.OK}  # worst first
 WORDS = {"passes": "not worse", "fails": "worse", "unclear": "cannot tell"}
 WORDS_OF_VALUES = {"passes": "passes", "fails": "fails", "unclear": "cannot tell"}  # without a claim of a difference
+MAX_DIGITS = 6
 HEAD = ("verdict", "metric", "target", "direction")
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%?\s*", re.ASCII)
 
@@ -89,6 +90,8 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     print(output.table(head, [_cells(row, varying) for row in rows]))
     if verdict.new_cells:
         output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
+    if verdict.shared_results:
+        output.remark(f"{verdict.shared_results} results are in A and B, and left out of the side with more results.")
     if verdict.ignored:
         output.remark(f"Ignored factors: {', '.join(verdict.ignored)}.")
     words = WORDS_OF_VALUES if by_values else WORDS
@@ -132,12 +135,17 @@ def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
     words = WORDS_OF_VALUES if row.single_values else WORDS
     return (
         words[row.outcome], row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
-        output.value(row.metric, row.value), _change(row.ratio), _interval(row), row.why,
+        output.value(row.metric, row.value), _change(row.ratio, row.limit), _interval(row), row.why,
     )  # fmt: skip
 
 
-def _change(ratio: float | None) -> str:
-    return "–" if ratio is None else f"{100 * (ratio - 1):+.1f} %"
+def _change(ratio: float | None, limit: float = 0.0) -> str:
+    """In percent, with as many digits as tell it from the limit: -5.04 % is worse than -5 %."""
+    if ratio is None:
+        return "–"
+    change, most = 100 * (ratio - 1), 100 * (limit - 1)
+    digits = next((n for n in range(1, MAX_DIGITS) if round(change, n) != round(most, n)), 1)
+    return f"{change:+.{digits}f} %"
 
 
 def _interval(row: Row) -> str:

@@ -28,6 +28,5 @@ def test_two_repeats_claim_nothing() -> None:
     assert [(one.false_pages, one.false_headlines) for one in found] == [(0, 0)] * 3
 
 
-@pytest.mark.django_db  # the notes of five repeats ask whether they are rounds
 def test_intervals_cover_and_true_differences_and_equalities_are_found() -> None:
     assert [one for one in figures(150, SEED) if not one.ok] == []

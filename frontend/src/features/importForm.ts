@@ -83,7 +83,7 @@ function startPreview(form: HTMLFormElement, files: () => readonly Chosen[]): Pr
     );
     try {
       const found = labelPreview(await (await post(form.dataset.labelsUrl ?? "", data)).json());
-      if (latest.isLatest(ticket)) paintPreview(found, now);
+      if (latest.isLatest(ticket)) paintPreview(found, files().length, now);
     } catch (error) {
       if (latest.isLatest(ticket)) showProblem(`The preview of the labels failed: ${wordsOf(error)}`);
     }
@@ -95,7 +95,7 @@ function startPreview(form: HTMLFormElement, files: () => readonly Chosen[]): Pr
   return { later, now };
 }
 
-function paintPreview(found: ReturnType<typeof labelPreview>, again: () => Promise<void>): void {
+function paintPreview(found: ReturnType<typeof labelPreview>, chosen: number, again: () => Promise<void>): void {
   const box = find("pattern-preview", HTMLDivElement);
   const pattern = find("import-pattern", HTMLInputElement);
   if (!box || !pattern) return;
@@ -103,6 +103,8 @@ function paintPreview(found: ReturnType<typeof labelPreview>, again: () => Promi
   if (found.problem !== "") box.append(line(found.problem, "worse"));
   else if (pattern.value.trim() !== "" && found.of > 0)
     box.append(line(`The pattern matches ${found.matched} of ${counted(found.of, "path")}.`, "small"));
+  if (chosen > SAMPLE)
+    box.append(line(`Only the first ${SAMPLE} of ${counted(chosen, "file")} are tried here.`, "small"));
   if (found.logs > 0)
     box.append(
       line(

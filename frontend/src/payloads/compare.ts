@@ -118,6 +118,7 @@ export const latencyCharts = struct({
       percentiles_ns: list(nullable(number)),
       cdf_ns: list(number),
       cdf_shares: list(number),
+      same_levels: boolean,
     }),
   ),
 });

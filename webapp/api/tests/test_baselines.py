@@ -5,6 +5,7 @@ import pytest
 from webapp.api.tests.clients import Caller
 from webapp.plans.models import PlanVersion
 from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.plans import a_version
 from webapp.trends.tests.measuring import Nights
 
@@ -64,3 +65,33 @@ def test_it_refuses_what_cannot_be_judged(operator: Caller, nights: Nights) -> N
     assert operator("post", "baselines", BODY | {"tolerances": {"speed": 5}})[1]["code"] == "metric_unknown"
     assert operator("post", "baselines", BODY | {"target": "a/other"})[1]["code"] == "target_unknown"
     assert operator("post", "baselines", BODY | {"run": 99})[1]["code"] == "run_unknown"
+
+
+def test_an_import_is_set_as_the_baseline_of_a_plan(operator: Caller, viewer: Caller, nights: Nights) -> None:
+    made = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\nrandread,4k,2,9000\n")
+    body = {"imported": made.number, "plan": "nightly", "target": "a/scratch", "tolerances": {"iops": 5}}
+    status, baseline = operator("post", "baselines", {**body, "ignore": ["unstated"], "single_values": True})
+    assert status == 201
+    assert (baseline["run"], baseline["imported"], baseline["single_values"]) == (None, made.number, True)
+    assert (baseline["ignore"], baseline["levels"]) == (["unstated"], {})
+    _, verdict = viewer("get", "runs/1/verdict")
+    (target,) = verdict["targets"]
+    assert (verdict["outcome"], target["counts"], target["problem"]) == (
+        "fails", {"fails": 1, "unclear": 0, "passes": 1}, "",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"run": 1, "imported": 1}, "baseline_refused"),
+        ({}, "baseline_refused"),
+        ({"imported": 99, "plan": "nightly"}, "import_unknown"),
+        ({"imported": 1, "plan": "other"}, "plan_unknown"),
+    ],
+)
+def test_a_baseline_is_either_a_run_or_an_import(
+    operator: Caller, nights: Nights, changes: dict[str, object], code: str
+) -> None:
+    body = {"target": "a/scratch", "tolerances": {"iops": 5}, **changes}
+    assert operator("post", "baselines", body)[1]["code"] == code

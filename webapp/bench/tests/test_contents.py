@@ -14,8 +14,10 @@ from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.tests.test_matching import MODELS, shown
 from webapp.plans.grids import part_grid
 from webapp.plans.points import point_key
+from webapp.results.models import Result
 from webapp.results.reading import content
 from webapp.runs.models import Run
+from webapp.screens.bench.charts import ladder_table
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, Lab
@@ -70,6 +72,23 @@ def test_of_equally_full_curves_the_one_of_the_lowest_concurrency_is_shown(samsu
         ("iodepth", "4 KiB"),
         ("numjobs", "4 KiB · QD 1"),
     ]
+
+
+def test_the_ladder_has_the_values_of_the_rows(samsung: Lab, intel: Lab) -> None:
+    """Also of repeats that have too few I/Os for the percentile of the headlines."""
+    for lab in (samsung, intel):
+        lab.measure(100.0, 101.0, 102.0)
+    Result.objects.filter(run=samsung.run, repeat__gt=1).update(p99_ns=None, p50_ns=8000)
+    page = shown(choice="latency_p50")
+    (row,) = page.groups[0].rows
+    assert row.cells[0]
+    assert row.cells[0].cell.summary.mean == 6000
+    assert page.ladder is not None
+    summaries = {metric.short: [one and (one.mean, one.n) for one in found] for metric, found in page.ladder.steps}
+    assert summaries["p50"] == [(6000, 3), (2000, 3)]
+    assert summaries["p99"] == [(4000, 1), (4000, 3)]
+    texts = {row.level: row.cells for row in ladder_table(page.ladder).rows}
+    assert (texts["p50"], texts["p99"]) == (("6,000", "2,000"), ("4,000 (n = 1)", "4,000"))
 
 
 def test_the_ladder_has_all_percentiles_of_one_workload(samsung: Lab, intel: Lab) -> None:

@@ -198,3 +198,46 @@ def test_drives_of_one_model_are_several_targets(db: None) -> None:
     (cells, *_) = [row.cells for row in shown(Product(Kind.MODEL, "PM9A3")).groups[0].rows]
     assert cells[0]
     assert (cells[0].cell.summary.mean, cells[0].pooled) == (2000.0, "2 targets")
+
+
+def test_the_lowest_load_is_that_of_a_stated_queue_depth(db: None) -> None:
+    """The row without a queue depth may be of any."""
+    head = "pattern,block_size,iodepth,iops,latency_p99_us\n"
+    for number in (1, 2):
+        levels = (("", 9000, 900), ("2", 1000, 100), ("32", 10000, 300))
+        rows = (f"randread,4k,{depth},{iops * number},{us}\n" for depth, iops, us in levels)
+        an_import(title=f"Table {number}", drive=f"D{number}", text="".join((head, *rows)))
+    page = shown(*map(of_import, Import.objects.order_by("number")))
+    assert [(one.title, one.workload.point.get("iodepth")) for one in page.headlines] == [
+        ("Random read, highest", 32), ("Random read, lowest load", 2), ("Random read, p99", 2),
+    ]  # fmt: skip
+
+
+def test_a_conclusion_names_what_is_assumed_of_an_import(samsung: Lab) -> None:
+    text = "pattern,block_size,iops\n" + "".join(f"randread,4k,{iops}\n" for iops in (9990, 10000, 10010))
+    made = an_import(text=text)
+    samsung.measure(99.0, 100.0, 101.0, iodepth=1)
+    (finding,) = shown(of_import(made), MODEL).findings
+    assert finding.sentence.startswith(f"{SAMSUNG} ×0.01 the IOPS of Old tests")
+    assert finding.sentence.endswith(". Assumed of Old tests: QD 1, 1 job.")
+
+
+def test_means_over_different_levels_of_an_ignored_label_are_not_compared(db: None) -> None:
+    """Both are equal at a fill level of 30 %."""
+    text = "pattern,block_size,iodepth,iops,fill level\n" + "randread,4k,1,100,30 %\n" * 3
+    made = an_import(drive="A", text=text + "randread,4k,1,10,90 %\n" * 3)
+    other = an_import(title="New tests", drive="B", text=text)
+    page = side_by_side(
+        Asked((of_import(made), of_import(other)), of_import(made), ignored=frozenset({"label:fill level"}))
+    )
+    assert not page.findings
+    assert page.matched.other_levels == ["label:fill level"]
+
+
+def test_a_mean_over_imports_with_other_labels_names_these(db: None) -> None:
+    for level in ("30 %", "90 %"):
+        text = f"pattern,block_size,iodepth,iops,fill level\nrandread,4k,1,100,{level}\n"
+        an_import(title=level, drive="A", text=text)
+    (row,) = shown(Product(Kind.MODEL, "A")).groups[0].rows
+    assert row.cells[0]
+    assert row.cells[0].pooled == "2 values of fill level"

@@ -58,6 +58,37 @@ def test_it_says_which_factors_keep_products_apart_and_ignores_them_if_asked(sam
     assert means(shown(ignored=frozenset({"runtime"}))) == [[100.0, 50.0]]
 
 
+def test_means_over_different_levels_of_an_ignored_factor_are_not_compared(samsung: Lab, intel: Lab) -> None:
+    """Both are equal with one job."""
+    samsung.measure(100.0, 101.0, 102.0, numjobs=1)
+    samsung.measure(300.0, 301.0, 302.0, numjobs=4)
+    intel.measure(100.0, 101.0, 102.0, numjobs=1)
+    page = shown(ignored=frozenset({"numjobs"}))
+    assert means(page) == [[201.0, 101.0]]
+    assert [cell and cell.cell.against_baseline for cell in page.headlines[0].cells] == [None, None]
+    assert not page.findings
+    assert page.matched.other_levels == ["numjobs"]
+    assert not page.without_common
+    intel.measure(300.0, 301.0, 302.0, numjobs=4)
+    page = shown(ignored=frozenset({"numjobs"}))
+    assert not page.matched.other_levels
+    assert page.findings
+
+
+def test_a_run_is_not_compared_with_a_product_that_has_its_results(samsung: Lab) -> None:
+    """The mean of all runs contains those of this run, so the ratio would be that of the run to itself."""
+    samsung.measure(100.0, 101.0, 102.0)
+    slow = Lab(samsung.target, number=2)
+    slow.measure(50.0, 51.0, 52.0)
+    slow.measure(10.0, 11.0, 12.0, iodepth=8)
+    products = [Product(Kind.TARGET, "storage1/nvme0"), Product(Kind.RUN, "2"), Product(Kind.RUN, "1")]
+    page = shown(products)
+    assert [cell and cell.cell.against_baseline for cell in page.headlines[0].cells] == [None, None, None]
+    assert not page.findings
+    assert page.matched.overlapping == {"run:1", "run:2"}
+    assert not shown(products[1:]).matched.overlapping
+
+
 def test_a_layout_is_no_part_of_the_workload_if_layouts_are_compared(samsung: Lab) -> None:
     samsung.measure(100.0, iodepth=1, layout="raid0 x2")
     samsung.measure(150.0, iodepth=1, layout="raid0 x4")

@@ -89,7 +89,7 @@ def test_a_label_is_ignored_if_asked(library: None) -> None:
     products = of_import("fusionio-duo-320gb"), of_import("tachion-400gb")
     page = shown(*products, ignored=["label:fill level", "label:used size"])
     titles = {row.title: [cell.pooled if cell else "" for cell in row.cells] for row in page.groups[0].rows}
-    assert titles == {"Random write": ["9 configurations", "2 published tables"]}
+    assert titles == {"Random write": ["9 values of fill level", "2 published tables"]}
 
 
 THREADS = {  # ratios to the RAID 10 of hard disks: Intel 320, two of them striped

@@ -155,6 +155,14 @@ def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -
     assert [d.name for d in made.differs] == ["device.scheduler"]
 
 
+@pytest.mark.parametrize("query", [CompareQuery("iodepth", ("controller",)), CompareQuery("controller", ())])
+def test_compared_controllers_are_no_second_cause(lab: Lab, query: CompareQuery) -> None:
+    for model in ("M1015", "LSI 9266"):
+        lab.measure(10.0, 11.0, facts={**FACTS, "device.sda.controller.model": model})
+    assert not compare(query).differs
+    assert [d.label for d in compare(ENGINES).differs] == ["Controller"]
+
+
 def test_two_factors_together_are_no_single_factor(lab: Lab) -> None:
     lab.measure(10.0, 11.0, scheduler="none")
     lab.measure(20.0, 21.0, scheduler="bfq", ioengine="psync")

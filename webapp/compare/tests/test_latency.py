@@ -14,6 +14,7 @@ from webapp.compare.seconds import Span
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample, known
+from webapp.screens.explore.ladder import ladder_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
 from worker.contract.histogram import LAST_BUCKET_NS, Histogram, least_count, merge
@@ -65,6 +66,21 @@ def test_repeats_are_taken_together(lab: Lab, django_assert_num_queries: DjangoA
     assert (made.name, made.repeats, made.ios, made.is_baseline) == ("io_uring", 2, 1000, True)
     assert made.percentiles_ns == (1000, 2000, 2000, 3000, None, None, None)
     assert (made.cdf_ns, made.cdf_shares) == ((1000, 2000, 3000), (0.66, 0.96, 1.0))
+
+
+def test_percentiles_of_other_workloads_have_no_ratio(lab: Lab) -> None:
+    """Both engines are equal at 4 KiB; only one was measured at 1 MiB."""
+    for engine, block in (("io_uring", 4096), ("psync", 4096), ("psync", 2**20)):
+        (result,) = lab.measure(10.0, ioengine=engine, block_size=block)
+        store(result, {1000 * block // 4096: 100})
+    found = distributions(chart_point(select(ENGINES)))
+    assert [(one.name, one.same_levels) for one in found] == [("io_uring", True), ("psync", False)]
+    (median, *_) = ladder_of(found, "")
+    assert [(cell.text, cell.ratio) for cell in median.cells] == [("1.00 µs", ""), ("1.00 µs", "")]
+    (result,) = lab.measure(10.0, ioengine="io_uring", block_size=2**20)
+    store(result, {256000: 100})
+    (median, *_) = ladder_of(distributions(chart_point(select(ENGINES))), "")
+    assert [cell.ratio for cell in median.cells] == ["", "0.0 %"]
 
 
 def test_repeats_without_a_histogram_are_not_counted(lab: Lab) -> None:

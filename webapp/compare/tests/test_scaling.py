@@ -57,6 +57,14 @@ def test_each_series_is_named_and_what_is_no_sum_is_left_out(drives: list[Target
     assert compare(CompareQuery("iodepth", ("at_once",), baseline="1")).panels[0].scaling == ()
 
 
+def test_means_over_other_workloads_do_not_scale(drives: list[Target]) -> None:
+    """One target was measured at two block sizes, two at once at one of them."""
+    lab = measured(drives)
+    for drive in drives:
+        lab.measure(9.0, 11.0, at_once=1, block_size=2**20, target=drive)
+    assert compare(QUERY).panels[0].scaling == ()
+
+
 def test_that_levels_are_of_other_groups_of_the_same_targets_is_what_is_compared(drives: list[Target]) -> None:
     measured(drives)
     made = compare(QUERY)

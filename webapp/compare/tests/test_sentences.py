@@ -1,12 +1,16 @@
+from dataclasses import replace
+
 import pytest
 
+from webapp.compare.comparison import BaselineRatio
 from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare
-from webapp.compare.sentences import RATIO, interval, shown
+from webapp.compare.sentences import RATIO, interval, shown, unclear
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
 from webapp.core.statistics import Ratio
 from webapp.results.models import Result
+from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 
@@ -128,6 +132,24 @@ def test_missing_points_are_counted(lab: Lab) -> None:
     assert ", 1 common point of 3" in sentence(made)
 
 
+def test_points_without_the_metric_are_not_said_to_have_failed(lab: Lab) -> None:
+    for depth in (1, 2):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(62.0, 63.0, 64.0, iodepth=depth, ioengine="psync")
+    Result.objects.filter(point__ioengine="psync", point__iodepth=1).update(p99_ns=None)
+    notes = compare(replace(ENGINES, metric="latency_p99")).notes
+    assert "1 of 4 points have no value: they failed, were not measured, or their results are left out." in notes
+    assert "3 results are left out: too few I/Os for p99 latency." in notes
+
+
+def test_results_without_ios_do_not_have_too_few_of_them(lab: Lab) -> None:
+    lab.measure(1.0, engine="file_copy", direction="none")
+    Result.objects.update(p99_ns=None, ios=None)
+    lab.measure(1.0)
+    notes = compare(replace(ENGINES, metric="latency_p99")).notes
+    assert "1 result is left out: it has no value for p99 latency." in notes
+
+
 def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     lab.measure(100.0, 100.0, 100.0)
     lab.measure(10.0, ioengine="psync", numjobs=1)
@@ -135,8 +157,72 @@ def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     other.repeat = 2
     other.save()
     made = compare(ENGINES)
-    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads."
+    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads or targets."
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
+
+
+def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> None:
+    """Both engines are equal, but trials of one failed at the slow target."""
+    slow = a_target(lab.target.host, "slow")
+    for engine, repeats in (("io_uring", 5), ("psync", 1)):
+        lab.measure(*[1000.0 + place for place in range(5)], ioengine=engine)
+        lab.measure(*[100.0 + place for place in range(repeats)], ioengine=engine, target=slow)
+    made = compare(ENGINES)
+    assert sentence(made) == "psync and io_uring: not comparable at 1: repeats mix workloads or targets."
+    assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
+
+
+def test_a_certain_difference_that_is_rounded_away_is_none(lab: Lab) -> None:
+    """Long trials can tell 0.04 % apart, and the sentence cannot show it."""
+    for engine, iops in (("io_uring", 100_000.0), ("psync", 100_040.0)):
+        lab.measure(*[iops + noise for noise in (0.0, 1.0, 2.0, 1.0, 0.0)], ioengine=engine)
+    Result.objects.update(runtime_ms=600_000, ios=60_000_000)
+    alternate(lab.run)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync and io_uring: no difference in IOPS beyond ±5 % (95 % CI 0.0 % to +0.1 %, n = 5)")
+
+
+def test_means_over_different_targets_are_not_compared(lab: Lab) -> None:
+    """Both engines are equal, but all trials of one failed at the slow target."""
+    slow = a_target(lab.target.host, "slow")
+    for engine in ("io_uring", "psync"):
+        lab.measure(999.0, 1000.0, 1001.0, ioengine=engine)
+    lab.measure(99.0, 100.0, 101.0, target=slow)
+    made = compare(ENGINES)
+    why = "not compared at 1: the values are means over different workloads or targets"
+    assert sentence(made) == f"psync and io_uring: {why}."
+    assert made.warnings[0].startswith("Some values are means over several levels (Target), and not over the same ones")
+    by_target = compare(replace(ENGINES, x="target"))
+    assert "no difference in IOPS beyond ±5 %" in sentence(by_target)
+
+
+def test_one_series_of_means_over_other_workloads_has_no_conclusion(lab: Lab) -> None:
+    """The second level of x lacks the slow block size."""
+    lab.measure(999.0, 1000.0, 1001.0, iodepth=1)
+    lab.measure(9.9, 10.0, 10.1, iodepth=1, block_size=2**20)
+    lab.measure(999.0, 1000.0, 1001.0, iodepth=32)
+    (series,) = compare(CompareQuery("iodepth", ())).panels[0].series
+    assert series.sentence == ""
+
+
+def test_it_says_that_a_ratio_is_of_common_runs_and_the_means_are_of_all(lab: Lab) -> None:
+    """Means of 150 and 100, and a ratio of ×2.00 in the run that measured both."""
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(198.0, 200.0, 202.0, ioengine="psync")
+    words = "Some ratios use only the repeats of the runs that both series have in common"
+    assert not any(note.startswith(words) for note in compare(ENGINES).notes)
+    Lab(lab.target, number=2).measure(99.0, 100.0, 101.0, ioengine="psync")
+    made = compare(ENGINES)
+    assert "psync ×2.00 the IOPS of io_uring" in sentence(made)
+    assert any(note.startswith(words) for note in made.notes)
+
+
+def test_runs_on_different_targets_are_repeats(lab: Lab) -> None:
+    other = Lab(a_target(lab.target.host, "other"), number=2)
+    for each in (lab, other):
+        each.measure(100.0, 101.0, 102.0)
+        each.measure(50.0, 50.5, 51.0, ioengine="psync")
+    assert "psync ×0.50 the IOPS of io_uring" in sentence(compare(ENGINES))
 
 
 def test_several_points_measured_once_are_summarised_by_mean_and_range(lab: Lab) -> None:
@@ -248,11 +334,11 @@ def test_means_over_different_workloads_are_not_compared(lab: Lab) -> None:
         lab.measure(*(depth * value for value in (99.0, 100.0, 101.0)), iodepth=depth)
     lab.measure(99.0, 100.0, 101.0, iodepth=1, ioengine="psync")
     made = compare(CompareQuery("block_size", ("ioengine",), baseline="io_uring"))
-    why = "not compared at 4 KiB: the values are means over different workloads"
+    why = "not compared at 4 KiB: the values are means over different workloads or targets"
     assert sentence(made) == f"psync and io_uring: {why}."
     assert [cell.against_baseline for cell in made.panels[0].series[1].cells] == [None]
     (warning,) = made.warnings
-    assert warning.startswith("Some values are means over several workloads (Queue depth), and not over the same ones")
+    assert warning.startswith("Some values are means over several levels (Queue depth), and not over the same ones")
 
 
 def test_one_level_of_another_factor_in_each_series_confounds_but_is_compared(lab: Lab) -> None:
@@ -279,3 +365,11 @@ def test_the_order_of_imports_without_a_time_is_unknown() -> None:
     made = compare(read_query([("x", "iodepth"), ("series", "model"), ("baseline", "A")]))
     assert sentence(made).endswith("or drift: imported files do not state when they were measured.")
     assert not any("always ran in the same order" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(("low", "why"), [(1.01, "May be drift"), (0.99, "May be chance")])
+def test_an_interval_that_contains_1_may_be_chance_whatever_the_order(low: float, why: str) -> None:
+    """With the variance of all points of a chart, p may be small although the interval of one point is wide."""
+    ratio = Ratio(1.1, low, 1.2)
+    against = BaselineRatio(ratio=ratio, better=None, equal=False, p=0.01, n=3, text="", interval_text="")
+    assert unclear(against).startswith(why)

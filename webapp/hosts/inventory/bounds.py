@@ -1,7 +1,7 @@
 """Upper bounds of measured targets, one line each for a chart: the bound and its link."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, product
@@ -9,7 +9,7 @@ from itertools import islice, product
 from django.db.models import Q
 
 from webapp.hosts.inventory.ceilings import Ceiling, Chain, Interval, chain_of
-from webapp.hosts.inventory.reading import inventory_at
+from webapp.hosts.inventory.reading import inventories_at
 from webapp.hosts.models import Target
 from webapp.hosts.names import parted
 
@@ -31,18 +31,26 @@ def bounds_of(moments: Mapping[str, datetime], most: int | None = MAX_BOUNDS) ->
     """Bounds by name of a target (`host/target`, or several at once), from the host's inventory at the given time.
 
     Targets without a known bound are left out. For several targets at once it is the bound of their sum, in which a
-    shared link counts once. Two queries, and one for each host. Returns at most `most`, lowest bounds first.
+    shared link counts once. Three queries. Returns at most `most`, lowest bounds first.
     """
-    found, known = [], _targets(moments)
-    for name, at in moments.items():
-        host, slugs = parted(name)
-        ways = product(*(known.get((host, slug), ()) for slug in slugs))
-        for targets in islice(ways, MAX_WAYS):
-            inventory = inventory_at(targets[0].host_id, at)
-            bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
-            found += [bound] if bound else []
+    ways = list(_ways(moments))
+    inventories = inventories_at({(targets[0].host_id, at) for _, targets, at in ways})
+    found = []
+    for name, targets, at in ways:
+        inventory = inventories.get((targets[0].host_id, at))
+        bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
+        found += [bound] if bound else []
     ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
     return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:most])
+
+
+def _ways(moments: Mapping[str, datetime]) -> Iterator[tuple[str, tuple[Target, ...], datetime]]:
+    """The targets that a name may mean: drives that had it one after the other."""
+    known = _targets(moments)
+    for name, at in moments.items():
+        host, slugs = parted(name)
+        each = product(*(known.get((host, slug), ()) for slug in slugs))
+        yield from ((name, targets, at) for targets in islice(each, MAX_WAYS))
 
 
 def _folded(found: Iterable[Bound]) -> list[Bound]:

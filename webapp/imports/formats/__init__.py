@@ -8,6 +8,8 @@ them is not a result: see `fio_log`.
 from collections.abc import Mapping
 from typing import Protocol, cast
 
+import msgspec
+
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import (
     bm_flash,
@@ -30,6 +32,10 @@ from webapp.imports.measurement import Measurement
 HEAD_CHARACTERS = 64 * 1024
 PLAIN_CSV = "plain-csv"
 NO_COLUMNS: Mapping[str, str] = {}
+
+
+NO_END = "The last line of the file has no line end. If the file is cut off, the last value may be too small."
+_CUT_IS_REFUSED = ("fio-json", "dd", "hdparm")  # text follows their last value
 
 
 class Format(Protocol):
@@ -72,4 +78,10 @@ def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> tuple[str, list
     if not name:
         problem = plain_csv.problem_of(text[:HEAD_CHARACTERS], columns)
         raise ImportRefused(problem or "The format of this file is not known.")
-    return name, plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)
+    try:
+        found = plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)
+    except OverflowError as error:
+        raise ImportRefused("A number in this file is too large.") from error
+    if not text.endswith("\n") and name not in _CUT_IS_REFUSED:
+        found[-1] = msgspec.structs.replace(found[-1], notes=(*found[-1].notes, NO_END))
+    return name, found

@@ -3,9 +3,11 @@
 Only bytes and seconds are used, because the printed rate has two or three digits (GNU: MB is 10^6 bytes, MiB is
 2^20; coreutils' dd.c, print_stats). dd does not print what it did, so the command above the output is needed:
 `if=` a device or file and `of=/dev/null` is a read, `if=/dev/zero` is a write, file to file counts as a write.
+`status=progress` prints the same line each second. Only the one after the numbers of records is a result.
 """
 
 import re
+from collections.abc import Iterator
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
@@ -31,20 +33,25 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    found = with_repeats(_results(text))
+    if not found:
+        raise ImportRefused("dd printed no line with bytes and seconds. It may be truncated.")
+    return found
+
+
+def _results(text: str) -> Iterator[Measurement]:
     operands: dict[str, str] = {}
     records: tuple[int, int] | None = None
+    ended = False
     for line in lines(text):
         if command := _COMMAND.fullmatch(line.rstrip()):
             operands = dict(_OPERAND.findall(command[1]))
         elif counted := _RECORDS.fullmatch(line):
             records = (int(counted[1]), int(counted[2])) if counted[3] == "in" else records
-        elif result := _GNU.fullmatch(line) or _BSD.fullmatch(line):
-            found.append(_measured(operands, records, result[1], result[2]))
-            records = None
-    if not found:
-        raise ImportRefused("dd printed no line with bytes and seconds. It may be truncated.")
-    return with_repeats(found)
+            ended = True
+        elif ended and (result := _GNU.fullmatch(line) or _BSD.fullmatch(line)):
+            yield _measured(operands, records, result[1], result[2])
+            records, ended = None, False
 
 
 def _measured(operands: dict[str, str], records: tuple[int, int] | None, moved: str, took: str) -> Measurement:

@@ -37,6 +37,7 @@ _MOST_DIRECTIONS = {2: 3, 3: 2, 4: 3, 5: 3}
 _MOST_FIELDS = 4000
 # After the CPU time: context switches, two kinds of page faults, 7 queue depths, 10 + 12 latencies; then the disks.
 _BEFORE_DISKS = 2 + 3 + 7 + 10 + 12
+_MIXED = (None,)  # unified_rw_reporting=1: reads and writes together
 _UNKNOWN_RUN = "unless the equal lines are repeated runs"
 
 
@@ -52,7 +53,7 @@ class _Line(msgspec.Struct, frozen=True):
     name: str
     group: str
     disks: tuple[str, ...]  # their counters, and the description of the job
-    measured: Mapping[Direction, Measurement]
+    measured: Mapping[Direction | None, Measurement]
 
     @property
     def run(self) -> Hashable:
@@ -87,7 +88,7 @@ def _beside(line: _Line, found: Sequence[_Line]) -> str:
 
 
 def _combined(jobs: Sequence[_Line], beside: str) -> Iterator[Measurement]:
-    for direction in Direction:
+    for direction in (*Direction, None):
         parts = [job.measured[direction] for job in jobs if direction in job.measured]
         if parts:
             one = parts[0] if len(parts) == 1 else _sum(parts)
@@ -122,7 +123,7 @@ def _line(line: str) -> _Line:
     fields = line.split(";", _MOST_FIELDS)
     version = int(fields[0])
     head, width = _HEAD[version], _FIELDS[version]
-    directions = next((n for n in (2, _MOST_DIRECTIONS[version]) if _is_share(fields, head + n * width)), 0)
+    directions = next((n for n in (2, _MOST_DIRECTIONS[version], 1) if _is_share(fields, head + n * width)), 0)
     if not directions:  # the CPU shares follow the directions
         raise ImportRefused(f"A line of fio's terse output has {len(fields)} fields: it is truncated or damaged.")
     parts = [fields[head + i * width : head + (i + 1) * width] for i in range(directions)]
@@ -131,7 +132,7 @@ def _line(line: str) -> _Line:
     notes = (f"fio reports error {whole(error, 'error')} in this job.",) if whole(error, "error") else ()
     measured = {
         direction: _measured(part, direction, name, "" if version == 2 else fields[1], rest[:2], notes)
-        for part, direction in zip(parts, Direction, strict=False)
+        for part, direction in zip(parts, Direction if directions > 1 else _MIXED, strict=False)
         if whole(part[0], "amount")
     }
     return _Line(name, group, () if version == 2 else tuple(rest[_BEFORE_DISKS:]), measured)
@@ -143,7 +144,7 @@ def _is_share(fields: Sequence[str], place: int) -> bool:
 
 def _measured(
     part: Sequence[str],
-    direction: Direction,
+    direction: Direction | None,
     name: str,
     tool_version: str,
     cpu: Sequence[str],

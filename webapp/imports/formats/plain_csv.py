@@ -5,7 +5,7 @@ RESULTS. Columns with a field's name need no mapping. Values of factors are read
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -36,8 +36,11 @@ RESULTS: Mapping[str, tuple[str, float]] = {
     },
 }
 _UNITS = {"ns": 1.0, "us": US, "ms": MS, "s": SECOND}
+MAX_CELLS = 1_000_000  # their texts are kept
+_OTHER_UNIT = 1.5  # factor between the bandwidth and IOPS x block size, from which on a unit may be wrong
 _SHOWN = 20  # columns in a message
 _PERCENTILE = re.compile(r"latency_p(\d{1,2}(?:\.\d{1,6})?)_(ns|us|ms|s)")
+_THOUSANDS = re.compile(r"\d{1,3}\.\d{3}", re.ASCII)
 _DELIMITERS = (",", ";", "\t")
 LABELS = ("host", "controller", "drive", "serial", "layout")  # their columns are text, as all that are no field
 FIELDS_IN_WORDS = (
@@ -119,8 +122,19 @@ def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measureme
         raise ImportRefused(f"The CSV has two columns `{twice[0][:60]}`. Remove or rename one.")
     own_names = sniff(text_lines[0]) and not any(name in names for name in mapping or {})
     known = _known(names, {} if own_names else mapping or {})
-    found = [_measured(row, known) for row in rows(names, text_lines[1:], delimiter)]
-    return with_repeats(found)
+    if (cells := len(names) * len(text_lines)) > MAX_CELLS:
+        raise ImportRefused(f"The CSV has {cells:,} fields, more than {MAX_CELLS:,}. Split it or remove columns.")
+    table = list(rows(names, text_lines[1:], delimiter))
+    doubts = _thousands(table, known) if delimiter == ";" else ()
+    measured = (_measured(row, known) for row in table)
+    return with_repeats(msgspec.structs.replace(one, notes=(*one.notes, *doubts)) for one in measured)
+
+
+def _thousands(table: Sequence[Row], known: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the decimal point is a comma, CSV has semicolons, and 1.000 may mean a thousand."""
+    columns = [column for column, field in known.items() if field in RESULTS or _PERCENTILE.fullmatch(field)]
+    found = next((row[name] for row in table for name in columns if _THOUSANDS.fullmatch(row[name])), None)
+    return (f"The point in numbers such as {found} is read as a decimal point.",) if found else ()
 
 
 def _known(names: list[str], mapping: Mapping[str, str]) -> dict[str, str]:
@@ -188,7 +202,19 @@ def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
         other={name[:200]: text[:500] for name, text in row.items() if name not in known and text} | labels,
         **found.rates,  # type: ignore[arg-type]
         latency=found.latency,
+        notes=_notes(found),
     )
+
+
+def _notes(found: Figures) -> tuple[str, ...]:
+    """A column may have another unit than its field."""
+    block, moved, iops = found.factors.get("block_size"), found.rates.get("bytes_per_s"), found.rates.get("iops")
+    if not isinstance(block, int) or not moved or not iops:
+        return ()
+    ratio = moved / (iops * block)
+    if max(ratio, 1 / ratio) < _OTHER_UNIT:
+        return ()
+    return (f"The bandwidth is {ratio:,.4g} times IOPS × block size. Check the units of these columns.",)
 
 
 def factor(name: str, text: str) -> Value:
@@ -199,18 +225,29 @@ def factor(name: str, text: str) -> Value:
         raise ImportRefused(f"{FACTORS[name].label}: {str(error)[:300]}.") from error
 
 
+def _stated_direction(text: str, pattern: Pattern | None) -> Direction:
+    """Raises ImportRefused, also for a direction that contradicts the pattern."""
+    try:
+        stated = Direction(text.lower())
+    except ValueError as error:
+        raise ImportRefused(f"The direction `{text[:40]}` is not read, write, trim or mixed.") from error
+    if pattern is None:
+        return stated
+    has = {Direction.READ: pattern.reads, Direction.WRITE: pattern.stores, Direction.TRIM: pattern.trims}
+    if not has[stated]:
+        raise ImportRefused(f"A row states the direction {stated} and the pattern {pattern}, which has no such I/Os.")
+    return stated
+
+
 def direction(text: str, factors: Mapping[str, Value]) -> Direction | None:
     """As stated, otherwise that of the pattern. None: reads and writes together (`mixed`, a mixed pattern)."""
     if text.lower() == "mixed":
         return None
+    pattern = Pattern(str(factors["pattern"])) if "pattern" in factors else None
     if text:
-        try:
-            return Direction(text.lower())
-        except ValueError as error:
-            raise ImportRefused(f"The direction `{text[:40]}` is not read, write, trim or mixed.") from error
-    if "pattern" not in factors:
+        return _stated_direction(text, pattern)
+    if pattern is None:
         raise ImportRefused("The CSV needs a column for the direction or the pattern.")
-    pattern = Pattern(str(factors["pattern"]))
     if pattern.mixed or (pattern.trims and pattern.stores):
         return None
     return Direction.TRIM if pattern.trims else Direction.WRITE if pattern.writes else Direction.READ

@@ -6,6 +6,7 @@ Units: MB is 2^20 bytes and response times are ms (the comments at the head of t
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from webapp.imports.csv_rows import Row
 from webapp.imports.errors import ImportRefused
@@ -17,6 +18,10 @@ from worker.contract.items import Direction
 TOOL = "Vdbench"
 _NEEDED = {"Run", "Interval", "rate", "MB/sec", "read%", "resp"}
 _MAX_COLUMNS = 500
+_STAMP = re.compile(r"(\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d)-(?:UTC|GMT)", re.ASCII)
+
+# Second of the day, IOPS, bytes per second, mean latency in ns. Rows of whole files need too much memory.
+_Interval = tuple[float | None, float | None, float, float | None]
 
 
 def sniff(head: str) -> bool:
@@ -31,7 +36,7 @@ def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     found: list[Measurement] = []
     names: list[str] = []
-    intervals: list[Row] = []
+    intervals: list[_Interval] = []
     for line in lines(text):
         words = line.split()
         if _is_head(words):
@@ -42,7 +47,9 @@ def parse(text: str) -> list[Measurement]:
                 found += _measured(row, intervals)
                 intervals = []
             elif row["Interval"].isdigit():
-                intervals.append(row)
+                if row["Interval"] == "1":  # of the next run; the one before may have ended without an average
+                    intervals = []
+                intervals.append(_interval(row))
     if not found:
         raise ImportRefused("This flat file of Vdbench has no average of a run. It may be truncated.")
     return with_repeats(found)
@@ -54,7 +61,11 @@ def _row(names: list[str], words: list[str]) -> Row:
     return dict(zip(names, words, strict=False))
 
 
-def _measured(row: Row, intervals: Sequence[Row]) -> list[Measurement]:
+def _interval(row: Row) -> _Interval:
+    return _seconds(row.get("tod", "")), _value(row, "rate"), (_value(row, "MB/sec") or 0) * MIB, _ns(row, "resp")
+
+
+def _measured(row: Row, intervals: Sequence[_Interval]) -> list[Measurement]:
     iops = _value(row, "rate")
     if not iops:
         return []
@@ -75,6 +86,7 @@ def _measured(row: Row, intervals: Sequence[Row]) -> list[Measurement]:
             bytes_per_s=None if rate is None else rate * MIB,
             latency=Latency(mean_ns=_ns(row, "resp"), max_ns=_ns(row, "resp_max"), stddev_ns=_ns(row, "resp_std")),
             metrics=_metrics(row, mixed=direction is None),
+            measured_at=_time(row.get("timestamp", "")),
             series=_series(intervals),
         )
     ]
@@ -120,9 +132,9 @@ def _metrics(row: Row, *, mixed: bool) -> dict[str, float]:
     return found | latencies | {"read_percent": _value(row, "read%") or 0}
 
 
-def _series(intervals: Sequence[Row]) -> tuple[Point, ...]:
+def _series(intervals: Sequence[_Interval]) -> tuple[Point, ...]:
     """The length of an interval is the difference of its times of day; without two of them there is no series."""
-    seconds = [_seconds(row.get("tod", "")) for row in intervals]
+    seconds = [interval[0] for interval in intervals]
     if len(seconds) < 2 or None in seconds:
         return ()
     length = round((((seconds[1] or 0) - (seconds[0] or 0)) % 86400) * 1000)
@@ -132,12 +144,22 @@ def _series(intervals: Sequence[Row]) -> tuple[Point, ...]:
         Point(
             offset_ms=(place + 1) * length,
             length_ms=length,
-            iops=_value(row, "rate"),
-            bytes_per_s=(_value(row, "MB/sec") or 0) * MIB,
-            latency_mean_ns=_ns(row, "resp"),
+            iops=iops,
+            bytes_per_s=bytes_per_s,
+            latency_mean_ns=latency_ns,
         )
-        for place, row in enumerate(intervals)
+        for place, (_, iops, bytes_per_s, latency_ns) in enumerate(intervals)
     )
+
+
+def _time(stamp: str) -> datetime | None:
+    """`05/06/2019-10:00:03-UTC`, month first (Vdbench's Flat.java). None for other zones: their short names are not
+    unique."""
+    match = _STAMP.fullmatch(stamp)
+    try:
+        return datetime.strptime(match[1], "%m/%d/%Y-%H:%M:%S").replace(tzinfo=UTC) if match else None
+    except ValueError:
+        return None
 
 
 def _seconds(time_of_day: str) -> float | None:

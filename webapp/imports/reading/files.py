@@ -6,7 +6,7 @@ absolute paths and paths with `..` are refused.
 
 import os
 import stat
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from pathlib import Path
 
@@ -30,10 +30,23 @@ def read_all(paths: Sequence[Path], limits: Limits | None = None) -> Found:
     return _read({str(path.relative_to(top)): path for path in whole}, Budget(limits or Limits()))
 
 
+def read_in_turn(files: Iterable[tuple[str, Path]], limits: Limits | None = None) -> Found:
+    """Every file of several files and archives by their names, with common limits. Each one is read before the next one
+    is taken."""
+    budget = Budget(limits or Limits())
+    for name, path in files:
+        yield from _entry(path, name, budget)
+    yield from _left_out(budget)
+
+
 def _read(paths: Mapping[str, Path], budget: Budget) -> Found:
     """`paths` by their names."""
     for name in sorted(paths, key=in_order):
         yield from _entry(paths[name], name, budget)
+    yield from _left_out(budget)
+
+
+def _left_out(budget: Budget) -> Found:
     if budget.left_out:
         most = f"At most {budget.limits.files:,} files and {budget.limits.total_bytes // MIB:,} MiB are read at once."
         yield Refused("", f"{most} Number of files left out: {budget.left_out:,}. Import them in several parts.")

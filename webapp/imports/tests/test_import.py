@@ -78,14 +78,16 @@ def test_the_same_content_twice_changes_nothing() -> None:
     assert (first.results_made, second.results_made) == (3, 0)
     assert Result.objects.count() == 3
     reasons = refused_by_reason(second)
-    assert "The same content was imported before: results/table.csv of import 1." in reasons
+    assert any(reason.startswith("The same content was imported before, by import 1.") for reason in reasons)
 
 
 def test_the_same_content_twice_in_one_import_counts_once() -> None:
     imported = begun()
     add_found(imported, [Read("a.csv", PLAIN), Read("b.csv", PLAIN)])
     assert Result.objects.count() == 3
-    assert refused_by_reason(imported) == {"The same content was imported before: a.csv of this import.": 1}
+    (reason,) = refused_by_reason(imported)
+    assert reason.startswith(f"The same content was imported before, by import {imported.number}.")
+    assert imported.files.get(path="b.csv").notes == ["The file is a.csv."]
 
 
 def test_other_measurements_of_the_same_test_are_repeats() -> None:
@@ -172,6 +174,7 @@ def test_logs_join_the_test_of_fio_beside_them_as_its_time_series() -> None:
     for job in document["jobs"]:
         job["job options"] = {"rw": "randwrite", "iodepth": "32", "numjobs": "4", "bs": "4k"}
         job["read"] = {}
+        job["write"] |= {"iops": 30_116, "bw_bytes": 123_353_139, "runtime": 2000, "lat_ns": {"mean": 2e6, "max": 2e9}}
     text = json.dumps({**document, "jobs": document["jobs"][:1]})
     logs = [Read(f"4k/{path.name}", path.read_text()) for path in sorted(LOGS.glob("*.log"))]
     imported = begun()
@@ -418,3 +421,14 @@ def test_the_command_takes_the_columns_of_a_csv(tmp_path: Path) -> None:
     call_command("import_results", str(tmp_path), "--column", "Workload=pattern", "--column", "a=b=iops")
     (row,) = rows_of(Import.objects.get())
     assert (row.iops, row.point) == (10200, {"pattern": "randread"})
+
+
+def test_percentiles_of_terse_output_need_enough_ios_too() -> None:
+    """It states no number of I/Os: 119 IOPS in 1 s are too few for p95."""
+    imported = begun()
+    add_paths(imported, DATA / "fio-terse" / "3.33-v3.txt")
+    result = Result.objects.get(direction="read")
+    assert (result.ios, result.p50_ns is not None, result.p95_ns, result.p99_ns) == (None, True, None, None)
+    assert any(
+        "119 I/Os are too few" in note or "120 I/Os are too few" in note for note in imported.origins.get().notes
+    )

@@ -52,7 +52,10 @@ def test_a_log_of_fio_plot() -> None:
     assert found == {"drive": "D1", "rw": "randwrite", "iodepth": "32", "numjobs": "4", "kind": "bw", "job": "3"}
 
 
-@pytest.mark.parametrize("pattern", ["{Host}", "{a", "[a", "{a}]", "[[a]]" * 5, "x" * 400, "{}", "**/**/**/a"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["{Host}", "{a", "[a", "{a}]", "[[a]]" * 5, "x" * 400, "{}", "**/**/**/a", "{a}{b}", "{a}*", "*{a}", "{a}[{b}]"],
+)
 def test_a_wrong_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(ImportRefused, match="pattern"):
         match(pattern, "a/b.json")
@@ -91,3 +94,10 @@ def test_suggestions() -> None:
     assert suggest(["randread-4k-32-1.json"]) == "{rw}-{bs}-{iodepth}-{numjobs}.json"
     assert suggest(["a/notes.txt", "b/photo.jpg"]) == ""
     assert suggest([]) == ""
+
+
+def test_a_folder_named_after_a_block_size_is_no_drive() -> None:
+    """As bench-fio names it."""
+    paths = [f"PM9A3/{size}/randread-{depth}-4.json" for size in ("4k", "128k", "1m") for depth in (1, 32)]
+    assert suggest(paths) == "{drive}/{bs}/{rw}-{iodepth}-{numjobs}.json"
+    assert suggest([f"lab1/{path}" for path in paths]) == "{host}/{drive}/{bs}/{rw}-{iodepth}-{numjobs}.json"

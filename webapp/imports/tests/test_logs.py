@@ -28,10 +28,14 @@ def begun() -> Import:
     return begin_import(title="Old results", pattern="", given={}, by=None)
 
 
-def a_test(depth: int, version: str = "fio-3.33") -> str:
-    """A test of its own for each depth."""
+def a_test(depth: int, version: str = "fio-3.33", **changes: object) -> str:
+    """A test of its own for each depth, with the rates of `logs_of`."""
     options = {"rw": "randwrite", "iodepth": str(depth), "numjobs": str(JOBS), "bs": "4k"}
-    job = {**FIO["jobs"][0], "job options": options, "read": {}}
+    mean = 600 + depth
+    latency_ns = mean * (1000 if version.startswith("fio-2") else 1)
+    latency = {"clat_ns": {"mean": latency_ns, "max": latency_ns}}
+    rates = {"iops": JOBS * mean, "bw_bytes": JOBS * mean * 1024, "runtime": 2000, **latency}
+    job = {**FIO["jobs"][0], "job options": options, "read": {}, "write": FIO["jobs"][0]["write"] | rates | changes}
     return json.dumps({**FIO, "fio version": version, "timestamp": 1_600_000_000 + depth, "jobs": [job]})
 
 
@@ -148,10 +152,24 @@ def test_a_trial_whose_logs_come_in_several_requests_gets_no_series(*, with_test
         add(imported, {f"D/{path}": text})
     assert Origin.objects.exclude(series=None).count() == 0
     assert Result.objects.count() == imported.origins.count() == 1
-    assert refused_by_reason(imported) == {INCOMPLETE: 11 if with_test else 12}
+    refused = refused_by_reason(imported)
+    assert (INCOMPLETE in refused, sum(refused.values())) == (True, 11 if with_test else 12)
     ended = end_import(imported, by=None)
     assert (ended.results_made, ended.files_read, ended.files_refused) == (1, 13, 11 if with_test else 12)
     assert (INCOMPLETE in imported.origins.get().notes) == with_test
+
+
+def test_late_logs_do_not_remove_a_series_with_all_rates() -> None:
+    imported = begun()
+    logs = logs_of(1)
+    rates = {f"D/{name}": text for name, text in logs.items() if "clat" not in name}
+    late = {f"D/{name}": text for name, text in logs.items() if "clat" in name}
+    add(imported, {TEST: a_test(1), **rates})
+    add(imported, late)
+    (points,) = series_of(imported.origins.get()).values()
+    assert [point["iops"] for point in points] == [JOBS * 501, JOBS * 701]
+    (reason,) = refused_by_reason(imported)
+    assert reason.startswith("The test of these logs has a time series already")
 
 
 def test_a_trial_with_a_log_that_is_left_out_gets_no_series() -> None:
@@ -159,7 +177,7 @@ def test_a_trial_with_a_log_that_is_left_out_gets_no_series() -> None:
         imported = begun()
         add_found(imported, [Read("D/t_bw.1.log", ROWS), lost, Read("D/t_iops.1.log", ROWS)])
         assert Result.objects.count() == 0
-        reason = "The log D/t_bw.2.log of the same test is left out, so the logs of this test are incomplete."
+        reason = "Another log of the same test is left out, so the logs of this test are incomplete."
         assert refused_by_reason(imported)[reason] == 2
         undo_import(imported, by=None)
 
@@ -175,7 +193,7 @@ def test_a_trial_that_the_limit_of_files_cuts_gets_no_series(tmp_path: Path) -> 
         imported = begun()
         add_paths(imported, source, limits=Limits(files=9 + number))
         assert imported.origins.get().series is None
-        (cut, total) = sorted(refused_by_reason(imported), reverse=True)
+        (cut, total) = sorted(refused_by_reason(imported))
         assert "is left out, so the logs of this test are incomplete" in cut
         assert "Number of files left out: 4." in total
         undo_import(imported, by=None)
@@ -194,7 +212,8 @@ def test_the_same_log_twice_is_not_another_job() -> None:
     add_found(imported, [Read("t_bw.1.log", ROWS), Read("t_bw.1.log", ROWS)])
     assert Result.objects.count() == 0
     (reason,) = refused_by_reason(imported)
-    assert "two logs with the path t_bw.1.log" in reason
+    assert "two logs with the same path" in reason
+    assert imported.files.first().notes == ["It is t_bw.1.log."]  # type: ignore[union-attr]
 
 
 def test_the_same_folder_twice_changes_nothing() -> None:
@@ -204,7 +223,10 @@ def test_the_same_folder_twice_changes_nothing() -> None:
     add(second, files)
     assert (Origin.objects.count(), second.origins.count()) == (2, 0)
     reasons = refused_by_reason(second)
-    assert "The test of these logs, D/randwrite-1-4.json, was imported before." in reasons
+    assert sorted(reasons.values()) == [2, 24]  # one line for the tests, and one for their logs
+    notes = {file.path: file.notes for file in second.files.all()}
+    assert notes["D/randwrite-1-4.json"] == ["The file is D/randwrite-1-4.json."]
+    assert notes["D/randwrite-iodepth-1-numjobs-4_bw.1.log"] == ["The test is D/randwrite-1-4.json."]
     assert second.files.filter(reason="").count() == 0
 
 
@@ -214,3 +236,127 @@ def test_latencies_of_fio_2_are_in_us() -> None:
     (points,) = series_of(Origin.objects.get()).values()
     assert points[0]["latency_mean_ns"] == 501_000
     assert ImportedFile.objects.filter(notes=["Part of the time series of D/randwrite-1-4.json."]).count() == 12
+
+
+TEST, NOTE = "D/randwrite-1-4.json", "Part of the time series of D/randwrite-1-4.json."
+
+
+def with_logs(test: str, logs: dict[str, str]) -> Import:
+    imported = begun()
+    add(imported, {TEST: test, **{f"D/{name}": text for name, text in logs.items()}})
+    return imported
+
+
+def the_reason(imported: Import) -> tuple[str, str]:
+    """Of all logs, with its detail: the test has no series."""
+    assert imported.origins.get().series is None
+    (reason,) = {(file.reason, *file.notes) for file in imported.files.filter(format="fio-log")}
+    return reason if len(reason) == 2 else (*reason, "")
+
+
+def test_a_series_without_the_logs_of_some_jobs_is_left_out() -> None:
+    logs = {name: text for name, text in logs_of(1).items() if ".4.log" not in name}
+    reason, detail = the_reason(with_logs(a_test(1), logs))
+    assert reason.startswith("The logs have fewer I/Os than the test: logs of some jobs are missing")
+    assert detail == "They have 75 % of its I/Os."
+
+
+def test_a_copy_of_a_log_is_not_another_job() -> None:
+    logs = logs_of(1)
+    copies = {f"{name}.bak": text for name, text in logs.items() if "_iops" in name}
+    reason, detail = the_reason(with_logs(a_test(1), logs | copies))
+    assert "one of them is a copy" in reason
+    assert "200 %" in detail
+
+
+def test_logs_with_other_rates_or_directions_are_of_another_test() -> None:
+    assert "another test" in the_reason(with_logs(a_test(1, iops=90_000), logs_of(1)))[0]
+    Import.objects.all().delete()
+    reads = {name: text.replace(", 1, 0", ", 0, 0") for name, text in logs_of(1).items()}
+    assert "direction read, but the test has none" in the_reason(with_logs(a_test(1), reads))[0]
+
+
+def test_a_test_that_stopped_before_its_last_interval_has_a_series() -> None:
+    """fio logs no last interval."""
+    imported = with_logs(a_test(1, runtime=2900), logs_of(1))
+    assert imported.origins.get().series is not None
+
+
+def test_largest_latencies_are_not_stored_as_means() -> None:
+    """With log_max_value."""
+    imported = with_logs(a_test(1, clat_ns={"mean": 200, "max": 700}), {
+        name: text.replace(", 1, 0", "000, 1, 0") if "clat" in name else text for name, text in logs_of(1).items()
+    })  # fmt: skip
+    (points,) = series_of(imported.origins.get()).values()
+    assert {point["latency_mean_ns"] for point in points} == {None}
+    assert points[0]["iops"] == JOBS * 501
+    notes = {file.path.split("_")[1][:4]: file.notes[0] for file in imported.files.filter(format="fio-log")}
+    assert notes["iops"] == NOTE
+    assert "log_max_value" in notes["clat"]
+
+
+def test_logs_since_1970_begin_with_their_first_interval() -> None:
+    """With log_unix_epoch."""
+    since_1970 = {
+        name: "".join(
+            f"1795660236{row[1:]}\n" if row[0] == "1" else f"1795660237{row[1:]}\n" for row in text.split("\n") if row
+        )
+        for name, text in logs_of(1).items()
+    }
+    imported = with_logs(a_test(1), since_1970)
+    (points,) = series_of(imported.origins.get()).values()
+    assert [point["offset_ms"] for point in points] == [1000, 2000]
+    assert [point["iops"] for point in points] == [JOBS * 501, JOBS * 701]
+
+
+def test_one_log_of_all_jobs_is_their_sum() -> None:
+    """With per_job_logs=0, fio appends the rows of each job to one file."""
+    name = "randwrite-iodepth-1-numjobs-4"
+    one_log = {f"{name}_{kind}.log": logs_of(1)[f"{name}_{kind}.1.log"] * JOBS for kind in ("bw", "iops", "clat")}
+    imported = with_logs(a_test(1), one_log)
+    (points,) = series_of(imported.origins.get()).values()
+    assert [point["iops"] for point in points] == [JOBS * 501, JOBS * 701]
+    assert points[0]["latency_mean_ns"] == 501
+
+
+def a_file_of(*jobs: str, timestamp: int = 1_700_000_000, runtime: int = 2000) -> str:
+    """Jobs of one run, each of its own group, as with `stonewall`."""
+    one = json.loads(a_test(1, runtime=runtime))
+    parts = [{**one["jobs"][0], "jobname": name, "groupid": place} for place, name in enumerate(jobs)]
+    return json.dumps({**one, "timestamp": timestamp, "timestamp_ms": timestamp * 1000, "jobs": parts}, indent=1) + "\n"
+
+
+def named(prefix: str) -> dict[str, str]:
+    return {f"D/{name.replace('randwrite-iodepth-1-numjobs-4', prefix)}": text for name, text in logs_of(1).items()}
+
+
+def test_logs_of_several_jobs_that_ran_one_after_another_are_not_added() -> None:
+    imported = begun()
+    add(imported, {"D/st.json": a_file_of("first", "second"), **named("st")})
+    assert [origin.name for origin in imported.origins.order_by("number")] == ["first", "second"]
+    (reason,) = refused_by_reason(imported)
+    assert reason.startswith("The name of these logs fits several tests of a file.")
+
+
+@pytest.mark.parametrize("file", ["st", "second"])
+def test_logs_with_the_name_of_a_job_join_its_test(file: str) -> None:
+    imported = begun()
+    add(imported, {f"D/{file}.json": a_file_of("first", "second"), **named("second")})
+    assert [origin.name for origin in imported.origins.exclude(series=None)] == ["second"]
+    assert imported.origins.count() == 2
+
+
+def test_logs_join_the_test_with_exactly_their_name() -> None:
+    imported = begun()
+    old, new = a_file_of("one", timestamp=1_600_000_000), a_file_of("two")
+    add(imported, {"D/q.old.json": old, "D/q.json": new, **named("q")})
+    assert [origin.name for origin in imported.origins.exclude(series=None)] == ["two"]
+    assert imported.origins.count() == 2
+
+
+def test_logs_join_the_last_of_several_runs_in_a_file() -> None:
+    imported = begun()
+    runs = [a_file_of("t", timestamp=1_700_000_000 + 100 * run, runtime=2000 + run) for run in range(3)]
+    add(imported, {"D/q.json": "".join(runs), **named("q")})
+    assert [origin.repeat for origin in imported.origins.exclude(series=None)] == [3]
+    assert imported.origins.count() == 3

@@ -49,7 +49,7 @@ def test_the_same_file_in_two_imports_at_once_is_stored_once() -> None:
     at_once(*[lambda one=one: add_found(one, [Read("a.csv", PLAIN)]) for one in imports])
     assert Result.objects.count() == 3
     reasons = ImportedFile.objects.exclude(reason="").values_list("reason", flat=True)
-    assert [reason.partition(":")[0] for reason in reasons] == ["The same content was imported before"]
+    assert [reason.partition(",")[0] for reason in reasons] == ["The same content was imported before"]
 
 
 def test_requests_that_add_to_one_import_at_once_number_its_tests_once() -> None:

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                             choices=[
                                 ("ended", "Run done or cancelled"),
                                 ("failed", "Run failed"),
-                                ("worse", "Run worse than its baseline run"),
+                                ("worse", "Run worse than its baseline"),
                                 ("late", "Run is late"),
                                 ("missed", "Scheduled run missed"),
                             ],

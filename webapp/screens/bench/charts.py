@@ -11,11 +11,10 @@ from webapp.bench.history import OverTime
 from webapp.bench.ladder import Ladder
 from webapp.bench.products import Product
 from webapp.core.colours import colours_of
-from webapp.core.formatting import significant
 from webapp.core.statistics import Summary
 from webapp.results.metrics import Metric
 from webapp.screens.bench.payloads import BenchChart, BenchLevel, BenchPoint, BenchSeries
-from webapp.screens.bench.rows import unit_of
+from webapp.screens.bench.rows import unit_of, value_text
 from webapp.screens.payloads import ChartCeiling
 
 Names = Mapping[Product, str]
@@ -80,7 +79,7 @@ def curve_table(curve: Curve, names: Names) -> ChartTable:
     known = [[curve.points.get(product, {}).get(level) for product in names] for level in curve.levels]
     factor, unit = unit_of(curve.panel.metric, [cell.summary.mean for row in known for cell in row if cell])
     rows = [
-        TableRow(text, tuple(significant(cell.summary.mean / factor) if cell else "" for cell in row))
+        TableRow(text, tuple(value_text(cell.summary.mean, factor, curve.panel.metric) if cell else "" for cell in row))
         for text, row in zip(curve.texts, known, strict=True)
     ]
     title = f"{curve.panel.name} over {curve.label.lower()}"
@@ -120,10 +119,19 @@ def _steps(ladder: Ladder, product: int) -> Iterator[BenchPoint]:
 
 
 def ladder_table(ladder: Ladder) -> ChartTable:
+    """With n where a percentile is of fewer repeats than others of the product: it may then be below a lower one."""
     values = [one.mean for _, summaries in ladder.steps for one in summaries if one]
     factor, unit = unit_of(ladder.steps[0][0], [min(values, default=0.0)])
+    columns = zip(*(summaries for _, summaries in ladder.steps), strict=True)
+    most = [max((one.n for one in column if one), default=0) for column in columns]
+
+    def text(metric: Metric, one: Summary | None, n: int) -> str:
+        if one is None:
+            return ""
+        return value_text(one.mean, factor, metric) + (f" (n = {one.n})" if one.n < n else "")
+
     rows = [
-        TableRow(metric.short, tuple(significant(one.mean / factor) if one else "" for one in summaries))
+        TableRow(metric.short, tuple(text(metric, one, n) for one, n in zip(summaries, most, strict=True)))
         for metric, summaries in ladder.steps
     ]
     return ChartTable("Latency percentiles", ladder.title, "Percentile", unit, tuple(rows))
@@ -164,7 +172,8 @@ def time_table(found: OverTime, words: str) -> ChartTable:
         TableRow(
             f"{run[:1].upper() + run[1:] if run.startswith('i') else f'Run {run}'}, {localtime(at):%Y-%m-%d}",
             tuple(
-                significant(known[target, run] / factor) if (target, run) in known else "" for target in found.values
+                value_text(known[target, run], factor, found.panel.metric) if (target, run) in known else ""
+                for target in found.values
             ),
         )
         for run, at in _runs(found).items()

@@ -13,6 +13,7 @@ from webapp.screens.bench.payloads import BenchChart
 from webapp.screens.bench.report import BenchReport, ReportRow, report_to
 from webapp.screens.bench.rows import ShownCell
 from webapp.screens.explore.drawing import Chart, Line, Mark, levels_axis, picture, value_axis
+from worker.contract.histogram import BEYOND
 
 FINDINGS = 3
 _TEXTS = {"iops": METRICS["iops"].format, "bytes_per_s": METRICS["bytes_per_s"].format, "latency": latency}
@@ -24,7 +25,8 @@ def report_picture(saved: SavedComparison, *, scaled: bool = False) -> str:
     at = saved.frozen_at or timezone.now()
     source = f"Sweetspot, {at:%Y-%m-%d %H:%M} UTC, {report.results} results. {report.shared}."
     found = (f"{panel}: {sentence}" for panel, sentence in report.findings[:FINDINGS])
-    notes = [*report.warnings, *_headlines(report), *found, source]
+    ignored = [f"Ignored factors: {', '.join(report.ignored)}. Values are means over their levels."]
+    notes = [*report.warnings, *(ignored if report.ignored else []), *_headlines(report), *found, source]
     return picture(saved.title, list(_charts(report)), notes, scaled=scaled)
 
 
@@ -40,7 +42,8 @@ def _value(row: ReportRow, cell: ShownCell | str) -> str:
     if isinstance(cell, str):
         return cell
     interval = f" ({cell.ratio_interval})" if cell.ratio_interval else ""
-    return f"{cell.value} {row.unit}{f' {cell.ratio}{interval}' if cell.ratio else ''}"
+    unit = "" if cell.value == BEYOND else f" {row.unit}"
+    return f"{cell.value}{unit}{f' {cell.ratio}{interval}' if cell.ratio else ''}"
 
 
 def _charts(report: BenchReport) -> Iterator[Chart]:

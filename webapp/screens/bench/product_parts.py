@@ -68,10 +68,7 @@ def product_parts(product: Product) -> ProductParts | None:
             shown_row(row, found.matched.texts[row.workload.key], colours, columns=()) for row in found.headlines
         ),
         charts=(
-            *(
-                _chart(names[product], time_table(one, found.matched.texts[one.workload.key]), colours_of(one.values))
-                for one in times
-            ),
+            *(_chart(names[product], time_table(one, _words(found, one)), colours_of(one.values)) for one in times),
             *(
                 _chart(names[product], curve_table(curve, names), dict(zip(names.values(), colours, strict=True)))
                 for curve in found.curves
@@ -91,6 +88,13 @@ def product_parts(product: Product) -> ProductParts | None:
 
 def _chart(name: str, table: ChartTable, colours: Mapping[str, int]) -> ShownChart:
     return ShownChart(table, tuple(colours.items()), " · ".join(filter(None, (name, table.words))))
+
+
+def _words(found: SideBySide, one: OverTime) -> str:
+    """The workload, and how many targets are not shown."""
+    words = found.matched.texts[one.workload.key]
+    shown = len(one.values)
+    return f"{words} · the {shown} targets with the most runs, of {one.targets}" if shown < one.targets else words
 
 
 def _over_time(found: SideBySide, product: Product) -> list[OverTime]:

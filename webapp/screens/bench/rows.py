@@ -10,6 +10,7 @@ from webapp.compare.sentences import unclear
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric
 from webapp.screens.bench.columns import Column
+from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 
 _IOPS = METRICS["iops"].label
 _SCALES = {
@@ -67,6 +68,12 @@ def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
     return _FACTORS.get(unit, 1.0), unit
 
 
+def value_text(value: float, factor: float, metric: Metric) -> str:
+    """fio's last bucket holds everything above 17 s."""
+    beyond = metric.shown_as == "latency" and round(value) == LAST_BUCKET_NS
+    return BEYOND if beyond else significant(value / factor)
+
+
 def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Column | str]) -> ShownRow:
     cells = [each.cell for each in row.cells if each]
     factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
@@ -80,17 +87,17 @@ def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Co
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
         cells=tuple(
-            _cell(each, factor, most, colours[place]) if each else columns[place]
+            _cell(each, row.panel.metric, factor, most, colours[place]) if each else columns[place]
             for place, each in enumerate(row.cells)
         ),
     )
 
 
-def _cell(shown: Shown, factor: float, most: float, colour: int) -> ShownCell:
+def _cell(shown: Shown, metric: Metric, factor: float, most: float, colour: int) -> ShownCell:
     summary, against = shown.cell.summary, shown.cell.against_baseline
     known = summary.low is not None and summary.high is not None
     return ShownCell(
-        value=significant(summary.mean / factor),
+        value=value_text(summary.mean, factor, metric),
         interval=f"{significant((summary.low or 0) / factor)} to {significant((summary.high or 0) / factor)}"
         if known
         else "",

@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator
 
+from webapp.bench.import_labels import factor_words
+from webapp.bench.reading import BY_TARGETS
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words
+from webapp.compare.blocks import PERCENTILES
+from webapp.compare.contrasts import leaves_out
+from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 
 USUAL = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE)
@@ -26,6 +31,17 @@ def warnings(found: SideBySide) -> Iterator[str]:
         yield found.confounded
     if found.latency_kinds:
         yield found.latency_kinds
+    if others := found.matched.other_levels:
+        yield (
+            f"Some values are means over several levels ({', '.join(map(factor_words, others))}), and not over the "
+            "same levels as the value of the baseline. They are not compared."
+        )
+    if found.matched.overlapping:
+        same = ", ".join(name for product, name in names.items() if str(product) in found.matched.overlapping)
+        yield (
+            f"No ratio to the baseline {names[found.asked.baseline]} where {same} has the same results: they would be "
+            "compared with themselves."
+        )
     if found.without_common:
         without = ", ".join(names[product] for product in found.without_common)
         yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."
@@ -36,9 +52,10 @@ def notes(found: SideBySide) -> Iterator[str]:
     for product in found.empty:
         yield f"{names[product]} has no valid results."
     for product in found.read.cut:
+        first = "the newest run of each plan, then older runs" if product.kind in BY_TARGETS else "the newest ones"
         yield (
-            f"{names[product]} has more than {found.read.limit:,} results. The page reads the newest run of each plan, "
-            "then older runs, up to this number. Choose single runs to compare others."
+            f"{names[product]} has more than {found.read.limit:,} results. The page reads {first}, up to this number. "
+            "Choose single runs to compare others."
         )
     for product in found.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
@@ -56,6 +73,13 @@ def notes(found: SideBySide) -> Iterator[str]:
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
         )
+    if any(leaves_out(pair) for key, pair in found.matched.pairs if key in found.matched.concluded.points):
+        yield (
+            "Some ratios use only the repeats of the runs that the product and the baseline have in common, and may "
+            "differ from the ratio of the values, which are means over all repeats."
+        )
+    if _is_beyond_histogram(found):
+        yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
     for product, unstated in found.unstated.items():
         yield (
             f"Some results of {names[product]} do not state these factors, so they may differ from the workload of "
@@ -70,3 +94,10 @@ def notes(found: SideBySide) -> Iterator[str]:
             f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
             "most 5 % for any false claim on the page). Intervals are not corrected."
         )
+
+
+def _is_beyond_histogram(found: SideBySide) -> bool:
+    """Whether some latencies are only lower bounds."""
+    percentiles = {panel.key for panel in found.matched.panels if panel.metric.column in PERCENTILES}
+    measured = (one for (panel, *_), one in found.matched.measured.items() if panel in percentiles)
+    return any(LAST_BUCKET_NS in one.values.values() for one in measured)

@@ -17,6 +17,7 @@ from webapp.compare.sentences import shown, unclear
 from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, Contour, contours
 
 Made = Callable[[Cell, Series], "HeatCell"]
+NO_RATIO = "No ratio: the baseline has no value here, or the values are not comparable."
 STEPS = 9
 NEUTRAL = STEPS // 2
 _WIDE = 10.0  # above this ratio of largest to smallest value, steps have equal ratios
@@ -155,7 +156,7 @@ def _ratios(comparison: Comparison) -> Heat:
             return HeatCell("baseline", f"d{NEUTRAL}", cell.text, cell.doubts)
         against = cell.against_baseline
         if against is None:
-            return HeatCell("–", f"d{NEUTRAL}", "The baseline has no value here.", cell.doubts)
+            return HeatCell("–", f"d{NEUTRAL}", NO_RATIO, cell.doubts)
         if against.better is None:
             title = f"{against.interval_text or 'no interval'}: {unclear(against)}"
             return HeatCell(against.text, f"d{NEUTRAL}", title, cell.doubts)

@@ -1,7 +1,8 @@
 """Lines in the charts of Explore that are no series: published references, and baseline runs with their tolerances.
 
-A published value belongs to a level of a chart if a result there agrees with it in every factor that it states, and it
-states at least pattern and block size: the rule of Bench. Values that differ in anything but x are different lines.
+A published value belongs to a level of a chart if all results of a series there agree with it in every factor that it
+states, and it states at least pattern and block size: the rule of Bench. Values that differ in anything but x are
+different lines.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,11 +71,9 @@ def _published(selected: Selected, comparison: Comparison) -> Iterator[list[Refe
     for panel, chart in enumerate(comparison.panels):
         found: dict[LineKey, dict[int, list[ResultRow]]] = {}
         for level, x in enumerate(selected.grouped.x):
-            measured_there = workloads.get((chart.key, x.key), {}).values()
+            cells = workloads.get((chart.key, x.key), ())
             for row in known:
-                if any(
-                    row.direction == one.direction and row.point.items() <= one.point.items() for one in measured_there
-                ):
+                if any(all(_agrees(row, one) for one in cell) for cell in cells):
                     found.setdefault(_line_key(row, selected.query.x), {}).setdefault(level, []).append(row)
         names = _names([next(iter(levels.values()))[0] for levels in found.values()], selected.query.x)
         lines = [
@@ -99,12 +98,17 @@ def _library(selected: Selected) -> list[ResultRow]:
     ]
 
 
-def _workloads(selected: Selected) -> dict[tuple[str, str], dict[tuple[str, str], ResultRow]]:
-    """By chart and level: one result of each direction and point."""
-    found: dict[tuple[str, str], dict[tuple[str, str], ResultRow]] = {}
+def _workloads(selected: Selected) -> dict[tuple[str, str], list[list[ResultRow]]]:
+    """By chart and level: of each series, one result of each direction and point."""
+    found: dict[tuple[str, str], list[list[ResultRow]]] = {}
     for (panel, _, x), rows in selected.grouped.cells.items():
-        found.setdefault((panel, x), {}).update({(row.direction, row.point_key): row for row in rows})
+        different = {(row.direction, row.point_key): row for row in rows}
+        found.setdefault((panel, x), []).append(list(different.values()))
     return found
+
+
+def _agrees(published: ResultRow, measured: ResultRow) -> bool:
+    return published.direction == measured.direction and published.point.items() <= measured.point.items()
 
 
 def _line_key(row: ResultRow, x: str) -> LineKey:
@@ -139,14 +143,15 @@ def _baselines(selected: Selected, comparison: Comparison) -> Iterator[Reference
     """The values of each baseline run, and what its tolerance allows at most or at least."""
     metric = selected.metric
     plans, targets = {row.plan for row in selected.rows}, {row.target_name for row in selected.rows}
-    known = Baseline.objects.filter(plan__slug__in=plans).select_related("plan", "run", "target__host")
+    known = Baseline.objects.filter(plan__slug__in=plans).exclude(run=None)
+    known = known.select_related("plan", "run", "target__host")
     fitting = [one for one in known if str(one.target) in targets and metric.key in one.tolerances]
     for one in fitting[:MOST_BASELINES]:
         tolerance = one.tolerances[metric.key]
         limit = 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
         sign = "+" if metric.lower_is_better else "−"
         for panel, series, values in _values_of(one, selected, comparison):
-            name = f"Baseline run {one.run.number}{f', {series}' if series else ''}"
+            name = f"Baseline {one.name}{f', {series}' if series else ''}"
             yield _line(panel, name, {level: fmean(each) for level, each in values.items()}, selected)
             limits = {level: _judged(each) * limit for level, each in values.items()}
             yield _line(panel, f"{name}: limit {sign}{tolerance:g} %", limits, selected)
@@ -156,6 +161,7 @@ def _values_of(
     one: Baseline, selected: Selected, comparison: Comparison
 ) -> Iterator[tuple[int, str, dict[int, list[float]]]]:
     """Chart, name of the series ("" if it is the only one) and the values of each level."""
+    assert one.run is not None  # `_baselines` leaves out imports
     query = selected.query
     asked = replace(query.results, runs=(one.run.number,), plans=(one.plan.slug,), targets=(str(one.target),))
     found = select(replace(query, baseline="", by_direction=False, results=asked)).grouped

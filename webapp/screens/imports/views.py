@@ -1,6 +1,7 @@
 """The list of imports, and what an import brought: its tests, and each file with its reason."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -11,8 +12,8 @@ from django.shortcuts import get_object_or_404, render
 from webapp.bench.offered import products_of_import
 from webapp.core.models import User
 from webapp.imports.formats import FORMATS
-from webapp.imports.selectors import files_of, refused_by_reason, results_of, timed_tests
-from webapp.results.models import Import
+from webapp.imports.selectors import files_of, refused_by_reason, results_of, some_refused, timed_tests
+from webapp.results.models import Import, ImportedFile
 from webapp.results.reading.rows import read_rows
 from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_address
@@ -27,7 +28,7 @@ EMPTY = {
     FILES: "No files were read.",
     REFUSED: "No file was left out.",
 }
-SHOWN_REASONS = 12
+SHOWN_REASONS, SHOWN_FILES = 12, 20
 RESULT_FIELDS = ("iops", "kiops", "mib_per_s", "mb_per_s", "latency_mean_us", "latency_p99_ms")  # examples
 LABEL_FIELDS = {"host": "Host", "controller": "Controller", "drive": "Drive model", "layout": "Layout"}
 
@@ -65,13 +66,19 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "table": table_of(read_rows(results_of(found).filter(pk__in=ids))) if ids else None,
         "timed": timed_tests(found) if ids else (),
         "empty": EMPTY[shown],
-        "reasons": list(refused.items())[:SHOWN_REASONS],
+        "reasons": _reasons(found, dict(list(refused.items())[:SHOWN_REASONS])),
         "further_reasons": max(0, len(refused) - SHOWN_REASONS),
         "may_undo": may_undo(found, person(request)),
         "comparison": comparison_of_entered(found),
         "bench": bench_address(products_of_import(found)),
     }
     return render(request, "screens/import.html", context)
+
+
+def _reasons(found: Import, refused: Mapping[str, int]) -> list[tuple[str, int, list[ImportedFile], int]]:
+    """Reason, number of files, the first files, and the number of the others."""
+    files = some_refused(found, refused, SHOWN_FILES) if refused else {}
+    return [(reason, count, files[reason], count - len(files[reason])) for reason, count in refused.items()]
 
 
 def _listed(found: Import, shown: str) -> QuerySet[Any]:

@@ -11,7 +11,7 @@ from django.db.models import Count, Max, Sum
 from webapp.bench.offered import Pair, pairs
 from webapp.bench.products import Kind
 from webapp.bench.side_by_side import Asked, Row, side_by_side
-from webapp.results.models import Import
+from webapp.results.models import Import, Origin
 from webapp.results.validity import marks_changed
 from webapp.runs.models import Run
 from webapp.screens.bench.address import bench_address
@@ -26,19 +26,22 @@ class ShownPair:
     address: str
     names: tuple[str, str]
     row: ShownRow  # with a value of both
+    confounded: str  # a warning if they were measured in different hosts, else ""
 
 
 def compared() -> tuple[ShownPair, ...]:
-    """Three queries, unless an import was made or undone, a run has ended, or results were marked since the last
-    time."""
+    """Four queries, unless an import was made or undone, a reference was loaded again, a run has ended, or results were
+    marked since the last time."""
     imports = Import.objects.aggregate(newest=Max("pk"), count=Count("pk"), results=Sum("results_made"))
+    tests = Origin.objects.aggregate(newest=Max("pk"))
     ended = Run.objects.exclude(ended_at=None).order_by("-ended_at").values_list("pk", flat=True).first()
-    return _compared(imports["newest"], (imports["count"], imports["results"]), ended, marks_changed())
+    made = imports["count"], imports["results"], tests["newest"]
+    return _compared(imports["newest"], made, ended, marks_changed())
 
 
 @lru_cache(maxsize=1)
 def _compared(
-    newest: int | None, _imports: tuple[int, int | None], ended: UUID | None, _marks: int
+    newest: int | None, _imports: tuple[int, int | None, int | None], ended: UUID | None, _marks: int
 ) -> tuple[ShownPair, ...]:
     """The results of up to six pairs are read, which takes too long for each request."""
     if newest is None and ended is None:
@@ -54,7 +57,8 @@ def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
         if row := _headline([row for row in page.headlines if all(row.cells)]):
             words = page.matched.texts[row.workload.key]
             shown = shown_row(row, words, list(page.colours.values()), columns=())
-            yield ShownPair(bench_address(products), (pair.offers[0].text, pair.offers[1].text), shown)
+            names = pair.offers[0].text, pair.offers[1].text
+            yield ShownPair(bench_address(products), names, shown, page.confounded)
 
 
 def _headline(rows: Sequence[Row]) -> Row | None:

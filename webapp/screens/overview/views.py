@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -13,7 +12,7 @@ from webapp.hosts.models import Host
 from webapp.plans.models import Plan
 from webapp.runs.dispatch.host_queues import Entry, HostQueue, queues
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
-from webapp.runs.selectors import count_of_trials
+from webapp.runs.selectors import marks_of
 from webapp.schedules.models import Schedule
 from webapp.schedules.selectors import missed_since, next_due, occurrences_waiting
 from webapp.screens.access import page
@@ -102,6 +101,5 @@ def _waiting(found: Sequence[HostQueue]) -> list[Waiting]:
 
 
 def _latest() -> list[tuple[Run, Outcome]]:
-    marked = count_of_trials(~Q(invalid_reason=""))
-    runs = listed_runs().exclude(state__in=OPEN_RUN_STATES).annotate(marked=marked)[:LATEST]
-    return [(run, outcome(run, marked=run.marked)) for run in runs]
+    runs = listed_runs().exclude(state__in=OPEN_RUN_STATES).annotate(marks=marks_of("number"))[:LATEST]
+    return [(run, outcome(run, marks=run.marks)) for run in runs]

@@ -15,6 +15,7 @@ from webapp.plans.points import on_virtual_drives
 from webapp.plans.varying import varying
 from webapp.results.metrics import default_metric
 from webapp.results.rounds import tracked_points
+from webapp.results.validity import marks_changed
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.dispatch.failure_limit import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Transition, Trial, TrialState
@@ -90,7 +91,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
-        "outcome": outcome(run, marked=run.trials.exclude(invalid_reason="").count()) if payload.ended else None,
+        "outcome": outcome(run, marks=marks_changed(str(run.number))) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(distinct),

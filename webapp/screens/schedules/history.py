@@ -18,10 +18,10 @@ class Happened:
 
 
 def happened(occurrences: Iterable[Occurrence]) -> list[Happened]:
-    """`occurrences` come from `selectors.occurrences_list`, which counts the marked trials."""
-    return [_happened(one, getattr(one, "marked", 0)) for one in occurrences]
+    """`occurrences` come from `selectors.occurrences_list`, which counts the marks."""
+    return [_happened(one, getattr(one, "marks", 0)) for one in occurrences]
 
 
-def _happened(occurrence: Occurrence, marked: int) -> Happened:
+def _happened(occurrence: Occurrence, marks: int) -> Happened:
     run = occurrence.run
-    return Happened(occurrence, run, outcome(run, marked=marked) if run and run.ended_at else None)
+    return Happened(occurrence, run, outcome(run, marks=marks) if run and run.ended_at else None)

@@ -33,6 +33,7 @@ class Line:
     first: Value
     last: Value
     change: str
+    measured: int  # runs with a value
     pieces: Sequence[str]
     dots: Sequence[tuple[float, float]]
 
@@ -92,6 +93,7 @@ def _line(label: str, values: Sequence[Value]) -> Line | None:
         first=measured[0],
         last=measured[-1],
         change=_change(numbers),
+        measured=len(measured),
         pieces=[" ".join(f"{x},{y}" for x, y in piece) for piece in pieces if len(piece) > 1],
         dots=[piece[0] for piece in pieces if len(piece) == 1],
     )

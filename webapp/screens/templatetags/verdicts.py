@@ -1,4 +1,4 @@
-"""Verdicts of runs against their baseline runs, on several pages."""
+"""Verdicts of runs against their baselines, on several pages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,13 +8,16 @@ from uuid import UUID
 from django import template
 
 from webapp.plans.varying import varying
+from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
+from webapp.screens.trend.acceptance_form import level_label
 from webapp.screens.trend.verdict_rows import ShownRow, limit_text, shown_row
 from webapp.trends.history import ENDED
 from webapp.trends.judging import LABELS, Outcome, Row
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
+from webapp.trends.two_sides import UNSTATED
 
 register = template.Library()
 
@@ -30,6 +33,9 @@ class ShownVerdict:
     rows: list[ShownRow]
     summary: str
     tolerances: str
+    levels: str  # chosen ones of a baseline that is an import
+    ignored: str  # factors of such a baseline
+    single_values: int  # rows that are judged without an interval
 
 
 @register.simple_tag
@@ -78,16 +84,21 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     order = list(Outcome)
     rows = sorted(verdict.rows, key=lambda row: (row.cell is not None, order.index(row.outcome)))
     counts = [f"{count} {_WORDS[each][count != 1]}" for each, count in verdict.counts.items() if count]
-    limits = {row.metric.label: limit_text(row) for row in verdict.rows}
+    limits = {METRICS[key].label: limit_text(METRICS[key], each) for key, each in verdict.baseline.tolerances.items()}
+    chosen = verdict.baseline.levels.items()
     return ShownVerdict(
         verdict,
         [points.label(name) for name in names],
         [shown_row(row, verdict.points, names) for row in rows],
-        ", ".join(counts),
+        ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
         ", ".join(f"{label} {limit}" for label, limit in limits.items()),
+        ", ".join(f"{level_label(name)} {text}" for name, text in chosen),
+        ", ".join(_IGNORED.get(name) or points.label(name) for name in verdict.baseline.ignored),
+        sum(row.single_values for row in rows),
     )
 
 
+_IGNORED = {UNSTATED: "all that only one side states"}
 _WORDS = {
     Outcome.FAILS: ("row fails", "rows fail"),
     Outcome.UNCLEAR: ("row is unclear", "rows are unclear"),

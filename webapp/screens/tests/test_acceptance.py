@@ -4,19 +4,27 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from html import unescape
 from urllib.parse import quote
 
 import pytest
 from django.test import Client
 from django.utils.html import strip_tags
 
+from webapp.core.models import Role
 from webapp.hosts.models import Target
 from webapp.imports.references.loading import load_references
-from webapp.results.models import Import
-from webapp.runs.models import Run, RunState
+from webapp.notices.models import Event, Notice
+from webapp.notices.run_ends import announce_run
+from webapp.results.models import Import, Result, known
+from webapp.runs.models import FurtherTarget, Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
+from webapp.trends.models import Baseline
+from webapp.trends.services import set_import_baseline
 
 pytestmark = pytest.mark.django_db
 PAGE, FILE = "/trends/acceptance/", "/trends/acceptance.csv"
@@ -183,6 +191,43 @@ def test_tests_of_an_import_that_only_a_label_tells_apart_are_chosen_by_it(opera
     assert figures(shown(operator, f"baseline=import%3D{number}&candidate=import%3D{number}&{asked}"))[0] == 0
 
 
+def test_a_chosen_level_that_the_other_side_lacks_is_named(operator: Client, target: Target) -> None:
+    Lab(target).measure(*FAST, iodepth=32)
+    other = Lab(target, number=2)
+    other.measure(*SLOW, iodepth=1)
+    other.measure(*FAST, iodepth=32)
+    asked = "baseline=run%3D1&candidate=run%3D2&tolerance.iops=5&candidate.factor.iodepth="
+    page = shown(operator, f"{asked}1")
+    assert figures(page) == [1, 0, 0, 0]
+    assert "the rows compare different levels: Queue depth (baseline 32, candidate 1)." in page
+    assert "different levels" not in shown(operator, f"{asked}32")
+
+
+def test_a_tolerance_stays_if_the_candidate_lacks_the_metric(operator: Client, target: Target) -> None:
+    """As in the API: a candidate must not pass because it was judged by another metric."""
+    for number in (1, 2):
+        Lab(target, number=number).measure(*FAST)
+    Result.objects.filter(run__number=2).update(p99_ns=None)
+    asked = "baseline=run%3D1&candidate=run%3D2&tolerance.latency_p99=10"
+    assert figures(shown(operator, asked)) == [0, 0, 0, 1]
+    assert figures(shown(operator, f"{asked}&tolerance.iops=5")) == [0, 1, 0, 1]
+    page = shown(operator, f"{asked}&tolerance.latency_p999=10&tolerance.iops=5")
+    assert "Not judged: p99.9 latency. The baseline has no values of this metric." in page
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "ratio"),
+    [(949_600.0, "Fails", "×0.9496"), (950_000.0, "Passes", "×0.950"), (950_040.0, "Passes", "×0.95004")],
+)
+def test_a_ratio_has_enough_digits_to_tell_it_from_the_limit(
+    operator: Client, target: Target, value: float, verdict: str, ratio: str
+) -> None:
+    for number, iops in ((1, 1_000_000.0), (2, value)):
+        Lab(target, number=number).measure(iops)
+    page = shown(operator, "baseline=run%3D1&candidate=run%3D2&tolerance.iops=5&single_values=1")
+    assert [(row[0], row[5]) for row in rows(page)] == [(verdict, ratio)]
+
+
 def test_two_drives_of_one_import_are_judged_once_a_target_of_each_side_is_chosen(operator: Client) -> None:
     made = an_import(drive="Old", text="pattern,block_size,iops\nrandread,4k,1000\nrandread,4k,900\n")
     made.origins.filter(number=2).update(drive="New")
@@ -224,3 +269,78 @@ def test_it_takes_the_same_queries_for_any_number_of_results(
             lab.measure(*FAST, iodepth=iodepth)
     queries_of(asked)  # points are kept once they were read
     assert queries_of(asked) <= few
+
+
+def test_every_run_of_the_plan_is_judged_like_the_acceptance_test(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*SLOW, iodepth=1)
+    accepted = an_import(title="Accepted system", text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    query = f"baseline=import%3D{accepted.number}&candidate=run%3D{lab.run.number}&ignore=unstated&single_values=1"
+    page = shown(operator, query)
+    (test,) = re.findall(r'name="test" value="([^"]*)"', page)
+    given = {"plan": lab.run.version.plan.slug, "target": "a/scratch", "test": unescape(test)}
+    assert operator.post("/trends/baselines/import/", given).status_code == 302
+    baseline = Baseline.objects.get()
+    assert (baseline.imported, baseline.single_values) == (accepted, True)
+    assert (baseline.ignored, baseline.tolerances) == (["unstated"], {"iops": 5.0})
+    of_run = operator.get(f"/runs/{lab.run.number}/").content.decode()
+    assert "Accepted system</a> at a/scratch: 1 row fails" in of_run
+    assert "1 row has no interval: the tolerance alone decides, which is no evidence of a difference." in of_run
+    assert "Ignored factors: all that only one side states. The run may differ from the baseline in these." in of_run
+    a_subscription(events=[Event.WORSE])
+    announce_run(lab.run.pk)
+    subject = "Run 1 fails against Accepted system, the baseline of A plan on a/scratch"
+    assert Notice.objects.get().subject == subject
+    trend = operator.get(f"/trends/?plan={given['plan']}&target=a/scratch").content.decode()
+    assert "Accepted system</a> is the baseline of all runs" in trend
+    (address,) = re.findall(r'href="(/trends/acceptance/[^"]*)">Acceptance test with its levels', trend)
+    assert figures(operator.get(unescape(address)).content.decode()) == figures(page)
+
+
+def test_a_baseline_that_is_an_import_is_set_again_by_undo(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*SLOW, iodepth=1)
+    accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    test = f"baseline=import%3D{accepted.number}&ignore=ioengine&tolerance.iops=12.3456789&single_values=1"
+    given = {"plan": lab.run.version.plan.slug, "target": "a/scratch", "test": test}
+    operator.post("/trends/baselines/import/", given)
+    before = Baseline.objects.get()
+    removed = operator.post(f"/trends/baselines/{before.pk}/remove/", follow=True).content.decode()
+    (form,) = re.findall(r'<form[^>]*action="/trends/baselines/import/".*?</form>', removed, re.DOTALL)
+    fields = {name: unescape(text) for name, text in re.findall(r'name="(\w+)" value="([^"]*)"', form)}
+    operator.post("/trends/baselines/import/", fields)
+    after = Baseline.objects.get()
+    names = ("plan", "target", "imported", "levels", "ignored", "single_values", "tolerances")
+    assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
+
+
+def test_results_of_several_targets_at_once_offer_no_baseline_of_one_target(operator: Client, target: Target) -> None:
+    lab, second = Lab(target), a_target(target.host, "second")
+    (both,) = lab.measure(2000, iodepth=1, at_once=2)
+    FurtherTarget.objects.create(trial=known(both.trial), stream=1, target=second)
+    accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    page = shown(operator, f"baseline=import%3D{accepted.number}&candidate=run%3D1&ignore=unstated&single_values=1")
+    assert figures(page) == [0, 1, 0, 0]
+    assert "Judge every run" not in page
+
+
+def test_a_change_near_the_limit_is_told_from_it(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(749.6, iodepth=1)
+    accepted = an_import(text="pattern,block_size,iodepth,iops\nrandread,4k,1,1000\n")
+    set_import_baseline(
+        plan=lab.run.version.plan, target=target, imported=accepted, levels={}, ignored=["unstated"],
+        single_values=True, tolerances={"iops": 25.0}, by=a_user("opal", role=Role.OPERATOR),
+    )  # fmt: skip
+    assert "−25.04 %" in operator.get(f"/runs/{lab.run.number}/").content.decode()  # −25.0 % would pass
+
+
+def test_without_tolerances_or_an_import_no_baseline_is_set(operator: Client, target: Target) -> None:
+    lab = Lab(target)
+    lab.measure(*SLOW, iodepth=1)
+    an_import()
+    given = {"plan": lab.run.version.plan.slug, "target": "a/scratch"}
+    for test, words in {"baseline=import%3D1": "Enter a tolerance", "baseline=run%3D1": "Choose an import"}.items():
+        page = operator.post("/trends/baselines/import/", {**given, "test": test}, follow=True).content.decode()
+        assert words in page
+    assert not Baseline.objects.exists()

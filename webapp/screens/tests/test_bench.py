@@ -9,14 +9,16 @@ import pytest
 from django.db.models import F
 from django.db.models.expressions import RawSQL
 from django.test import Client
+from django.utils.html import strip_tags
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
 from webapp.hosts.models import Host, HostState
-from webapp.results.models import Import, Result
+from webapp.results.models import Configuration, Import, Result
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
+from worker.contract.histogram import LAST_BUCKET_NS
 
 ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
 
@@ -264,6 +266,15 @@ def test_a_product_that_shares_nothing_with_the_baseline_is_named(operator: Clie
     assert f"No ratio to the baseline {SAMSUNG}: it shares no workload with THIRD." in page
 
 
+def test_a_percentile_above_the_histogram_is_a_lower_bound(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    assert "above 17 s" not in shown(operator)
+    Result.objects.filter(run=labs[0].run).update(p99_ns=LAST_BUCKET_NS)
+    page = shown(operator)
+    assert page.count("> 17 s</") == 2  # headline and percentiles
+    assert "17,1" not in strip_tags(page.split("headlines-title")[1])
+    assert "A percentile above 17 s counts as 17 s" in page
+
+
 def test_properties_that_only_some_products_state_are_folded(operator: Client, labs: tuple[Lab, Lab]) -> None:
     an_import()
     page = operator.get(f"/bench/?product=model:{SAMSUNG}&product=import:1").content.decode()
@@ -287,6 +298,12 @@ def test_a_mean_above_the_p99_is_a_doubt_of_latencies(operator: Client, labs: tu
     page = shown(operator, f"{ADDRESS}&metric=latency_mean")
     assert "mean above p99: a few I/Os took very long" in page
     assert f"{SAMSUNG}, {INTEL}: the mean latency is above the p99." in page
+    one, *others = Result.objects.filter(run=labs[0].run, point__iodepth=1).order_by("repeat")
+    Result.objects.filter(pk__in=[other.pk for other in others]).update(p99_ns=100 * (one.latency_mean_ns or 0))
+    page = shown(operator, f"{ADDRESS}&metric=latency_mean")
+    assert f"mean above p99 in 1 of {1 + len(others)} results: a few I/Os took very long" in page
+    assert f"{INTEL}: the mean latency is above the p99." in page
+    assert f"{SAMSUNG}, {INTEL}: the mean latency" not in page  # the table has a p99 above the mean
     Result.objects.update(latency_mean_ns=3000.0)
     assert "above" not in shown(operator, f"{ADDRESS}&metric=latency_p50")
 
@@ -376,6 +393,15 @@ def test_a_workload_of_results_that_were_not_read_is_not_called_unmeasured(
     assert "not measured" in page  # by Samsung at queue depth 4, which is not cut
     assert f"{INTEL} has more than 8 results. The page reads the newest run of each plan" in page
     assert "8 results read · lacks 1 workload" in page
+
+
+def test_of_a_controller_with_too_many_results_the_newest_are_read(
+    operator: Client, labs: tuple[Lab, Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webapp.bench.reading.MAX_RESULTS", 8)
+    Configuration.objects.update(controller="C1")
+    page = shown(operator, "/bench/?product=controller:C1")
+    assert "C1 has more than 8 results. The page reads the newest ones, up to this number." in page
 
 
 def test_notes_name_what_nobody_measured_and_the_kind_of_latency(operator: Client, labs: tuple[Lab, Lab]) -> None:

@@ -12,7 +12,9 @@ from django.test import Client
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.compare.models import SavedComparison
+from webapp.core.viewer_zone import COOKIE
 from webapp.results.models import Result
+from webapp.screens.bench.picture import report_picture
 from webapp.screens.tests.test_bench import ADDRESS, labs, shown  # noqa: F401 - fixture
 from webapp.tests.factories.results import Lab
 
@@ -176,3 +178,17 @@ def test_rows_are_exported_in_stored_units(operator: Client, labs: Labs) -> None
 @pytest.mark.parametrize(("query", "status"), [("", 404), ("product=drive:S1", 400)])
 def test_a_file_of_nothing_says_what_to_do(operator: Client, query: str, status: int) -> None:
     assert operator.get(f"/bench.csv?{query}").status_code == status
+
+
+def test_the_time_of_its_numbers_is_in_utc_for_every_viewer(operator: Client, saved: SavedComparison) -> None:
+    operator.post(f"/comparisons/{saved.pk}/freeze/", follow=True)
+    saved.refresh_from_db()
+    operator.cookies[COOKIE] = "Asia/Tokyo"
+    page = report(operator, f"/comparisons/{saved.pk}/report/")
+    assert f"Numbers frozen on {saved.frozen_at:%Y-%m-%d %H:%M} UTC." in page
+
+
+def test_the_picture_names_ignored_factors(saved: SavedComparison) -> None:
+    assert "Ignored factors" not in report_picture(saved)
+    saved.query = f"{QUERY}&ignore=numjobs"
+    assert "Ignored factors: Jobs." in report_picture(saved)

@@ -22,7 +22,9 @@ def folder(tmp_path: Path) -> Path:
     document = json.loads((DATA / "fio-json" / "3.33-group.json").read_text())
     for depth in range(1, TESTS + 1):
         options = {"rw": "randwrite", "iodepth": str(depth), "numjobs": str(JOBS), "bs": "4k"}
-        job = {**document["jobs"][0], "job options": options, "read": {}}
+        iops = JOBS * 100 * depth
+        write = document["jobs"][0]["write"] | {"iops": iops, "bw_bytes": iops * 1024, "runtime": ROWS * 1000}
+        job = {**document["jobs"][0], "job options": options, "read": {}, "write": write}
         text = json.dumps({**document, "timestamp": 1_600_000_000 + depth, "jobs": [job]})
         (made / f"randwrite-{depth}-{JOBS}.json").write_text(text)
         rows = "".join(f"{1000 * row:012}, {100 * depth:012}, 1, 0\n" for row in range(1, ROWS + 1))

@@ -30,6 +30,20 @@ def test_the_columns_of_a_csv_are_stated_with_a_preview_of_its_first_row(
     assert problems == []
 
 
+def test_the_preview_of_labels_says_how_many_files_it_tries(page: Page, problems: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "PM9A3"
+    folder.mkdir()
+    for depth in range(1, 503):
+        (folder / f"randread-{depth}-1.json").write_text("{}")
+    page.goto("/imports/")
+    page.locator("#import-folder").set_input_files(folder)
+    page.get_by_role("button", name="Use {drive}/{rw}-{iodepth}-{numjobs}.json").click()
+    preview = page.locator("#pattern-preview")
+    expect(preview).to_contain_text("The pattern matches 500 of 500 paths.")
+    expect(preview).to_contain_text("Only the first 500 of 502 files are tried here.")
+    assert problems == []
+
+
 MANY = "pattern,block_size,numjobs,iops\n" + "\n".join(f"randread,4k,{jobs},{1000 * jobs}" for jobs in range(1, 81))
 
 

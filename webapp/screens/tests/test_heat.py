@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.compare.tests.orders import alternate
+from webapp.results.models import Result
 from webapp.screens.explore.heat import heat_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import Lab
@@ -31,6 +34,16 @@ def test_the_least_value_has_the_lightest_step_and_the_largest_the_darkest(lab: 
     assert [step for step, _ in heat.legend] == [f"s{n}" for n in range(9)]
     assert "in steps of equal ratio" in heat.words
     assert "higher is better" in heat.words
+
+
+def test_a_value_of_another_kind_than_the_baseline_s_is_not_said_to_lack_a_baseline(lab: Lab) -> None:
+    Result.objects.filter(point__ioengine="psync").update(latency_kind="clat")
+    heat = heat_of(compare(replace(QUERY, metric="latency_p99")), ratios=True)
+    (cell, *_) = next(row for row in heat.maps[0].rows if not row.is_baseline).cells
+    assert cell
+    assert (cell.text, cell.title) == (
+        "–", "No ratio: the baseline has no value here, or the values are not comparable.",
+    )  # fmt: skip
 
 
 def test_ratios_go_from_worse_over_neutral_to_better(lab: Lab) -> None:

@@ -12,6 +12,8 @@ from django.test import Client
 
 from webapp.core.models import Role
 from webapp.core.services import create_api_token
+from webapp.imports import uploads
+from webapp.imports.reading import Limits
 from webapp.imports.services import begin_import
 from webapp.results.models import Import, ImportState, Result
 from webapp.tests.factories.imports import PLAIN, an_import
@@ -171,6 +173,35 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
     assert "results/table.csv" not in page
     assert "results/table.csv" in viewer.get("/imports/1/?show=files").content.decode()
     assert "Undo import" not in page
+
+
+def test_the_limits_count_all_files_of_a_request(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "LIMITS", Limits(files=2))
+    files = [a_file(f"{n}.csv", f"direction,iops\nread,{n + 1}\n") for n in range(5)]
+    operator.post("/imports/new/", {"title": "Lab", "file": files})
+    assert Result.objects.count() == 2
+    (reason,) = Import.objects.get().files.exclude(reason="").values_list("reason", flat=True)
+    assert "Number of files left out: 3." in reason
+
+
+def test_a_name_that_is_too_long_for_a_file_system_is_no_error(operator: Client) -> None:
+    name = "ä" * 200 + ".csv"  # 404 bytes
+    operator.post("/imports/new/", {"title": "Lab", "file": a_file(name, "direction,iops\nread,1\n")})
+    assert Import.objects.get().files.get().path == name
+    assert Result.objects.count() == 1
+
+
+def test_files_left_out_for_the_same_reason_are_one_line(operator: Client) -> None:
+    folder = {f"D__{n:02}.csv": f"direction,iops\nread,{n + 1}\n" for n in range(25)}
+    for _ in range(2):
+        operator.post("/imports/new/", {"title": "Lab", "file": a_folder(**folder)})
+    page = operator.get("/imports/2/").content.decode()
+    (rows,) = re.findall(r'<h2 class="card-title" id="left-out">.*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    assert rows.count("<tr>") == 1
+    assert "<td>The same content was imported before, by import 1. To change its labels" in rows
+    assert '<td class="num">25</td>' in rows
+    assert rows.count("The file is D/") == rows.count("<li>") == 20
+    assert "and 5 other files" in rows
 
 
 def test_what_all_tests_state_is_shown_once(viewer: Client) -> None:

@@ -2,22 +2,28 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
 from webapp.core import heartbeats
 from webapp.core.models import Role
+from webapp.imports.references import reading
+from webapp.imports.references.loading import load_references
 from webapp.results.models import Import, KernelLine, Result, known
+from webapp.results.validity import mark_trial, trust_trial
+from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
 from webapp.screens.overview.health import HOSTS_SHOWN
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_drive, a_host, storage1_scratch
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
-from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.results import Lab, finish_run
 from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 from webapp.tests.factories.schedules import a_schedule
 
@@ -69,6 +75,21 @@ def test_it_says_what_the_numbers_of_a_finished_run_say(operator: Client) -> Non
     assert "/explore/?run=1" in page
 
 
+def test_what_a_run_says_follows_which_trial_is_marked_and_not_how_many(operator: Client) -> None:
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=2)
+    finish_run(run)
+    run.results.exclude(point__pattern="read", point__ioengine="psync").delete()
+    slow, fast = run.results.order_by("repeat")
+    run.results.filter(pk=slow.pk).update(iops=1000)
+    run.results.filter(pk=fast.pk).update(iops=9000)
+    mark_trial(trial=known(fast.trial), reason="x", by=None)
+    assert "IOPS 1.00k (n = 1)." in operator.get("/").content.decode()
+    trust_trial(trial=known(fast.trial), by=None)
+    mark_trial(trial=known(slow.trial), reason="x", by=None)
+    for page in ("/", "/runs/1/"):
+        assert "IOPS 9.00k (n = 1)." in operator.get(page).content.decode()
+
+
 def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db: None) -> None:
     run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
     finish_run(run)
@@ -78,7 +99,7 @@ def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db:
         up = 1 if result.point["ioengine"] == "psync" else -1
         result.iops = 1000 * more * (1 + (0.5 if wild else 0.001) * up * (known(result.trial).repeat - 2))
         result.save(update_fields=["iops"])
-    says = outcome(run, marked=0).says
+    says = outcome(run, marks=0).says
     assert "no difference in IOPS beyond ±5 % (95 % CI " in says
     assert "randwrite" not in says
 
@@ -88,7 +109,7 @@ def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_high
     finish_run(run)
     run.results.exclude(point__pattern="randread").delete()
     run.results.exclude(point__ioengine="io_uring").delete()
-    says = outcome(run, marked=0).says
+    says = outcome(run, marks=0).says
     assert re.fullmatch(
         r"IOPS from \S+ \(Queue depth 1\) to \S+ \(Queue depth 32\) over 2 points, or drift: .+", says
     ), says
@@ -165,15 +186,16 @@ def test_it_suggests_the_next_step(operator: Client) -> None:
 def test_it_shows_what_is_due_missed_and_changed(operator: Client) -> None:
     target = storage1_scratch(a_host("storage1"))
     schedule = a_schedule(a_user("sam", Role.OPERATOR), name="nightly", version=first_look(), targets=[target])
-    for days in (2, 1):
+    for days in (3, 2, 1):
         run = first_look_run(schedule.version, [target], repeats=1)
         finish_run(run)
         Occurrence.objects.create(
             schedule=schedule, due_at=timezone.now() - timedelta(days=days), state="ended", run=run, position=0
         )
+    Result.objects.filter(run__number=1, trial__index=0).delete()
     page = operator.get("/").content.decode()
     assert 'id="trends"' in page
-    assert "since the first of 2 runs" in page
+    assert "since the first of 2 complete runs" in page
 
 
 def table(title: str, drive: str, iops: int) -> Import:
@@ -206,6 +228,32 @@ def test_it_compares_the_first_pairs_of_published_tables(operator: Client, queri
     assert "Hardware compared" not in operator.get("/").content.decode()
 
 
+def test_drives_of_different_hosts_are_not_compared_without_a_warning(operator: Client) -> None:
+    version = None
+    for number in (1, 2):
+        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), version=version, number=number)
+        version = lab.run.version
+        lab.measure(*(1000.0 * number + place for place in range(3)), iodepth=1)
+        Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    page = unescape(operator.get("/").content.decode())
+    card = page[page.index("Hardware compared") :].partition("</section>")[0]
+    assert "% worse" in card or "% better" in card
+    assert "A difference may come from the host instead of the product." in card
+    assert "Measured in different hosts (M" in card
+
+
+def test_hardware_compared_names_what_is_assumed_of_an_import(operator: Client) -> None:
+    table("Old array", "X25-M", 1000)
+    text = "pattern,block_size,iodepth,iops\nrandread,4k,32,25000\nrandread,4k,,2500\n"
+    made = an_import(title="New array", drive="Vertex", text=text)
+    Import.objects.filter(pk=made.pk).update(slug="table-new")
+    Result.objects.filter(origin__imported=made).update(reference=True)
+    page = unescape(operator.get("/").content.decode())
+    card = page[page.index("Hardware compared") :].partition("</section>")[0]
+    assert "2,500 IOPS" in card
+    assert "1 factor not stated; matched with QD 1" in card
+
+
 def test_pairs_are_not_compared_again_for_each_request(operator: Client, queries_of: Callable[[str], int]) -> None:
     before = queries_of("/")
     table("Old array", "X25-M", 1000)
@@ -231,3 +279,30 @@ def test_a_pair_without_a_common_headline_is_left_out(operator: Client) -> None:
     other = table("New array", "Vertex", 2500)
     Result.objects.filter(origin__imported=other).update(iops=None, bytes_per_s=None)
     assert "Hardware compared" not in operator.get("/").content.decode()
+
+
+REFERENCE = """\
+title = "Published {drive}"
+source = "A. Author, “A page”"
+date = "2020-07"
+[labels]
+drive = "{drive}"
+[[files]]
+name = "figures.csv"
+tool = "a tool"
+"""
+
+
+def test_compared_hardware_follows_a_reference_that_is_loaded_again(
+    operator: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "DATA", tmp_path)
+    for drive in ("D1", "D2"):
+        (tmp_path / drive).mkdir()
+        (tmp_path / drive / "reference.toml").write_text(REFERENCE.format(drive=drive))
+        (tmp_path / drive / "figures.csv").write_text("table,pattern,block_size,iodepth,iops\nT1,randread,4k,1,10000\n")
+    load_references()
+    assert operator.get("/").content.decode().count("10.0 kIOPS") == 2
+    (tmp_path / "D1" / "figures.csv").write_text("table,pattern,block_size,iodepth,iops\nT1,randread,4k,1,15000\n")
+    load_references()  # as many results as before
+    assert "15.0 kIOPS" in operator.get("/").content.decode()

@@ -1,5 +1,7 @@
 """Prices of drive models and controllers, and what Bench makes of them."""
 
+from datetime import date
+
 import pytest
 from django.test import Client
 
@@ -8,6 +10,7 @@ from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG, intel, samsung  # noqa: F401 - fixtures
 from webapp.compare.models import Price
 from webapp.core.models import AuditEntry
+from webapp.results.models import Configuration
 from webapp.tests.factories.results import Lab
 
 FACTS = {"device.size_bytes": "4000000000000"}
@@ -25,8 +28,11 @@ def enter(client: Client, name: str, amount: str, currency: str = "EUR", **other
 
 
 def shown() -> SideBySide:
-    products = (Product(Kind.MODEL, SAMSUNG), Product(Kind.SERIAL, "I1"))
-    return side_by_side(Asked(products, products[0]))
+    return of_products(Product(Kind.MODEL, SAMSUNG), Product(Kind.SERIAL, "I1"))
+
+
+def of_products(*products: Product, ignored: frozenset[str] = frozenset()) -> SideBySide:
+    return side_by_side(Asked(products, products[0], ignored=ignored))
 
 
 def test_an_operator_enters_changes_and_removes_a_price(operator: Client, measured: None) -> None:
@@ -93,3 +99,33 @@ def test_iops_of_a_layout_are_not_divided_by_the_price_of_one_drive(
     enter(operator, SAMSUNG, "100")
     enter(operator, INTEL, "200")
     assert [line.texts for line in shown().per_price if "IOPS" in line.label] == [("", "")]
+
+
+def test_the_capacity_is_that_of_one_drive(
+    operator: Client,
+    samsung: Lab,  # noqa: F811 - fixture
+    intel: Lab,  # noqa: F811 - fixture
+) -> None:
+    samsung.measure(4000.0, layout="raid0 x4", facts=FACTS)
+    intel.measure(4000.0, facts=FACTS)
+    enter(operator, SAMSUNG, "100")
+    enter(operator, INTEL, "200")
+    assert [line.texts for line in shown().per_price if "GB" in line.label] == [("", "20.0")]
+
+
+def test_prices_of_controllers_divide_neither_capacity_nor_iops_of_several_hosts(
+    samsung: Lab,  # noqa: F811 - fixture
+    intel: Lab,  # noqa: F811 - fixture
+) -> None:
+    for lab, name, hosts in ((samsung, "M1015", 2), (intel, "LSI 9266", 1)):
+        lab.measure(4000.0, hosts_at_once=hosts, facts=FACTS | {"name": name})
+        Configuration.objects.filter(facts__name=name).update(controller=name)
+        Price.objects.create(kind="controller", name=name, amount=100, currency="EUR", priced_on=date(2026, 11, 1))
+    Price.objects.create(kind="model", name=INTEL, amount=100, currency="EUR", priced_on=date(2026, 11, 1))
+    controllers = [Product(Kind.CONTROLLER, "M1015"), Product(Kind.CONTROLLER, "LSI 9266")]
+    found = of_products(*controllers, ignored=frozenset({"hosts_at_once"}))
+    assert {line.label: line.texts for line in found.per_price} == {
+        "Price, EUR": ("100.00 (2026-11-01)", "100.00 (2026-11-01)"),
+        "Random read, IOPS per EUR": ("", "40.0"),
+    }
+    assert of_products(controllers[1], Product(Kind.MODEL, INTEL)).per_price == ()

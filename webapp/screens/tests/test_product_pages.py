@@ -14,6 +14,7 @@ from webapp.bench.side_by_side import Asked, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Result, known
 from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import FACTS, START, Lab
 
 MODEL = Product(Kind.MODEL, SAMSUNG)
@@ -74,6 +75,38 @@ def test_what_a_plan_sets_is_no_change(labs: tuple[Lab, Lab, Lab]) -> None:
     again.measure(1.0, iodepth=1, scheduler="kyber", facts=facts)
     Result.objects.filter(run=again.run).update(measured_at=START + timedelta(days=9))
     assert len(changes(read_results([MODEL]).rows[MODEL])) == 1
+
+
+def test_what_follows_from_a_setting_of_the_plan_is_no_change(labs: tuple[Lab, Lab, Lab]) -> None:
+    """The kernel changes the size of the queue with the scheduler, and each run has another random order."""
+    orders = (("none", "kyber"), ("kyber", "none"))
+    for number, order in enumerate(orders, start=4):
+        again = Lab(labs[2].target, number=number)
+        for scheduler in order:
+            queue = {"none": "1023", "kyber": "256"}[scheduler]
+            facts = {"device.firmware": "A", "device.scheduler": scheduler, "device.nr_requests": queue}
+            again.measure(1.0, iodepth=1, scheduler=scheduler, facts=FACTS | facts)
+        Result.objects.filter(run=again.run).update(measured_at=START + timedelta(days=number))
+    found = changes(read_results([MODEL]).rows[MODEL])
+    assert [change.label for change in found if change.run == 5] == []
+
+
+def test_an_import_without_a_time_is_not_drawn_over_time(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    made = an_import(drive=SAMSUNG, host="storage1")
+    product = Product(Kind.MODEL, SAMSUNG)
+    found = side_by_side(Asked((product,), product))
+    drawn = [over_time(found.matched, product, row.title, row.panel, row.workload).values for row in found.headlines]
+    assert {value.run for values in drawn for own in values.values() for value in own} == {"1", "2", "3"}
+    page = operator.get(f"/products/model/{SAMSUNG}/").content.decode()
+    row = page.split(f"Import {made.number}</a>")[1].split("</tr>")[0]
+    assert "not stated" in row
+
+
+def test_it_says_how_many_targets_are_not_drawn(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    for place in range(8):
+        drive = a_drive(a_host(f"more{place}"), "nvme0", model=SAMSUNG, serial=f"M{place}")
+        Lab(drive, version=labs[0].run.version, number=10 + place).measure(100.0, iodepth=1)
+    assert "the 8 targets with the most runs, of 10" in operator.get(f"/products/model/{SAMSUNG}/").content.decode()
 
 
 def test_a_drive_without_results_shows_where_it_is(operator: Client, db: None) -> None:

@@ -32,10 +32,15 @@ def lines(page: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def run(db: None) -> Run:
+def lab(db: None) -> Lab:
     lab = Lab(a_target(a_host("a"), "scratch"))
     lab.measure(1000.0, 1100.0, pattern="randread", block_size=4096, iodepth=1)
     lab.measure(2000.0, 2200.0, pattern="randread", block_size=4096, iodepth=32)
+    return lab
+
+
+@pytest.fixture
+def run(lab: Lab) -> Run:
     return lab.run
 
 
@@ -53,6 +58,15 @@ def test_a_published_table_is_a_line_where_it_agrees(viewer: Client, run: Run, p
     assert line["name"] == "Old drive"
     assert line["points"][1]["text"] == "1.80k IOPS"
     assert "They are not series" in page
+
+
+def test_it_is_not_drawn_beside_a_mean_over_other_workloads(viewer: Client, lab: Lab, published: Import) -> None:
+    """4 KiB and 8 KiB are published, and neither is a mean over both."""
+    lab.measure(500.0, pattern="randread", block_size=8192, iodepth=1)
+    (line,) = lines(viewer.get(f"{ADDRESS}&lines=published").content.decode())
+    assert [point["level"] for point in line["points"]] == [1]
+    both = lines(viewer.get(f"{ADDRESS}&lines=published&series=block_size").content.decode())
+    assert sorted(point["value"] for line in both for point in line["points"]) == [500.0, 900.0, 1800.0]
 
 
 def test_a_factor_that_it_does_not_state_is_named(viewer: Client, run: Run) -> None:

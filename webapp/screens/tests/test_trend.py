@@ -85,6 +85,14 @@ def test_a_choice_that_does_not_fit_is_dropped(operator: Client, nights: Nights,
     assert "Geometric mean over 2 cells" in page_of(operator, ADDRESS + more)
 
 
+def test_the_value_of_one_cell_is_called_a_geometric_mean(operator: Client, nights: Nights) -> None:
+    nights.lab().measure(1000, 1000, 8000, iodepth=1)
+    shown = operator.get("/trends/?plan=nightly&target=a/scratch").content.decode()
+    assert "2.00k" in shown  # Explore has the arithmetic mean, 3.33k
+    assert "One cell, geometric mean over repeats" in shown
+    assert "Each run: geometric mean over the repeats of one cell, with" in shown
+
+
 def test_invalid_results_are_left_out_and_counted(operator: Client, nights: Nights) -> None:
     nights.run(1000)
     Result.objects.filter(run=nights.run(500)).update(invalid=True)
@@ -148,7 +156,7 @@ def test_it_is_removed_and_only_operators_may(operator: Client, viewer: Client, 
     assert set_baseline(operator) == 302
     baseline = Baseline.objects.get()
     assert operator.get(f"/trends/baselines/{baseline.pk}/").headers["Location"].startswith("/trends/?plan=nightly")
-    assert "Setting a baseline run requires the operator role." in page_of(viewer, ADDRESS)
+    assert "Setting a baseline requires the operator role." in page_of(viewer, ADDRESS)
     assert viewer.post(f"/trends/baselines/{baseline.pk}/remove/").status_code == 403
     operator.post(f"/trends/baselines/{baseline.pk}/remove/")
     assert not Baseline.objects.exists()
@@ -163,7 +171,7 @@ def test_a_notice_tells_that_a_run_is_worse(operator: Client, nights: Nights) ->
     announce_run(nights.run(500).pk)
     notice = Notice.objects.get()
     assert (notice.event, notice.payload["run"]) == ("worse", 3)
-    assert notice.subject == "Run 3 is worse than baseline run 1 of A plan on a/scratch"
+    assert notice.subject == "Run 3 is worse than run 1, the baseline of A plan on a/scratch"
     assert notice.payload["detail"]["rows"] == {"total": 1, "fails": 1, "unclear": 0, "passes": 0}
 
 

@@ -4,20 +4,21 @@ ignore=ioengine&tolerance.bytes_per_s=5&single_values=1`.
 A side is a filter of results, and levels that are chosen of it. Choices that no longer fit are dropped.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.http import QueryDict
 
 from webapp.plans.factors import FACTORS
-from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.trend.baseline_form import PREFIX
-from webapp.trends.sides import Side, read_side
-from webapp.trends.two_sides import UNSTATED, target_of
+from webapp.trends.models import Baseline
+from webapp.trends.sides import TARGET, Side, at_levels, read_side
+from webapp.trends.two_sides import UNSTATED
 
 SIDES = {"baseline": "Baseline", "candidate": "Candidate"}
-TARGET, LABEL_PREFIX = "target", "label."
 
 
 @dataclass(frozen=True)
@@ -66,24 +67,44 @@ def _below(query: QueryDict, prefix: str) -> dict[str, str]:
     return {key.removeprefix(prefix): str(text) for key, text in query.items() if key.startswith(prefix) and text}
 
 
+_IMPORT, _RUN = re.compile(r"import=([0-9]{1,9})", re.ASCII), re.compile(r"run=([0-9]{1,9})", re.ASCII)
+
+
+def imported_in(side: AskedSide) -> int | None:
+    """The number of the import that is all of the side."""
+    match = _IMPORT.fullmatch(side.source)
+    return int(match[1]) if match else None
+
+
+def run_in(side: AskedSide) -> int | None:
+    """The number of the run that is all of the side, apart from a chosen target."""
+    match = _RUN.fullmatch(side.source)
+    return int(match[1]) if match and set(side.levels) <= {TARGET} else None
+
+
 def find_side(asked: AskedSide) -> FoundSide:
     """Raises Refusal."""
     found = read_side(asked.name, asked.source)
-    kept = {name: text for name, text in asked.levels.items() if text in levels_of(found.rows, name)}
-    named = (*found.named, *(name.removeprefix(FACTOR_PREFIX) for name in kept if name.startswith(FACTOR_PREFIX)))
-    rows = [row for row in found.rows if all(level_of(row, name) == text for name, text in kept.items())]
-    return FoundSide(asked, tuple(found.rows), kept, Side(named, rows))
+    kept, side = at_levels(found, asked.levels)
+    return FoundSide(asked, tuple(found.rows), kept, side)
 
 
-def levels_of(rows: Iterable[ResultRow], name: str) -> set[str]:
-    return {level_of(row, name) for row in rows}
+def address_of(baseline: Baseline) -> str:
+    """The address of the acceptance test whose baseline is this import."""
+    assert baseline.imported is not None
+    tolerances = [(key, f"{percent:.15g}") for key, percent in baseline.tolerances.items()]
+    side = AskedSide("baseline", f"import={baseline.imported.number}", baseline.levels)
+    return write_address([side], baseline.ignored, tolerances, single_values=baseline.single_values)
 
 
-def level_of(row: ResultRow, name: str) -> str:
-    """Of `target`, `factor.<name>` or `label.<name>`; "" for a row without this label."""
-    if name == TARGET:
-        return target_of(row)
-    if name.startswith(LABEL_PREFIX):
-        return row.facts.get(name.removeprefix(LABEL_PREFIX), "") if row.imported else ""
-    factor = name.removeprefix(FACTOR_PREFIX)
-    return write_level(factor, row.point[factor]) if factor in row.point and factor in FACTORS else NOT_SET.value
+def write_address(
+    sides: Iterable[AskedSide], ignored: Iterable[str], tolerances: Iterable[tuple[str, str]], *, single_values: bool
+) -> str:
+    """The address that `read_address` reads."""
+    pairs = []
+    for side in sides:
+        pairs.append((side.name, side.source))
+        pairs += [(f"{side.name}.{name}", text) for name, text in side.levels.items()]
+    pairs += [("ignore", name) for name in ignored]
+    pairs += [(f"{PREFIX}{key}", text) for key, text in tolerances if text]
+    return urlencode([*pairs, *([("single_values", "1")] if single_values else [])])

@@ -15,20 +15,12 @@ from webapp.runs.models import Run
 from webapp.screens import points as words
 from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
-from webapp.screens.trend.acceptance_address import (
-    LABEL_PREFIX,
-    SIDES,
-    TARGET,
-    Asked,
-    AskedSide,
-    FoundSide,
-    level_of,
-    levels_of,
-)
+from webapp.screens.trend.acceptance_address import SIDES, Asked, AskedSide, FoundSide
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
 from webapp.trends.history import ENDED
 from webapp.trends.selectors import NOT_JUDGED
-from webapp.trends.services import DEFAULT_TOLERANCES
+from webapp.trends.sides import LABEL_PREFIX, TARGET, level_of, levels_of
+from webapp.trends.tolerances import DEFAULT_TOLERANCES
 from webapp.trends.two_sides import UNSTATED, unstated
 
 MAX_OFFERED = 200  # of each kind, newest first
@@ -132,12 +124,16 @@ def _labels(rows: Sequence[ResultRow]) -> list[str]:
 
 
 def _level_choice(own: FoundSide, name: str, texts: Iterable[str]) -> Choice:
-    factor = name.removeprefix(FACTOR_PREFIX)
-    of_import = label_of_fact(name.removeprefix(LABEL_PREFIX))
-    label = "Target" if name == TARGET else of_import if factor == name else words.label(factor)
     options = tuple(Option(text, text, own.levels.get(name) == text) for text in sorted(texts))
     key = f"{own.asked.name}.{name}"
-    return Choice(f"id-{key}", key, f"{SIDES[own.asked.name]}: {label}", (Group("", options),), "all")
+    return Choice(f"id-{key}", key, f"{SIDES[own.asked.name]}: {level_label(name)}", (Group("", options),), "all")
+
+
+def level_label(name: str) -> str:
+    """Of `target`, `factor.<name>` or `label.<name>`."""
+    if name.startswith(FACTOR_PREFIX):
+        return words.label(name.removeprefix(FACTOR_PREFIX))
+    return "Target" if name == TARGET else label_of_fact(name.removeprefix(LABEL_PREFIX))
 
 
 def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_one: Sequence[str]) -> Pick:
@@ -149,9 +145,25 @@ def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_on
         levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in (theirs, mine)]
         apart = levels[0] != levels[1] and all(len(own) == 1 for own in levels)
         if name not in named and (apart or name in ignored):
-            shown = " | ".join(", ".join(sorted(own)).replace(NOT_SET.value, NOT_STATED) for own in levels)
+            shown = " | ".join(map(_level_words, levels))
             options.append(Option(name, f"{words.label(name)}: {shown}", name in ignored))
     return Pick("ignore", "Ignored factors", tuple(options))
+
+
+def apart(found: Sequence[FoundSide]) -> list[str]:
+    """`Queue depth (baseline 32, candidate 1)`: factors of which a level is chosen, and which therefore do not count,
+    if the other side has other levels."""
+    said = []
+    for name in words.in_order({name for one in found for name in one.side.named}):
+        levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in found]
+        if levels[0] != levels[1]:
+            texts = [_level_words(own) for own in levels]
+            said.append(f"{words.label(name)} (baseline {texts[0]}, candidate {texts[1]})")
+    return said
+
+
+def _level_words(texts: Iterable[str]) -> str:
+    return ", ".join(sorted(texts)).replace(NOT_SET.value, NOT_STATED)
 
 
 def _names(rows: Iterable[ResultRow]) -> list[str]:
@@ -164,11 +176,19 @@ def _points(rows: Iterable[ResultRow]) -> list[Point]:
 
 
 def tolerances(asked: Asked, found: Sequence[FoundSide]) -> list[tuple[Metric, str]]:
-    """The metrics that both sides have, each with the text of its tolerance: as typed, or else the defaults."""
-    metrics = [metric for metric in METRICS.values() if metric.key not in NOT_JUDGED and _all_have(metric, found)]
-    typed = {metric.key: asked.typed[metric.key] for metric in metrics if metric.key in asked.typed}
-    texts = typed or {key: f"{percent:g}" for key, percent in _defaults(metrics, found).items()}
-    return [(metric, texts.get(metric.key, "")) for metric in metrics]
+    """The metrics that both sides have, each with the text of its tolerance: as typed, or else the defaults. A typed
+    metric that only the baseline has stays, because its rows were not measured."""
+    offered = [metric for metric in METRICS.values() if metric.key not in NOT_JUDGED]
+    both = [metric for metric in offered if _all_have(metric, found)]
+    typed = {one.key: asked.typed[one.key] for one in offered if one.key in asked.typed and _all_have(one, found[:1])}
+    texts = typed or {key: f"{percent:g}" for key, percent in _defaults(both, found).items()}
+    return [(metric, texts.get(metric.key, "")) for metric in offered if metric in both or metric.key in typed]
+
+
+def without_baseline(asked: Asked, found: Sequence[FoundSide]) -> list[str]:
+    """The labels of typed metrics that the baseline does not have, and that are not judged."""
+    kept = {metric.key for metric, _ in tolerances(asked, found)}
+    return [METRICS[key].label for key in asked.typed if key in METRICS and key not in kept]
 
 
 def _all_have(metric: Metric, found: Sequence[FoundSide]) -> bool:

@@ -11,24 +11,36 @@ from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
+from webapp.hosts.names import BESIDE
+from webapp.plans.models import Plan
 from webapp.plans.varying import varying
 from webapp.results.reading.rows import TEST
+from webapp.runs.models import Run
 from webapp.screens import points as words
 from webapp.screens.access import page
 from webapp.screens.trend.acceptance_address import (
     SIDES,
-    TARGET,
     Asked,
     FoundSide,
     find_side,
-    levels_of,
+    imported_in,
     read_address,
+    run_in,
+    write_address,
 )
 from webapp.screens.trend.acceptance_file import verdict_table
-from webapp.screens.trend.acceptance_form import AcceptanceForm, form_of, side_text, tolerances
+from webapp.screens.trend.acceptance_form import (
+    AcceptanceForm,
+    apart,
+    form_of,
+    side_text,
+    tolerances,
+    without_baseline,
+)
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
 from webapp.trends.judging import Outcome
+from webapp.trends.sides import TARGET, levels_of
 from webapp.trends.two_sides import UNSTATED, TwoSides, judge_read
 
 
@@ -56,6 +68,9 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
         return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=400)
     form = form_of(asked, found)
     context = {"form": form, **(_shown(request, form, found, judged) if judged else {})}
+    if judged:
+        context |= {"without_baseline": without_baseline(asked, found), "apart": apart(found)}
+        context |= {"judges": _judges(asked, found)}
     return render(request, "screens/acceptance.html", context)
 
 
@@ -95,6 +110,31 @@ def _judge(asked: Asked, found: Sequence[FoundSide]) -> TwoSides:
     except ValueError as error:
         raise Refusal("tolerance_refused", str(error)) from error
     return judge_read(theirs.side, mine.side, wanted, ignored=asked.ignored, single_values=asked.single_values)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Whose runs the baseline can judge from now on: `test` is the address of this acceptance test."""
+
+    plan: Plan
+    target: str
+    test: str
+
+
+def _judges(asked: Asked, found: Sequence[FoundSide]) -> Judges | None:
+    """None unless the baseline is an import, and the candidate one run at one target alone."""
+    theirs, mine = asked.sides
+    number = run_in(mine)
+    if not found or imported_in(theirs) is None or number is None:
+        return None
+    targets = {row.target_name for row in found[1].side.rows}
+    run = Run.objects.select_related("version__plan").get(number=number)
+    if len(targets) != 1 or any(BESIDE in name for name in targets):
+        return None
+    sides = [replace(one.asked, levels=one.levels) for one in found]
+    typed = [(metric.key, text) for metric, text in tolerances(asked, found)]
+    test = write_address(sides, asked.ignored, typed, single_values=asked.single_values)
+    return Judges(run.version.plan, targets.pop(), test)
 
 
 def _as_typed(form: AcceptanceForm, asked: Asked) -> AcceptanceForm:

@@ -11,7 +11,7 @@ from webapp.screens.choices import Option
 from webapp.trends.history import ended_runs
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import judged_metrics
-from webapp.trends.services import DEFAULT_TOLERANCES
+from webapp.trends.tolerances import DEFAULT_TOLERANCES
 
 PREFIX = "tolerance."
 
@@ -44,7 +44,7 @@ def baseline_form(runs: Sequence[Run], target: Target, baseline: Baseline | None
     `runs`: ended runs, oldest first. `run`: number of a proposed baseline run.
     """
     tolerances = baseline.tolerances if baseline else DEFAULT_TOLERANCES
-    chosen = run or (str(baseline.run.number) if baseline else "")
+    chosen = run or (str(baseline.run.number) if baseline and baseline.run else "")
     return _form(runs, target, chosen, {key: f"{percent:g}" for key, percent in tolerances.items()})
 
 

@@ -1,4 +1,4 @@
-"""Addresses of trends and baseline runs."""
+"""Addresses of trends, acceptance tests and baselines."""
 
 from django.urls import path
 
@@ -9,6 +9,7 @@ urlpatterns = [
     path("trends/acceptance/", acceptance_views.acceptance_page, name="acceptance"),
     path("trends/acceptance.csv", acceptance_views.acceptance_file, name="acceptance_csv"),
     path("trends/baselines/", baseline_views.set_baseline_run, name="set_baseline"),
+    path("trends/baselines/import/", baseline_views.set_import, name="set_import_baseline"),
     path("trends/baselines/<int:pk>/", baseline_views.baseline_page, name="baseline"),
     path("trends/baselines/<int:pk>/remove/", baseline_views.remove_baseline_run, name="remove_baseline"),
 ]

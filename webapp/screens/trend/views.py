@@ -19,6 +19,7 @@ from webapp.results.metrics import Metric
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.access import page
+from webapp.screens.trend.acceptance_address import address_of
 from webapp.screens.trend.asked import cell_address, choose, chosen_metric, metrics_of, plan_and_target
 from webapp.screens.trend.baseline_form import BaselineForm, baseline_form
 from webapp.screens.trend.payloads import TrendChart, TrendPoint, TrendStep
@@ -96,6 +97,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "cell_labels": [points.label(name) for name in names],
         "cells": _cell_rows(found, names, plan, target),
         "baseline": baseline,
+        "acceptance": address_of(baseline) if baseline and baseline.imported else "",
         "form": refused
         or baseline_form([one.run for one in history.runs], target, baseline, request.GET.get("baseline", "")),
         "false_alarms": f"{100 * FALSE_ALARMS:g} %",
@@ -108,8 +110,8 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
 
 def _picture_note(found: Trend) -> str:
     """What the values of a saved picture are."""
-    of = "one cell" if len(found.cells) == 1 else f"geometric mean over {len(found.cells)} cells"
-    return f"Each run: {of}, with its 95 % confidence interval over repeats."
+    of = "the repeats of one cell" if len(found.cells) == 1 else f"{len(found.cells)} cells"
+    return f"Each run: geometric mean over {of}, with its 95 % confidence interval over repeats."
 
 
 def _with_plan(run: Run, plan: Plan) -> Run:
@@ -126,7 +128,7 @@ def _chart(found: Trend, baseline: Baseline | None, outcomes: Mapping[UUID, Outc
         points=tuple(_point(one, outcomes.get(one.run.pk)) for one in found.runs),
         steps=tuple(TrendStep(at_ms=_middle_ms(step), text=_size(step)) for step in found.steps),
         levels=tuple(levels),
-        baseline=known.get(baseline.run_id) if baseline else None,
+        baseline=known.get(baseline.run_id) if baseline and baseline.run_id else None,
     )
 
 

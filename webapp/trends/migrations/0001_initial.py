@@ -11,6 +11,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("hosts", "0001_initial"),
         ("plans", "0001_initial"),
+        ("results", "0001_initial"),
         ("runs", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -20,6 +21,9 @@ class Migration(migrations.Migration):
             name="Baseline",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("levels", models.JSONField(default=dict)),
+                ("ignored", models.JSONField(default=list)),
+                ("single_values", models.BooleanField(default=False)),
                 ("tolerances", models.JSONField()),
                 ("set_at", models.DateTimeField(auto_now=True)),
                 (
@@ -29,9 +33,21 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "imported",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="baselines",
+                        to="results.import",
+                    ),
+                ),
+                (
                     "run",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="baselines", to="runs.run"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="baselines",
+                        to="runs.run",
                     ),
                 ),
                 (
@@ -52,7 +68,17 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["plan", "target"],
-                "constraints": [models.UniqueConstraint(fields=("plan", "target"), name="baseline_once")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("plan", "target"), name="baseline_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("imported__isnull", False), ("run", None)),
+                            models.Q(("imported", None), ("run__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="baseline_run_or_import",
+                    ),
+                ],
             },
         ),
     ]

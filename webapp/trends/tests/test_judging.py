@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from webapp.compare.blocks import Measured
+from webapp.compare.blocks import BUCKET_WIDTH, Measured
 from webapp.trends.judging import (
+    COARSE,
     CONTAINS_LIMIT,
     MAY_BE_CHANCE,
     NO_CONTRAST,
     NO_VALUES,
     NOT_MEASURED,
     ONE_VALUE_EACH,
+    ONLY_A_BOUND,
     Cells,
     Outcome,
     Row,
@@ -19,6 +21,7 @@ from webapp.trends.judging import (
     outcome_of,
 )
 from webapp.trends.management.commands.simulate_trends import Case, outcomes
+from worker.contract.histogram import LAST_BUCKET_NS
 
 IOPS, P99 = {"iops": 5.0}, {"latency_p99": 10.0}
 
@@ -184,3 +187,34 @@ def test_a_metric_that_the_baseline_never_measured_is_unclear() -> None:
         ("latency_p99", Outcome.UNCLEAR, NO_VALUES),
     ]
     assert outcome_of(rows) is Outcome.UNCLEAR
+
+
+@pytest.mark.parametrize("sides", [(10e9, LAST_BUCKET_NS), (LAST_BUCKET_NS, 10e9), (LAST_BUCKET_NS, LAST_BUCKET_NS)])
+def test_a_single_percentile_above_the_histogram_is_unclear(sides: tuple[float, float]) -> None:
+    """Its true value may be any above 17 s."""
+    (row,) = judge(
+        {"latency_p99": cells(2, sides[1:])},
+        {"latency_p99": cells(1, sides[:1])},
+        {"latency_p99": 100.0},
+        single_values=True,
+    )
+    assert (row.outcome, row.why, row.ratio) == (Outcome.UNCLEAR, ONLY_A_BOUND, None)
+
+
+def one_single_percentile(value: float, step: float) -> Row:
+    """Against 1000 ns, with a tolerance of 10 %."""
+    mine, theirs = ({("0", "read"): a_cell(run, one, step=step)} for run, one in ((2, value), (1, 1000)))
+    (row,) = judge({"latency_p99": mine}, {"latency_p99": theirs}, P99, single_values=True)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(1080, "passes"), (1090, "unclear"), (1110, "unclear"), (1120, "fails")]
+)
+def test_a_single_percentile_within_a_step_of_the_histogram_is_unclear(value: float, outcome: str) -> None:
+    row = one_single_percentile(value, step=BUCKET_WIDTH)
+    assert (row.outcome, row.why) == (outcome, COARSE if outcome == "unclear" else ONE_VALUE_EACH)
+
+
+def test_a_printed_percentile_counts_as_it_was_printed() -> None:
+    assert one_single_percentile(1100, step=0.1).outcome is Outcome.PASSES

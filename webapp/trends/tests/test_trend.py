@@ -42,6 +42,16 @@ def test_the_value_of_a_run_is_the_geometric_mean_over_its_cells(nights: Nights)
     assert value.low == pytest.approx(value.high) == pytest.approx(2000)
 
 
+def test_a_point_of_several_parts_counts_with_the_mean_of_each_repeat(nights: Nights) -> None:
+    """As in comparisons and verdicts."""
+    lab = nights.lab()
+    lab.measure(100, 100, 100)
+    lab.measure(300, 300, 300)
+    (value,) = nights.trend().runs
+    assert value.value == pytest.approx(200)
+    assert value.repeats == 3
+
+
 def test_a_run_with_one_repeat_has_no_interval(nights: Nights) -> None:
     nights.lab().measure(1000, iodepth=1)
     (value,) = nights.trend().runs
@@ -66,6 +76,8 @@ def test_invalid_results_are_left_out_and_counted(nights: Nights) -> None:
     assert [one.run.number for one in found.runs] == [1]
     assert [(one.run.number, one.why) for one in found.left_out] == [(2, NO_VALUES), (3, INCOMPLETE)]
     assert found.invalid_results == 6 + 3
+    (first,) = {result.point_key for result in marked.results.filter(point__iodepth=1)}
+    assert nights.trend(without=first).invalid_results == 3 + 3
 
 
 def test_one_invalid_repeat_leaves_the_others(nights: Nights) -> None:

@@ -41,6 +41,35 @@ def test_a_run_is_worse_not_worse_or_cannot_be_told(nights: Nights) -> None:
     assert judged("run=1", "run=5").outcome is Outcome.UNCLEAR
 
 
+def test_a_run_is_judged_against_the_other_runs_of_its_target(nights: Nights) -> None:
+    """Its own results are on both sides. Compared with itself, it would pass."""
+    for speed in (1000, 1000, 1000, 800):
+        nights.run(speed, spread=0.001)
+    found = judged("target=a/scratch", "run=4")
+    (row,) = found.rows
+    assert row.outcome is Outcome.FAILS
+    assert row.ratio
+    assert row.ratio.value == pytest.approx(0.8, rel=0.01)
+    assert (found.shared_results, found.baseline_results, found.candidate_results) == (3, 9, 3)
+    found = judged("run=1", "target=a/scratch")
+    assert (found.shared_results, found.baseline_results, found.candidate_results) == (3, 3, 9)
+    assert judged("run=4", "run=4").shared_results == 0
+
+
+def test_the_ratio_is_that_of_the_shown_values(nights: Nights) -> None:
+    """Also if both sides have only some repeats or runs in common."""
+    lab = nights.lab()
+    lab.measure(*FAST, ioengine="io_uring")
+    lab.measure(*SLOW, 600.0, ioengine="psync")
+    for _ in range(2):
+        (row,) = judged("factor.ioengine=io_uring", "factor.ioengine=psync").rows
+        assert row.ratio
+        assert row.baseline
+        assert row.value
+        assert row.ratio.value == pytest.approx(row.value / row.baseline)
+        nights.lab().measure(*FAST, ioengine="psync")
+
+
 def test_levels_of_a_factor_and_targets_are_judged_by_each_other(nights: Nights) -> None:
     lab = nights.lab()
     lab.measure(*FAST, ioengine="io_uring")

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
-from webapp.results.models import Result
+from webapp.results.models import Result, known
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.people import a_user
 from webapp.trends.judging import Outcome
@@ -60,7 +60,7 @@ def test_an_outcome_follows_invalid_results_and_new_tolerances(baseline: Baselin
     Result.objects.filter(run=run, point__iodepth=2).update(invalid=True)
     assert outcome(run) is Outcome.UNCLEAR
     Result.objects.filter(run=run).update(invalid=False)
-    set_baseline(run=baseline.run, target=nights.target, tolerances={"iops": 50.0}, by=olga)
+    set_baseline(run=known(baseline.run), target=nights.target, tolerances={"iops": 50.0}, by=olga)
     assert outcome(run) is Outcome.PASSES
     assert Baseline.objects.count() == 1
 

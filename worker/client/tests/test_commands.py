@@ -169,6 +169,13 @@ def test_single_values_pass_or_fail_only_if_asked(shell: Shell, lab: Lab) -> Non
     assert shell(*sides, "--fail-if-worse", "15%", "--single-values")[0] == 0
 
 
+def test_a_change_has_enough_digits_to_tell_it_from_the_tolerance(shell: Shell, lab: Lab) -> None:
+    for number, speed in ((2, 100_000.0), (3, 94_960.0)):
+        Lab(lab.target, number=number).measure(speed, iodepth=7)
+    code, said, _ = shell("compare", "2", "3", "--fail-if-worse", "5%", "--single-values")
+    assert (code, "-5.04 %" in said, "-5.0 %" in said) == (1, True, False)
+
+
 def test_ignored_factors_may_differ(shell: Shell, lab: Lab) -> None:
     for number, engine, speed in ((2, "io_uring", 1000.0), (3, "psync", 500.0)):
         Lab(lab.target, number=number).measure(speed, speed, speed, ioengine=engine, iodepth=7)

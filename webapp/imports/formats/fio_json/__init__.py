@@ -5,7 +5,7 @@ Source: fio's stat.c of these versions (add_ddir_status_json).
 """
 
 from webapp.imports.formats.fio_json.combine import measurements
-from webapp.imports.formats.fio_json.document import find
+from webapp.imports.formats.fio_json.runs import find
 from webapp.imports.measurement import Measurement, with_repeats
 
 TOOL = "fio"

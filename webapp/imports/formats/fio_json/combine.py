@@ -13,6 +13,7 @@ from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_json.document import Document, Flow, Job
 from webapp.imports.formats.fio_json.latency import has_mean, latency, printed
 from webapp.imports.formats.fio_json.options import factors
+from webapp.imports.formats.fio_json.runs import Run
 from webapp.imports.measurement import Latency, Measurement
 from webapp.imports.values import KIB, MS
 from webapp.plans.values import Value
@@ -34,17 +35,19 @@ _MERGED = (
 )
 
 
-def measurements(document: Document) -> list[Measurement]:
+def measurements(runs: Sequence[Run]) -> list[Measurement]:
     """Raises ImportRefused if no job did I/O."""
-    groups = _groups(document)
-    found = [
-        _measured(document, group, direction, beside)
-        for group, beside in zip(groups, _beside(groups), strict=True)
-        for direction in (_active(group, _DIRECTIONS) or _active(group, _MIXED))
-    ]
+    found = [measured for run in runs for measured in _of_run(run)]
     if not found:
         raise ImportRefused("No job of this result has done any I/O.")
     return found
+
+
+def _of_run(run: Run) -> Iterator[Measurement]:
+    groups = _groups(run.document)
+    for group, beside in zip(groups, _beside(groups), strict=True):
+        for direction in _active(group, _DIRECTIONS) or _active(group, _MIXED):
+            yield _measured(run, group, direction, beside)
 
 
 def _active(group: Sequence[Job], directions: Sequence[Direction | None]) -> list[Direction | None]:
@@ -90,7 +93,8 @@ def _flow(job: Job, direction: Direction | None) -> Flow:
     return flow
 
 
-def _measured(document: Document, group: Sequence[Job], direction: Direction | None, beside: str) -> Measurement:
+def _measured(run: Run, group: Sequence[Job], direction: Direction | None, beside: str) -> Measurement:
+    document = run.document
     flows = [flow for job in group if (flow := _flow(job, direction)).active]
     found, other = factors(document.global_options | group[0].options)
     if clients := sorted({job.hostname for job in group if job.hostname}):
@@ -114,7 +118,7 @@ def _measured(document: Document, group: Sequence[Job], direction: Direction | N
         latency=combined,
         metrics=_metrics(flows) | _cpu(group, document.global_options),
         measured_at=_time(document),
-        notes=(*_objects(document), *_errors(group), *([_MERGED] if merged else []), *notes),
+        notes=(*run.notes, *_errors(group), *([_MERGED] if merged else []), *notes),
     )
 
 
@@ -243,17 +247,6 @@ def _wrong_latency(version: str, found: Mapping[str, Value]) -> str:
     if match and (int(match[1]), int(match[2])) >= needed:
         return ""
     return f"fio before {needed[0]}.{needed[1]} reports wrong latencies with sqthread_poll, so they are left out."
-
-
-def _objects(document: Document) -> tuple[str, ...]:
-    if document.objects == 1:
-        return ()
-    if not document.is_last:
-        return (
-            f"The file has {document.objects} JSON objects, as with --status-interval, and the last one is cut off or "
-            "damaged. The one before counts: its values are of the time until then, not of the whole test.",
-        )
-    return (f"The file has {document.objects} JSON objects, as with --status-interval: the last one counts.",)
 
 
 def _errors(group: Sequence[Job]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from webapp.imports.values import US
 from worker.contract.histogram import Histogram, merge
 
 _KINDS = ("lat", "clat")
+_MAX_BINS = 64 * 40 + 3  # and three sizes of fio 2.x
 _BITS_KEY = "FIO_IO_U_PLAT_BITS"
 
 
@@ -73,7 +74,7 @@ def _percentiles(part: Printed, unit: float) -> dict[float, float]:
             percent = float(text)
         except ValueError:
             continue
-        if percent and value is not None:  # fio 2.x fills its list with 0.00
+        if 0 < percent <= 100 and value is not None:  # fio 2.x fills its list with 0.00
             found[percent] = value * unit
     return found
 
@@ -97,6 +98,8 @@ def _mean_and_stddev(parts: Sequence[tuple[float, float, int]]) -> tuple[float, 
 
 def _histogram(part: Printed, unit: float) -> Histogram:
     """json+ of fio 3.x has a latency in ns for each bin, json+ of fio 2.x the number of the bin in fio's table."""
+    if len(part.bins) > _MAX_BINS:
+        raise ImportRefused(f"A histogram has {len(part.bins):,} bins, more than fio has.")
     numbered = _BITS_KEY in part.bins
     counts: dict[int, int] = {}
     for text, count in part.bins.items():

@@ -17,10 +17,11 @@ from worker.contract.items import Direction
 
 Integers = NDArray[np.int64]
 DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
-_ROW = re.compile(r"\d{1,18}, ?\d{1,18}(?:, ?(?:\d{1,18}|0x[0-9a-f]{1,8})){1,6}\s*")
+_ROW = re.compile(r"\d{1,18}, ?\d{1,18}(?:, ?(?:\d{1,19}|0x[0-9a-f]{1,8})){1,6}\s*")
 _HISTOGRAM_ROW = re.compile(r"\d{1,18}, ?[0-2], ?\d{1,18}(?:, ?\d{1,18}){19}")
 _PRIORITY = re.compile(r", 0x[0-9a-f]{1,8}")
 _MAX_MS = 366 * 86_400_000
+_SINCE_1970_MS = (788_918_400_000, 4_102_444_800_000)  # 1995 to 2100: times of log_unix_epoch
 
 
 class Rows:
@@ -33,10 +34,30 @@ class Rows:
     def averaged(self) -> bool:
         return not self.blocks.any()
 
+    @property
+    def since_1970(self) -> bool:
+        """With log_unix_epoch."""
+        return _is_since_1970(int(self.times.min()))
+
+    def from_begin(self, begin_ms: int) -> "Rows":
+        return Rows(self.times - begin_ms, self.values, self.directions, self.blocks)
+
+    def jobs(self) -> list["Rows"]:
+        """With per_job_logs=0, fio appends the averages of one job to those of the other: the times of a direction
+        begin anew."""
+        number = np.zeros_like(self.times)
+        for code in np.unique(self.directions).tolist():
+            (places,) = np.nonzero(self.directions == code)
+            number[places[1:]] = np.cumsum(np.diff(self.times[places]) <= 0)
+        return [self._where(number == job) for job in range(int(number.max()) + 1)]
+
     def of(self, direction: int) -> "Rows":
         chosen = self.directions == direction
         if chosen.all():  # as in most logs: a copy of each log of a trial needs too much memory
             return self
+        return self._where(chosen)
+
+    def _where(self, chosen: NDArray[np.bool_]) -> "Rows":
         return Rows(self.times[chosen], self.values[chosen], self.directions[chosen], self.blocks[chosen])
 
 
@@ -58,9 +79,15 @@ def read(text: str) -> Rows:
     directions = table[:, place]
     if directions.min() < 0 or directions.max() > 2:
         raise ImportRefused("A row of the log has a direction other than 0, 1 and 2: the log is damaged.")
-    if table[:, 0].min() < 0 or table[:, 0].max() > _MAX_MS or table[:, 1].min() < 0:
+    first, last = int(table[:, 0].min()), int(table[:, 0].max())
+    begin = first if _is_since_1970(first) else 0
+    if first < 0 or last - begin > _MAX_MS or table[:, 1].min() < 0:
         raise ImportRefused("A row of the log has an impossible time or value.")
     return Rows(table[:, 0], table[:, 1], directions, table[:, place + 1])
+
+
+def _is_since_1970(first_ms: int) -> bool:
+    return _SINCE_1970_MS[0] <= first_ms < _SINCE_1970_MS[1]
 
 
 def numbers(text: str) -> Integers:

@@ -6,7 +6,7 @@ constant over its interval, and the rows are averaged over a common grid of inte
 Units: bw is KiB/s; latencies are ns in fio 3.x and µs in 2.x.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -22,6 +22,9 @@ from worker.contract.items import Direction
 Floats = NDArray[np.float64]
 SINGLE_IOS_MS = 1000  # grid of logs without log_avg_msec
 MAX_POINTS = 1_000_000
+_OFTEN, _NEARLY, _NEARLY_ALL = 0.25, 0.15, 0.9  # of all distances, of an interval, of all distances
+_ENOUGH = 100_000  # distances; more of them need too much memory
+_TWO_INTERVALS = 1.75  # intervals; a shorter distance is one that ended late
 _RATES = (Kind.IOPS, Kind.BANDWIDTH)
 _LATENCIES = (Kind.LATENCY, Kind.COMPLETION)
 
@@ -41,17 +44,33 @@ class _Job:
 
 def series(logs: Iterable[Log], *, latency_unit_ns: float = 1) -> dict[Direction, tuple[Point, ...]]:
     """Points by direction; `latency_unit_ns` is 1000 for fio 2.x. Raises ImportRefused."""
-    jobs: dict[tuple[int, int], _Job] = {}
+    jobs: dict[tuple[int, int, int], _Job] = {}
     seen: dict[tuple[int, Kind], int] = {}
     for log in logs:
         if log.kind in (Kind.SUBMISSION, Kind.HISTOGRAM):
             continue
         same = seen[log.job, log.kind] = seen.get((log.job, log.kind), 0) + 1  # of several clients
-        jobs.setdefault((same, log.job), _Job()).rows[log.kind] = read(log.text)
+        rows = read(log.text)
+        for place, part in enumerate(rows.jobs() if not log.job and rows.averaged else [rows]):
+            jobs.setdefault((same, log.job, place), _Job()).rows[log.kind] = part
     if not jobs:
         return {}
+    _from_begin(jobs.values())
     found = {name: _points(list(jobs.values()), code, latency_unit_ns) for code, name in enumerate(DIRECTIONS)}
     return {direction: points for direction, points in found.items() if points}
+
+
+def _from_begin(jobs: Collection[_Job]) -> None:
+    """Times since 1970 as times since the begin of the first interval. Raises ImportRefused."""
+    all_rows = [rows for job in jobs for rows in job.rows.values()]
+    if not any(rows.since_1970 for rows in all_rows):
+        return
+    if not all(rows.since_1970 for rows in all_rows):
+        raise ImportRefused("Only some logs of this test have times since 1970 (log_unix_epoch).")
+    first = min(int(rows.times.min()) for rows in all_rows)
+    begin = first - (_interval(all_rows) if all_rows[0].averaged else 0)
+    for job in jobs:
+        job.rows = {kind: rows.from_begin(begin) for kind, rows in job.rows.items()}
 
 
 def submission(logs: Iterable[Log]) -> dict[Direction, tuple[Point, ...]]:
@@ -69,7 +88,8 @@ def _points(jobs: list[_Job], code: int, latency_unit_ns: float) -> tuple[Point,
     all_rows = [rows for job in of_direction for rows in job.values()]
     if not all_rows:
         return ()
-    length = _interval(all_rows)
+    rates = [rows for job in of_direction for kind, rows in job.items() if kind in _RATES and rows.times.size > 1]
+    length = _interval(rates or all_rows)
     edges = _edges(_end(of_direction, length), length)
     iops = [_rate(job.get(Kind.IOPS), edges, length, per_io=None) for job in of_direction]
     moved = [_rate(job.get(Kind.BANDWIDTH), edges, length, per_io="block") for job in of_direction]
@@ -102,8 +122,19 @@ def _interval(all_rows: list[Rows]) -> int:
     steps = [step[step > 0] for step in steps]
     together = np.concatenate(steps) if steps else np.empty(0)
     if together.size:
-        return max(1, round(float(np.median(together))))
+        return max(1, round(_usual(together)))
     return SINGLE_IOS_MS if not all_rows[0].averaged else max(1, int(all_rows[0].times.max()))
+
+
+def _usual(distances: Floats) -> float:
+    """The median distance. If many intervals have no row, it is one of the shortest distances, of which nearly all are
+    multiples."""
+    distances = distances[:_ENOUGH]
+    shortest = distances[distances <= 1.5 * np.percentile(distances, 10, method="lower")]
+    one = float(np.median(shortest))
+    off = np.abs(distances / one - np.rint(distances / one))
+    is_one = shortest.size >= _OFTEN * distances.size and (off <= _NEARLY).mean() >= _NEARLY_ALL
+    return one if is_one else float(np.median(distances))
 
 
 def _rate(rows: Rows | None, edges: Floats, length: int, *, per_io: str | None) -> Floats | None:
@@ -127,7 +158,7 @@ def _integrated(rows: Rows, edges: Floats, length: int) -> tuple[Floats, Floats]
     """Milliseconds that rows cover in each interval, and the values times milliseconds."""
     order = np.argsort(rows.times, kind="stable")
     ends = rows.times[order].astype(np.float64)
-    widths = np.minimum(np.diff(ends, prepend=0.0), 1.5 * length)  # a longer distance is a pause without I/O
+    widths = _widths(np.diff(ends, prepend=0.0), length)
     values = rows.values[order].astype(np.float64)
     knots = np.column_stack((ends - widths, ends)).ravel()
     results = []
@@ -136,6 +167,15 @@ def _integrated(rows: Rows, edges: Floats, length: int) -> tuple[Floats, Floats]
         areas_at_knots = np.column_stack((areas - heights * widths, areas)).ravel()
         results.append(np.diff(np.interp(edges, knots, areas_at_knots)))
     return results[0], results[1]
+
+
+def _widths(distances: Floats, length: int) -> Floats:
+    """The time that each row is of. fio writes no row for an interval without I/O (stat.c, __add_samples)."""
+    if distances.size == 1:
+        return distances
+    empty = np.where(distances < _TWO_INTERVALS * length, 0.0, np.rint(distances / length) - 1)
+    widths: Floats = np.minimum(distances - empty * length, 1.5 * length)
+    return widths
 
 
 def _latency(job: Mapping[Kind, Rows], edges: Floats, length: int) -> Floats | None:

@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import pytest
 
 from webapp.imports.errors import ImportRefused
@@ -101,6 +103,25 @@ def test_vdbench() -> None:
     assert mixed.metrics["write_latency_mean_ns"] == 1_233_000
 
 
+def test_the_time_of_vdbench_is_known_in_utc_only() -> None:
+    one = parsed("vdbench/5.04.txt")[0]
+    assert one.measured_at == datetime(2019, 5, 6, 10, 0, 3, tzinfo=UTC)
+    for zone, date in (("MDT", "05/06/2019"), ("UTC", "31/12/2019")):
+        changed = text("vdbench/5.04.txt").replace("-UTC", f"-{zone}").replace("05/06/2019", date)
+        assert vdbench.parse(changed)[0].measured_at is None
+
+
+def test_the_series_of_vdbench_has_no_rows_of_an_aborted_run() -> None:
+    text_lines = text("vdbench/5.04.txt").splitlines()
+    average = next(line for line in text_lines if " avg_2-3 " in line)
+    again = [line.replace(" run1 ", " run0 ") for line in text_lines if " run1 " in line and line != average]
+    place = next(place for place, line in enumerate(text_lines) if " run1 " in line)
+    aborted = "\n".join([*text_lines[:place], *again, *text_lines[place:]]) + "\n"
+    assert [len(one.series) for one in vdbench.parse(aborted)] == [
+        len(one.series) for one in parsed("vdbench/5.04.txt")
+    ]
+
+
 def test_vdbench_without_an_average_is_refused() -> None:
     with pytest.raises(ImportRefused, match="average"):
         vdbench.parse(text("vdbench/5.04.txt").split("avg_")[0].rsplit("\n", 1)[0])
@@ -190,6 +211,27 @@ def test_plain_csv_refuses_with_a_reason(csv: str, mapping: dict[str, str], reas
         plain_csv.parse(csv, mapping)
 
 
+@pytest.mark.parametrize(("pattern", "way"), [("randread", "write"), ("randwrite", "read"), ("trim", "write")])
+def test_a_direction_that_contradicts_the_pattern_is_refused(pattern: str, way: str) -> None:
+    with pytest.raises(ImportRefused, match=f"direction {way} and the pattern {pattern}"):
+        plain_csv.parse(f"pattern,direction,iops\n{pattern},{way},100\n")
+    assert len(plain_csv.parse("pattern,direction,iops\nrandrw,write,100\nrandrw,read,100\nrandrw,mixed,200\n")) == 3
+
+
+def test_a_bandwidth_with_a_wrong_unit_is_noted() -> None:
+    head = "pattern,block_size,iops,mb_per_s\n"
+    right, wrong = plain_csv.parse(f"{head}randread,4k,1000,4.1\nrandread,4k,1000,4096\n")
+    assert right.notes == ()
+    assert wrong.notes == ("The bandwidth is 1,000 times IOPS × block size. Check the units of these columns.",)
+
+
+def test_a_csv_with_too_many_results_or_fields_is_refused() -> None:
+    with pytest.raises(ImportRefused, match="more than 60,000 results"):
+        plain_csv.parse("direction,iops\n" + "read,1\n" * 60_001)
+    with pytest.raises(ImportRefused, match="more than 1,000,000"):
+        plain_csv.parse("direction,iops,comment\n" + "read,1,x\n" * 400_000)
+
+
 def test_rates_of_plain_csv_are_decimal_or_binary() -> None:
     (decimal,) = plain_csv.parse("pattern,gb_per_s\nread,1.5\n")
     (binary,) = plain_csv.parse("pattern,gib_per_s\nread,1.5\n")
@@ -199,3 +241,11 @@ def test_rates_of_plain_csv_are_decimal_or_binary() -> None:
 def test_plain_csv_can_state_the_sum_of_reads_and_writes() -> None:
     (measured,) = plain_csv.parse("direction,iops\nmixed,100\n")
     assert measured.direction is None
+
+
+def test_a_point_that_may_separate_thousands_is_noted() -> None:
+    (doubtful,) = plain_csv.parse("direction;iops\nread;1.000\n")
+    assert doubtful.iops == 1
+    assert doubtful.notes == ("The point in numbers such as 1.000 is read as a decimal point.",)
+    for clear in ("direction;iops\nread;1.5\n", "direction,iops\nread,1.000\n"):
+        assert not plain_csv.parse(clear)[0].notes

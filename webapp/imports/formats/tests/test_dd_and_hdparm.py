@@ -57,3 +57,15 @@ def test_hdparm() -> None:
 def test_a_truncated_line_of_hdparm_is_refused() -> None:
     with pytest.raises(ImportRefused, match="truncated"):
         hdparm.parse(" Timing buffered disk reads: 400 MB in  1.97 sec")
+
+
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_dd_progress_is_not_a_result(end: str) -> None:
+    """coreutils 9.1 with status=progress; some programs turn its carriage returns into ends of lines."""
+    progress = "".join(f"{end}{n * 10**8} bytes (100 MB, 95 MiB) copied, {n} s, 100 MB/s" for n in (1, 2, 3))
+    (measured,) = dd.parse(
+        f"$ dd if=/dev/zero of=/dev/sdb bs=1M count=300 status=progress oflag=direct\n{progress}\n"
+        "300+0 records in\n300+0 records out\n314572800 bytes (315 MB, 300 MiB) copied, 4.5 s, 69.9 MB/s\n"
+    )
+    assert (measured.bytes, measured.runtime_ms, measured.repeat) == (314_572_800, 4500, 1)
+    assert measured.factors["block_size"] == 2**20

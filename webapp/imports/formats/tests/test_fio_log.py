@@ -83,7 +83,15 @@ def test_a_last_row_that_fio_did_not_write_is_no_pause() -> None:
 def test_a_pause_without_rows_is_a_pause() -> None:
     rows = [f"{t}, 1000, 0, 0" for t in (100, 200, 300, 900, 1000)]
     points = series([_log(Kind.IOPS, 1, *rows)])[READ]
-    assert [round(point.iops or 0) for point in points] == [1000, 1000, 1000, 0, 0, 0, 0, 500, 1000, 1000]
+    assert [round(point.iops or 0) for point in points] == [1000, 1000, 1000, 0, 0, 0, 0, 0, 1000, 1000]
+
+
+def test_rows_beside_empty_intervals_count_for_their_own_interval() -> None:
+    """fio 3.33 with thinktime and log_avg_msec=250: 50 I/Os in each interval that has a row."""
+    times = (250, 750, 1002, 1503, 1753, 2255, 2506, 3006)
+    points = series([_log(Kind.IOPS, 1, *(f"{time}, 200, 0, 0" for time in times))])[READ]
+    assert sum((point.iops or 0) * point.length_ms / 1000 for point in points) == pytest.approx(400, rel=0.01)
+    assert (points[1].iops or 0) < 1
 
 
 def test_rows_of_single_ios_are_counted() -> None:
@@ -185,5 +193,6 @@ def test_damaged_logs_are_refused(damaged: str, reason: str) -> None:
 def test_recognition() -> None:
     assert sniff("250, 10872, 0, 0\n500, 1, 0, 0\n")
     assert sniff("250, 16528, 0, 0, 0x0002\n")
+    assert sniff("250, 16528, 0, 0, 0x0002, 1795660236452123456\n")  # log_issue_time since 1970
     assert sniff(_histogram_row(1, 0, b1=1))
     assert not sniff("a, b, c\n1, 2, 3\n")

@@ -24,6 +24,15 @@ def test_it_reads_both_directions(version: str) -> None:
     assert only(found, Direction.READ).iops == pytest.approx(120, rel=0.1)
 
 
+def test_reads_and_writes_together() -> None:
+    """unified_rw_reporting=1 with randrw."""
+    (mixed,) = parsed("fio-terse/3.33-v4-unified.txt")
+    fields = text("fio-terse/3.33-v4-unified.txt").split(";")
+    assert mixed.direction is None
+    assert (mixed.bytes, mixed.iops) == (int(fields[5]) * 1024, int(fields[7])) == (1_638_400, 399)
+    assert mixed.latency.mean_ns == pytest.approx(float(fields[15]) * 1000)
+
+
 def test_a_truncated_line_is_refused() -> None:
     line = text("fio-terse/3.33-v3.txt")
     with pytest.raises(ImportRefused, match="truncated"):

@@ -6,7 +6,7 @@ import pytest
 from webapp.imports import formats
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
-from webapp.imports.formats.tests.examples import EXAMPLES, IDS
+from webapp.imports.formats.tests.examples import DATA, EXAMPLES, IDS
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=IDS)
@@ -19,6 +19,31 @@ def test_windows_line_ends() -> None:
     for path in EXAMPLES:
         text = path.read_text()
         assert len(formats.parse(text.replace("\n", "\r\n"))[1]) == len(formats.parse(text)[1]), path
+
+
+@pytest.mark.parametrize("field", ["total_ios", "runtime", "io_bytes", "mean", "stddev", "usr_cpu", "99.000000"])
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e308"])
+def test_a_number_beyond_the_range_of_a_float_is_refused(field: str, number: str) -> None:
+    text = (DATA / "fio-json" / "3.33-runs.txt").read_text()
+    changed = re.sub(rf'"{field}": [\d.]+', f'"{field}": {number}', text)
+    assert changed != text
+    with pytest.raises(ImportRefused):
+        formats.parse(changed)
+
+
+def test_percentiles_without_a_number_are_skipped() -> None:
+    text = (DATA / "fio-json" / "3.33-client.json").read_text()
+    (one, *_) = formats.parse(text.replace('"99.000000"', '"NaN"').replace('"99.900000"', '"inf"'))[1]
+    assert {99.0, 99.9}.isdisjoint(one.latency.percentiles)
+    assert 50.0 in one.latency.percentiles
+
+
+@pytest.mark.parametrize("name", ["xdd/tables.txt", "iozone/automatic.txt", "ezfio/1.0.csv"])
+def test_a_file_that_is_cut_inside_its_last_number_has_a_note(name: str) -> None:
+    text = (DATA / name).read_text().rstrip()
+    whole, cut = formats.parse(text + "\n")[1], formats.parse(text[:-1])[1]
+    assert not any(formats.NO_END in one.notes for one in whole)
+    assert [formats.NO_END in one.notes for one in cut] == [False] * (len(whole) - 1) + [True]
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", "{}", "a,b,c\n1,2,3\n", "250, 10872, 0, 0\n"])
