@@ -39,6 +39,16 @@ describe("the trend chart", () => {
     expect(ticks.map((tick) => new Date(tick).getHours())).toEqual([0, 0, 0, 0]);
   });
 
+  test("has ticks at local midnights on both sides of a change of clocks", () => {
+    const zone = process.env.TZ ?? "UTC";
+    process.env.TZ = "Europe/Berlin"; // to summer time on 29 March 2026
+    const from = new Date(2026, 2, 28, 12).getTime();
+    const ticks = dateTicks(from, new Date(2026, 3, 1, 12).getTime(), 5);
+    expect(dateTexts(ticks)).toEqual(["2026-03-29", "2026-03-30", "2026-03-31", "2026-04-01"]);
+    expect(ticks.map((tick) => new Date(tick).getHours())).toEqual([0, 0, 0, 0]);
+    process.env.TZ = zone;
+  });
+
   test("shows the day around a single run", () => {
     const at = new Date(2026, 10, 3, 12).getTime();
     const { min, max } = timeRange({ points: [point(at, 10)] });

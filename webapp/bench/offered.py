@@ -140,7 +140,9 @@ def _about(facts: Mapping[str, str]) -> str:
     named = [
         text for name, text in facts.items() if name.endswith((".model", ".scheduler")) and "controller" not in name
     ]
-    return " · ".join(text for text in (*dict.fromkeys(named), facts.get("kernel.release", "")) if text)
+    targets = [text for name, text in facts.items() if name.startswith("stream.") and name.endswith(".target")]
+    texts = (*dict.fromkeys((*targets, *named)), facts.get("kernel.release", ""))
+    return " · ".join(filter(None, texts))
 
 
 def pairs() -> tuple[Pair, ...]:

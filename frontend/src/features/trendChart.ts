@@ -25,11 +25,14 @@ const TEXT_LINES = 3;
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
+/** Whether ticks are a day or more apart; the day of a change of clocks has 23 hours. */
+const isDays = (stepS: number): boolean => stepS > DAY_S / 2;
+
 /** 2026-11-23, and 22:00 if the ticks are less than a day apart, in the browser's time zone. */
 export function dateText(atMs: number, stepS: number): string {
   const at = new Date(atMs);
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-  return stepS >= DAY_S ? day : `${day} ${two(at.getHours())}:${two(at.getMinutes())}`;
+  return isDays(stepS) ? day : `${day} ${two(at.getHours())}:${two(at.getMinutes())}`;
 }
 
 /** The texts of ticks: the day once, then times alone until the next day. */
@@ -38,14 +41,20 @@ export function dateTexts(ticksMs: readonly number[]): string[] {
   const texts = ticksMs.map((at) => dateText(at, stepS));
   const dayOf = (text: string | undefined): string => text?.split(" ")[0] ?? "";
   return texts.map((text, n) =>
-    stepS < DAY_S && dayOf(text) === dayOf(texts[n - 1]) ? (text.split(" ")[1] ?? "") : text,
+    !isDays(stepS) && dayOf(text) === dayOf(texts[n - 1]) ? (text.split(" ")[1] ?? "") : text,
   );
 }
 
-/** Ticks at round local times. */
+/** Seconds by which the local time is ahead of UTC. */
+function zoneAt(atMs: number): number {
+  return -new Date(atMs).getTimezoneOffset() * 60;
+}
+
+/** Ticks at round local times, each in the time of its own day: clocks may be changed between the first and the last. */
 export function dateTicks(minMs: number, maxMs: number, wanted: number): number[] {
-  const zoneS = -new Date(maxMs).getTimezoneOffset() * 60;
-  return timeTicks(minMs / 1000 + zoneS, maxMs / 1000 + zoneS, wanted).map((atS) => (atS - zoneS) * 1000);
+  const last = zoneAt(maxMs);
+  const local = timeTicks(minMs / 1000 + last, maxMs / 1000 + last, wanted);
+  return local.map((atS) => (atS - zoneAt((atS - last) * 1000)) * 1000);
 }
 
 /** The points of each level: both ends, so that the lines of two levels do not meet. */

@@ -166,6 +166,13 @@ def test_it_offers_what_has_results_by_kind(samsung: Lab, intel: Lab) -> None:
     assert len(groups["Configurations"]) == 1
 
 
+def test_configurations_that_differ_in_their_targets_say_so(samsung: Lab) -> None:
+    for name in ("nvme0", "nvme1"):
+        samsung.measure(100.0, iodepth=1, facts=FACTS | {"stream.0.target": name})
+    (group,) = [group for group in offered() if group.label == "Configurations"]
+    assert {offer.note for offer in group.offers} == {"nvme0 · none · 6.1.0", "nvme1 · none · 6.1.0"}
+
+
 def test_it_proposes_models_that_ran_the_same_plan(samsung: Lab) -> None:
     other = Lab(a_drive(a_host("storage2"), "nvme0", model=INTEL), version=samsung.run.version, number=2)
     samsung.measure(100.0, iodepth=1)

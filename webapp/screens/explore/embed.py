@@ -86,7 +86,7 @@ def _missing(answer: Answer, options: ViewOptions) -> list[str]:
     if options.view == "latency" and not answer.distributions:
         return [f"No histogram is stored for {answer.chart_point}."]
     if answer.lines and not has_seconds(answer.lines):
-        return [f"No single seconds are stored for {answer.chart_point}."]
+        return [f"No values per second are stored for {answer.chart_point}."]
     if answer.scatter and not answer.scatter.panels:
         return [f"No result has both {answer.scatter.x_label} and {answer.scatter.y_label}."]
     if options.view == "means" and options.chart == "heat":

@@ -68,8 +68,8 @@ def _of_explore(saved: SavedComparison) -> dict[str, object]:
 
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:
     filters = filters_in_words(parse_qsl(saved.query), import_titles())
-    given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters}
     of_bench = is_bench(saved.query)
+    given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters, "of_bench": of_bench}
     try:
         given |= {"report": report_to(saved)} if of_bench else _of_explore(saved)
     except Refusal as refusal:

@@ -52,6 +52,13 @@ def test_bench_is_saved_with_title_and_note_in_the_list_of_all_comparisons(
     assert "Changed since it was saved" in page
 
 
+def test_its_report_is_in_the_navigation_under_bench(operator: Client, saved: SavedComparison) -> None:
+    page = report(operator, f"/comparisons/{saved.pk}/report/")
+    assert re.findall(r'aria-current="page">([^<]+)<', page) == ["Bench"]
+    page = operator.get("/comparisons/").content.decode()
+    assert 'aria-current="page">Explore<' in page
+
+
 def test_a_change_keeps_the_new_selection(operator: Client, saved: SavedComparison) -> None:
     given = {"title": "Tails", "note": "", "query": f"{QUERY}&metric=latency_p99&saved={saved.pk}"}
     operator.post(f"/comparisons/{saved.pk}/change/", given)

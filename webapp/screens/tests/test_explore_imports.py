@@ -170,5 +170,5 @@ def test_a_scatter_chart_has_a_second_metric_that_results_have(operator: Client)
 def test_a_time_line_without_seconds_says_so(operator: Client) -> None:
     an_import()
     page = operator.get("/explore/?import=1&view=timeline", follow=True).content.decode()
-    assert "No single seconds of IOPS are stored for" in page
+    assert "No values per second of IOPS are stored for" in page
     assert "<canvas" not in page
