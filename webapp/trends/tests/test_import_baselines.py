@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from webapp.core.errors import Refusal
-from webapp.core.models import Role, User
+from webapp.core.models import AuditEntry, Role, User
 from webapp.imports.services import undo_import
 from webapp.results.models import Import, ImportState, Result, known
 from webapp.runs.models import FurtherTarget, Run
@@ -156,6 +156,9 @@ def test_it_replaces_a_run_and_a_run_replaces_it(nights: Nights, accepted: Impor
     first = nights.run(1000, 4000)
     set_baseline(run=first, target=nights.target, tolerances={"iops": 5.0}, by=olga)
     assert judge_by(nights, accepted, olga).name == "Accepted system"
+    assert AuditEntry.objects.filter(action="baseline.set").latest("pk").detail == {
+        "import": 1, "tolerances": {"iops": 5.0}, "levels": {}, "ignored": ["unstated"], "single_values": True,
+    }  # fmt: skip
     made = set_baseline(run=first, target=nights.target, tolerances={"iops": 5.0}, by=olga)
     assert (made.name, made.imported, made.ignored) == ("run 1", None, [])
     assert Baseline.objects.count() == 1
