@@ -10,7 +10,8 @@ _ALSO = {"cpu.model": "CPU", KERNEL: "kernel", SCHEDULER: "scheduler", TOOL: "to
 
 
 def confounded(names: Mapping[Product, str], facts: Sequence[Facts]) -> str:
-    """`Measured in different hosts: …`; "" if all were measured in the same hosts, or if hosts are compared."""
+    """`Measured in different hosts: …`, or that the hosts may differ if one is unknown; "" if all were measured in the
+    same hosts, or if hosts are compared."""
     measured = [(product, known) for product, known in zip(names, facts, strict=True) if known]
     hosts = [known.get(HOST, ()) for _, known in measured]
     if len(set(hosts)) < 2 or all(product.kind is Kind.HOST for product, _ in measured):
@@ -20,4 +21,5 @@ def confounded(names: Mapping[Product, str], facts: Sequence[Facts]) -> str:
     )
     also = [words for name, words in _ALSO.items() if len({known.get(name) for _, known in measured}) > 1]
     more = f" These differ too: {', '.join(also)}." if also else ""
-    return f"Measured in different hosts ({where}). A difference may come from the host instead of the product.{more}"
+    said = "Measured in different hosts" if len(set(hosts) - {()}) > 1 else "The hosts may differ"
+    return f"{said} ({where}). A difference may come from the host instead of the product.{more}"

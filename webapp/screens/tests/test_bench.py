@@ -282,6 +282,10 @@ def test_different_hosts_are_a_warning_beside_the_headlines(operator: Client, la
     assert "Measured in different hosts" not in hosts
     one = shown(operator, "/bench/?product=serial:S1&product=target:storage1/nvme0")
     assert "Measured in different hosts" not in one
+    made = an_import(title="Old tests", host="")
+    unknown = shown(operator, f"/bench/?product=model:{SAMSUNG}&product=import:{made.number}")
+    assert f"The hosts may differ ({SAMSUNG}: storage1; Old tests: unknown)." in unknown
+    assert "Measured in different hosts" not in unknown
 
 
 def test_a_mean_above_the_p99_is_a_doubt_of_latencies(operator: Client, labs: tuple[Lab, Lab]) -> None:
