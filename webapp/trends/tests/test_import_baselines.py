@@ -182,6 +182,7 @@ def test_an_import_stays_while_runs_are_judged_by_it(nights: Nights, accepted: I
         ({"tolerances": {}}, "Enter a tolerance"),
         ({"levels": {"nonsense": "not set"}}, "has no valid results at nonsense=not set"),
         ({"levels": {"factor.speed": "not set"}}, "has no valid results at factor.speed=not set"),
+        ({"levels": {"label.table": ""}}, "has no valid results at label.table="),  # an address cannot hold it
         ({"ignored": ["iodepth"]}, "several different results in one row"),
     ],
 )
