@@ -131,6 +131,7 @@ def test_the_outcome_over_several_targets_counts_one_that_could_not_be_judged(
     answer = client.get(f"/api/v1/runs/{lab.run.number}/verdict").json()
     assert [one["outcome"] for one in answer["targets"]] == ["passes", "unclear"]
     assert answer["outcome"] == outcome(lab.run) == "unclear"
+    assert [row["single_values"] for row in answer["targets"][0]["rows"]] == [True, True]
 
 
 def test_an_import_is_read_once_for_all_runs_of_a_list(
