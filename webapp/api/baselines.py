@@ -84,7 +84,8 @@ class BaselineIn(Input):
 class RowOut(Schema):
     """One metric at one point and direction; both are null for the mean over `cells` cells. `baseline` and `value` are
     geometric means of the repeats, in IOPS, bytes/s and ns. `ratio` is the run by the baseline, with its 95 %
-    interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear."""
+    interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear. `single_values`: judged
+    without an interval, which `why` says."""
 
     metric: str
     point: dict[str, Any] | None
@@ -99,6 +100,7 @@ class RowOut(Schema):
     ratio_high: float | None
     outcome: Outcome
     why: str
+    single_values: bool
 
 
 class TargetVerdictOut(Schema):
@@ -178,4 +180,5 @@ def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
         tolerance_percent=row.tolerance, limit=row.limit, baseline=row.baseline, value=row.value,
         ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
         ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why,
+        single_values=row.single_values,
     )  # fmt: skip

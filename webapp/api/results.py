@@ -40,6 +40,7 @@ class ResultOut(Schema):
     point: dict[str, Any]
     point_key: str
     measured_at: datetime
+    time_known: bool
     ios: int | None
     bytes: int | None
     runtime_ms: int | None

@@ -31,10 +31,9 @@ class SidesIn(Schema):
 
 class SideRowOut(RowOut):
     """`target` is "" if each side has only one; `point` is without the factors that a filter names or
-    that are ignored. `single_values`: judged without an interval, which `why` says."""
+    that are ignored."""
 
     target: str
-    single_values: bool
 
 
 class SidesOut(Schema):
@@ -85,4 +84,4 @@ def _row(row: Row, found: TwoSides) -> SideRowOut:
     place = found.places[row.cell[0]] if row.cell else Place("", {})
     points = {row.cell[0]: place.point} if row.cell else {}
     plain = row_out(row, points).model_dump()
-    return SideRowOut(target=place.target, single_values=row.single_values, **plain)
+    return SideRowOut(target=place.target, **plain)

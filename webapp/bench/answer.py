@@ -37,6 +37,7 @@ class BenchCell(msgspec.Struct, frozen=True, kw_only=True):
     better: bool | None  # than the baseline; null if that may be chance
     pooled: str  # 2 targets, 3 kernels: the mean covers all of them
     unstated: int  # factors that an import does not state
+    assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     doubts: tuple[str, ...]
 
 
@@ -121,5 +122,6 @@ def _cell(product: Product, shown: Shown) -> BenchCell:
         better=against.better if against else None,
         pooled=shown.pooled,
         unstated=len(shown.unstated),
+        assumed=shown.assumed,
         doubts=shown.doubts,
     )

@@ -11,7 +11,7 @@ _COLUMNS = (
     Column("95 % CI low", Kind.NUMBER), Column("95 % CI high", Kind.NUMBER),
     Column("Ratio to the baseline", Kind.NUMBER), Column("Ratio 95 % CI low", Kind.NUMBER),
     Column("Ratio 95 % CI high", Kind.NUMBER), Column("Better", Kind.SWITCH), Column("Mean over"),
-    Column("Factors not stated", Kind.INTEGER), Column("Doubts"),
+    Column("Factors not stated", Kind.INTEGER), Column("Matched with"), Column("Doubts"),
 )  # fmt: skip
 
 
@@ -25,5 +25,6 @@ def _row(baseline: str, names: Mapping[str, str], row: BenchRow, cell: BenchCell
     return (
         row.title, row.workload, row.metric, row.unit, row.direction, cell.product, names[cell.product],
         cell.product == baseline, cell.n, cell.mean, cell.low, cell.high, cell.ratio, cell.ratio_low,
-        cell.ratio_high, cell.better, cell.pooled or None, cell.unstated, "; ".join(cell.doubts) or None,
+        cell.ratio_high, cell.better, cell.pooled or None, cell.unstated, cell.assumed or None,
+        "; ".join(cell.doubts) or None,
     )  # fmt: skip

@@ -113,7 +113,7 @@ _BEFORE: Sequence[tuple[Column, Read]] = [
     (Column("drive_model"), _text("model")),
     (Column("drive_serial"), _text("serial")),
     *_texts("drive_state", "direction"),
-    _stored("measured_at", Kind.TIME),
+    (Column("measured_at", Kind.TIME), lambda result: result.stated_at),
     _stored("invalid", Kind.SWITCH),
     (Column("invalid_reason"), _text("why_invalid")),
     *_texts("steadiness"),

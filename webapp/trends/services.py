@@ -51,7 +51,8 @@ def set_import_baseline(
     _check_import(imported, levels, ignored, checked)
     values = {"imported": imported, "levels": dict(levels), "ignored": list(ignored), "single_values": single_values}
     made = _set(plan, target, {**values, "tolerances": checked, "set_by": by})
-    audit(by=by, action="baseline.set", on=made, detail={**_judge_of(made), "tolerances": checked})
+    chosen = {name: values[name] for name in ("levels", "ignored", "single_values")}
+    audit(by=by, action="baseline.set", on=made, detail={**_judge_of(made), "tolerances": checked, **chosen})
     return made
 
 

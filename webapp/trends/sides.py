@@ -48,7 +48,7 @@ def _check_runs(numbers: Collection[int]) -> None:
 def at_levels(side: Side, levels: Mapping[str, str]) -> tuple[dict[str, str], Side]:
     """The levels that exist in the side, and its rows at these levels. `levels` has a text for each of `target`,
     `factor.<name>` and, of an import, `label.<name>`."""
-    known = {name: text for name, text in levels.items() if _is_level(name)}
+    known = {name: text for name, text in levels.items() if text and _is_level(name)}
     kept = {name: text for name, text in known.items() if text in levels_of(side.rows, name)}
     named = (*side.named, *(name.removeprefix(FACTOR_PREFIX) for name in kept if name.startswith(FACTOR_PREFIX)))
     rows = [row for row in side.rows if all(level_of(row, name) == text for name, text in kept.items())]

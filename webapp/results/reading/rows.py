@@ -85,6 +85,11 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
 
     @property
+    def stated_at(self) -> datetime | None:
+        """When it was measured; the first day of a published table; None if the files of an import do not state it."""
+        return self.measured_at if self.time_known or self.reference else None
+
+    @property
     def ids(self) -> tuple[int, ...]:
         return (self.id, *self.summed_ids)
 

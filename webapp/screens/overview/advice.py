@@ -50,7 +50,7 @@ def _all(hosts: list[HostRow], latest: Sequence[Run], has_schedules: bool) -> It
 
 
 def _failed(latest: Sequence[Run]) -> tuple[int, int] | None:
-    """The number of the newest valid run with failed trials, and how many they are."""
-    failed = Trial.objects.filter(run__in=latest, run__invalid_reason="", state=TrialState.FAILED)
+    """The number of the newest valid run with failed trials that was not run again, and how many they are."""
+    failed = Trial.objects.filter(run__in=latest, run__invalid_reason="", run__again=None, state=TrialState.FAILED)
     counted = failed.order_by("-run__number").values_list("run__number").annotate(Count("pk"))
     return counted.first()

@@ -16,7 +16,8 @@ class TableRow:
     address: str  # of the trial's page
     kernel_lines: int
     cells: list[tuple[str, str]]  # CSS classes and text, without the last column, the time
-    measured_at: datetime | None  # None if the column is not shown
+    shows_time: bool  # whether the last column is shown
+    measured_at: datetime | None  # None if it is not stated
     invalid: bool
     why_invalid: str
 
@@ -32,7 +33,8 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
             address=address_of(result),
             kernel_lines=result.kernel_lines,
             cells=[(_style(column, result), column.text(result)) for column in plain],
-            measured_at=result.measured_at if len(plain) < len(columns) else None,
+            shows_time=len(plain) < len(columns),
+            measured_at=result.stated_at,
             invalid=result.invalid,
             why_invalid=result.why_invalid,
         )

@@ -14,7 +14,7 @@ from django.utils.html import strip_tags
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
 from webapp.hosts.models import Host, HostState
-from webapp.results.models import Configuration, Import, Result
+from webapp.results.models import Configuration, Import, Result, StreamRun
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
@@ -292,6 +292,24 @@ def test_different_hosts_are_a_warning_beside_the_headlines(operator: Client, la
     assert "Measured in different hosts" not in hosts
     one = shown(operator, "/bench/?product=serial:S1&product=target:storage1/nvme0")
     assert "Measured in different hosts" not in one
+    made = an_import(title="Old tests", host="")
+    unknown = shown(operator, f"/bench/?product=model:{SAMSUNG}&product=import:{made.number}")
+    assert f"The hosts may differ ({SAMSUNG}: storage1; Old tests: unknown)." in unknown
+    assert "These differ too: tool." in unknown  # nothing is known of the kernel of the import
+    assert "Measured in different hosts" not in unknown
+
+
+def test_drives_of_one_host_are_not_compared_over_kernels_without_a_warning(operator: Client, db: None) -> None:
+    host, version = a_host("storage1"), None
+    for number, kernel in ((1, "6.1.0"), (2, "6.12.0")):
+        lab = Lab(a_drive(host, f"nvme{number}", model=f"M{number}"), version=version, number=number)
+        version = lab.run.version
+        lab.measure(100.0, 101.0, 102.0, facts=FACTS | {"kernel.release": kernel})
+    warning = "Measured with different kernels. A difference may come from them instead of the product."
+    assert warning in shown(operator, "/bench/?product=model:M1&product=model:M2")
+    assert "Measured with different" not in shown(operator, "/bench/?product=run:1&product=run:2")
+    StreamRun.objects.filter(attempt__run__number=2).update(configuration=None)
+    assert "Measured with different" not in shown(operator, "/bench/?product=model:M1&product=model:M2")  # unknown
 
 
 def test_a_mean_above_the_p99_is_a_doubt_of_latencies(operator: Client, labs: tuple[Lab, Lab]) -> None:

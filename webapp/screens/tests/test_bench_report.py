@@ -16,6 +16,7 @@ from webapp.core.viewer_zone import COOKIE
 from webapp.results.models import Result
 from webapp.screens.bench.picture import report_picture
 from webapp.screens.tests.test_bench import ADDRESS, labs, shown  # noqa: F401 - fixture
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 
 QUERY = f"product=model%3A{SAMSUNG.replace(' ', '+')}&product=model%3A{INTEL.replace(' ', '+')}"
@@ -180,6 +181,16 @@ def test_rows_are_exported_in_stored_units(operator: Client, labs: Labs) -> None
     found = operator.get(f"/bench.json?{QUERY}").json()
     assert found == operator.get(f"/api/v1/bench?{QUERY}").json()
     assert operator.get(f"/bench.parquet?{QUERY}").status_code == 200
+
+
+def test_files_and_the_api_name_what_is_assumed_of_an_import(operator: Client, labs: Labs) -> None:  # noqa: F811
+    made = an_import(title="Old tests", drive="Vertex", text="pattern,block_size,iops\nrandread,4k,2500\n")
+    query = f"product=model:{SAMSUNG}&product=import:{made.number}"
+    rows = list(csv.DictReader(io.StringIO(operator.get(f"/bench.csv?{query}").getvalue().decode().lstrip("\ufeff"))))
+    (old,) = [row for row in rows if row["Name"] == "Old tests"]
+    assert (old["Mean"], old["Matched with"]) == ("2500.0", "QD 1, 1 job")
+    cells = [cell for row in operator.get(f"/api/v1/bench?{query}").json()["rows"] for cell in row["cells"]]
+    assert {cell["assumed"] for cell in cells} == {"", "QD 1, 1 job"}
 
 
 @pytest.mark.parametrize(("query", "status"), [("", 404), ("product=drive:S1", 400)])

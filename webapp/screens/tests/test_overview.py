@@ -181,6 +181,8 @@ def test_it_suggests_the_next_step(operator: Client) -> None:
     assert "Repeat the 1 failed trial of run 1" in page
     assert "/explore/?run=1" in page
     assert "Schedule a plan" in page
+    finish_run(first_look_run(run.version, [target], repeats=1, again_of=run))
+    assert "Repeat the 1 failed trial" not in operator.get("/").content.decode()
 
 
 def test_it_shows_what_is_due_missed_and_changed(operator: Client) -> None:

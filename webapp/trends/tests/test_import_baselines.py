@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from webapp.core.errors import Refusal
-from webapp.core.models import Role, User
+from webapp.core.models import AuditEntry, Role, User
 from webapp.imports.services import undo_import
 from webapp.results.models import Import, ImportState, Result, known
 from webapp.runs.models import FurtherTarget, Run
@@ -131,6 +131,7 @@ def test_the_outcome_over_several_targets_counts_one_that_could_not_be_judged(
     answer = client.get(f"/api/v1/runs/{lab.run.number}/verdict").json()
     assert [one["outcome"] for one in answer["targets"]] == ["passes", "unclear"]
     assert answer["outcome"] == outcome(lab.run) == "unclear"
+    assert [row["single_values"] for row in answer["targets"][0]["rows"]] == [True, True]
 
 
 def test_an_import_is_read_once_for_all_runs_of_a_list(
@@ -156,6 +157,9 @@ def test_it_replaces_a_run_and_a_run_replaces_it(nights: Nights, accepted: Impor
     first = nights.run(1000, 4000)
     set_baseline(run=first, target=nights.target, tolerances={"iops": 5.0}, by=olga)
     assert judge_by(nights, accepted, olga).name == "Accepted system"
+    assert AuditEntry.objects.filter(action="baseline.set").latest("pk").detail == {
+        "import": 1, "tolerances": {"iops": 5.0}, "levels": {}, "ignored": ["unstated"], "single_values": True,
+    }  # fmt: skip
     made = set_baseline(run=first, target=nights.target, tolerances={"iops": 5.0}, by=olga)
     assert (made.name, made.imported, made.ignored) == ("run 1", None, [])
     assert Baseline.objects.count() == 1
@@ -179,6 +183,7 @@ def test_an_import_stays_while_runs_are_judged_by_it(nights: Nights, accepted: I
         ({"tolerances": {}}, "Enter a tolerance"),
         ({"levels": {"nonsense": "not set"}}, "has no valid results at nonsense=not set"),
         ({"levels": {"factor.speed": "not set"}}, "has no valid results at factor.speed=not set"),
+        ({"levels": {"label.table": ""}}, "has no valid results at label.table="),  # an address cannot hold it
         ({"ignored": ["iodepth"]}, "several different results in one row"),
     ],
 )
