@@ -74,19 +74,22 @@ def verdicts_on(run: Run) -> list[Verdict]:
     """One for each target with a baseline; none while the run is open."""
     if run.state not in ENDED:
         return []
-    return [_verdict(run.pk, baseline) for baseline in baselines_of(run)]
+    found = baselines_of(run)
+    seals = _import_seals({one.imported_id for one in found if one.imported_id})
+    return [_verdict(run.pk, one, seals.get(one.imported_id, 0)) for one in found]
 
 
-def _verdict(run_id: UUID, baseline: Baseline) -> Verdict:
+def _verdict(run_id: UUID, baseline: Baseline, seal: "Seal") -> Verdict:
+    """`seal` is that of the results of the baseline."""
     try:
-        found = _judged(run_id, baseline)
+        found = _judged(run_id, baseline, seal)
     except Refusal as refusal:
         return Verdict(baseline, Outcome.UNCLEAR, (), {}, 0, str(refusal))
     points = {key: place.point for key, place in found.places.items()}
     return Verdict(baseline, found.outcome, found.rows, points, found.new_cells, "")
 
 
-def _judged(run_id: UUID, baseline: Baseline) -> TwoSides:
+def _judged(run_id: UUID, baseline: Baseline, seal: "Seal") -> TwoSides:
     """Raises Refusal if a row would mix different results, or an import no longer has a chosen level.
 
     An import is compared with the results of the target alone: of results of several targets at once, it has no equal.
@@ -95,15 +98,14 @@ def _judged(run_id: UUID, baseline: Baseline) -> TwoSides:
     if baseline.imported is not None:
         mine = [row for row in mine if row.target_name == str(baseline.target)]
     return judge_read(
-        _side_of(baseline), Side((), mine), baseline.tolerances,
+        _side_of(baseline, seal), Side((), mine), baseline.tolerances,
         ignored=baseline.ignored, single_values=baseline.single_values,
     )  # fmt: skip
 
 
-def _side_of(baseline: Baseline) -> Side:
+def _side_of(baseline: Baseline, seal: "Seal") -> Side:
     if baseline.imported is None:
         return Side((), _rows(baseline.run_id, baseline.target_id))
-    seal = _import_seals({baseline.imported.pk}).get(baseline.imported.pk, 0)
     return _import_side(baseline.imported.number, tuple(baseline.levels.items()), seal)
 
 
@@ -131,14 +133,12 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     known = {baseline for _, baseline in judged}
     seals = _seals({run_id for run_id, _ in judged} | {one.run_id for one in known if one.run_id})
     imports = _import_seals({one.imported_id for one in known if one.imported_id})
-    seals_of = {
-        one: seals.get((one.run_id, one.target_id), 0) if one.run_id else imports.get(one.imported_id, 0)
-        for one in known
-    }
     found: dict[UUID, Outcome] = {}
     order = list(Outcome)
     for run_id, baseline in sorted(judged, key=lambda pair: pair[1].pk):
-        own, theirs = seals.get((run_id, baseline.target_id), 0), seals_of[baseline]
+        own, theirs = seals.get((run_id, baseline.target_id), 0), imports.get(baseline.imported_id, 0)
+        if baseline.run_id:
+            theirs = seals.get((baseline.run_id, baseline.target_id), 0)
         outcome = _outcome(run_id, baseline, baseline.set_at, own, theirs)
         found[run_id] = min(outcome, found.get(run_id, outcome), key=order.index)
     return found
@@ -184,9 +184,9 @@ def _import_seals(imports: Collection[int]) -> dict[int | None, Seal]:
 
 
 @lru_cache(maxsize=KEPT_OUTCOMES)
-def _outcome(run_id: UUID, baseline: Baseline, set_at: datetime, *_seals_of: Seal) -> Outcome:  # noqa: ARG001 - a key
+def _outcome(run_id: UUID, baseline: Baseline, _set_at: datetime, _own: Seal, theirs: Seal) -> Outcome:
     """Results never change, so an outcome stays valid as long as the baseline and the seals are the same."""
-    return _verdict(run_id, baseline).outcome
+    return _verdict(run_id, baseline, theirs).outcome
 
 
 def judged_metrics(run: Run, target: Target) -> list[Metric]:

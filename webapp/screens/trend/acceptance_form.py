@@ -185,9 +185,9 @@ def tolerances(asked: Asked, found: Sequence[FoundSide]) -> list[tuple[Metric, s
     return [(metric, texts.get(metric.key, "")) for metric in offered if metric in both or metric.key in typed]
 
 
-def without_baseline(asked: Asked, found: Sequence[FoundSide]) -> list[str]:
+def without_baseline(asked: Asked, form: AcceptanceForm) -> list[str]:
     """The labels of typed metrics that the baseline does not have, and that are not judged."""
-    kept = {metric.key for metric, _ in tolerances(asked, found)}
+    kept = {field.metric.key for field in form.fields}
     return [METRICS[key].label for key in asked.typed if key in METRICS and key not in kept]
 
 

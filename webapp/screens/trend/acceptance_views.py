@@ -69,8 +69,8 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
     form = form_of(asked, found)
     context = {"form": form, **(_shown(request, form, found, judged) if judged else {})}
     if judged:
-        context |= {"without_baseline": without_baseline(asked, found), "apart": apart(found)}
-        context |= {"judges": _judges(asked, found)}
+        context |= {"without_baseline": without_baseline(asked, form), "apart": apart(found)}
+        context |= {"judges": _judges(asked, found, form)}
     return render(request, "screens/acceptance.html", context)
 
 
@@ -121,19 +121,19 @@ class Judges:
     test: str
 
 
-def _judges(asked: Asked, found: Sequence[FoundSide]) -> Judges | None:
+def _judges(asked: Asked, found: Sequence[FoundSide], form: AcceptanceForm) -> Judges | None:
     """None unless the baseline is an import, and the candidate one run at one target alone."""
     theirs, mine = asked.sides
     number = run_in(mine)
-    if not found or imported_in(theirs) is None or number is None:
+    if imported_in(theirs) is None or number is None:
         return None
     targets = {row.target_name for row in found[1].side.rows}
-    run = Run.objects.select_related("version__plan").get(number=number)
     if len(targets) != 1 or any(BESIDE in name for name in targets):
         return None
     sides = [replace(one.asked, levels=one.levels) for one in found]
-    typed = [(metric.key, text) for metric, text in tolerances(asked, found)]
+    typed = [(field.metric.key, field.text) for field in form.fields]
     test = write_address(sides, asked.ignored, typed, single_values=asked.single_values)
+    run = Run.objects.select_related("version__plan").get(number=number)
     return Judges(run.version.plan, targets.pop(), test)
 
 
