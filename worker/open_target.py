@@ -1,8 +1,20 @@
 """A target that the guard has checked and holds open for a stream."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
+
+
+class Recheck(Protocol):
+    """Raises GuardRefused. `programs`: also examine all processes and mount namespaces of the host, which takes longer;
+    not while programs of the worker use the target."""
+
+    def __call__(self, *, programs: bool) -> None: ...
+
+
+def _is_not_held(*, programs: bool) -> None:  # noqa: ARG001 - a Recheck
+    """For targets that are not opened."""
 
 
 class LayoutArray(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +42,7 @@ class OpenTarget(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""  # id of the policy entry that allows the target
     members: tuple[str, ...] = ()  # kernel names of the drives under a layout; () without a layout
     array: LayoutArray | None = None  # only for streams that act on it
+    recheck: Recheck = _is_not_held  # is the target still the one that was checked, and unused? before each write
 
     @property
     def devices(self) -> tuple[str, ...]:

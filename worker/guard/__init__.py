@@ -23,10 +23,10 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import hold as hold_block
-from worker.guard.blocks import hold_whole, identify, refuse_replaced, refuse_unless_destroyable, resolve
+from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import PRIVATE, hold_directory, hold_file, survey_directory, survey_file
-from worker.guard.lease import Lease
+from worker.guard.lease import Lease, open_when_free, refuse_used_by_loop
 from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.removal import remove_private_directory
@@ -46,11 +46,11 @@ __all__ = [
     "lease_drive",
     "lease_drives",
     "listed",
+    "open_when_free",
     "pool_drives",
     "quarantined",
     "recheck_drives",
     "refuse_quarantined",
-    "refuse_replaced",
     "remove_private_directory",
     "serials_in_time",
     "survey",
@@ -75,11 +75,22 @@ def _held(
     entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
 ) -> Iterator[OpenTarget]:
     with ExitStack() as held:
-        try:
+        with _refusing_errors(entry):
             open_target = held.enter_context(_hold(entry, stream, armed_serials, beside))
-        except OSError as error:
-            raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
-        yield open_target
+
+        def recheck(*, programs: bool) -> None:
+            with _refusing_errors(entry):
+                open_target.recheck(programs=programs)
+
+        yield msgspec.structs.replace(open_target, recheck=recheck)
+
+
+@contextmanager
+def _refusing_errors(entry: PolicyEntry) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
 
 
 @contextmanager
@@ -160,7 +171,13 @@ def admit_layout(
     """
     entry = _layout_entry(stream.target.id, device, mount_point)
     with _held(entry, stream, (entry.arming_serial,), beside) as open_target:
-        yield msgspec.structs.replace(open_target, members=members)
+
+        def recheck(*, programs: bool) -> None:
+            open_target.recheck(programs=programs)
+            for member in members:
+                refuse_used_by_loop(member)
+
+        yield msgspec.structs.replace(open_target, members=members, recheck=recheck)
 
 
 def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:

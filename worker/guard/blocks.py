@@ -3,26 +3,21 @@
 The device is opened with O_EXCL and then checked again, so the result stays valid until the lease ends.
 """
 
-import fcntl
 import os
 import stat
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from worker.contract.workload import Stream
-from worker.guard import openers
-from worker.guard.lease import Lease
+from worker.guard import loop_files, openers
+from worker.guard.lease import Lease, refuse_used_by_loop
 from worker.guard.members import foreign_member
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.twins import twins
 from worker.inventory import signature, sysfs, usage
 from worker.open_target import OpenTarget
 from worker.policy import PolicyEntry
-
-_LOOP_GET_STATUS64 = 0x4C05
-_LOOP_STATUS_BYTES = 232
 
 
 @contextmanager
@@ -43,7 +38,7 @@ def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -
         path, name=name, twins=others, size_bytes=sysfs.size_bytes(name), writes=writes, exclusive=exclusive
     ) as held:
         identify(entry, name)
-        _check_loop_file(name, held.fd)
+        _check_loop_file(name)
         if exclusive:
             _refuse_if_any_used(name, others, path)
             openers.refuse_if_opened(path, _identities((name, *others)), strict=writes)
@@ -56,16 +51,29 @@ def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -
 def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     with lease(entry, armed_serials, writes=stream.workload.writes) as held:
         _refuse_too_small(stream, held)
-        yield OpenTarget(path=held.path, numbers=held.numbers, device=sysfs.whole(held.name), target=entry.id)
+
+        def recheck(*, programs: bool) -> None:
+            refuse_replaced(held)
+            if exclusive:
+                held.recheck()
+                _refuse_shared_files((name, *held.twins))
+            if exclusive and programs:
+                _refuse_if_any_used(name, held.twins, held.path)
+                openers.refuse_if_opened(held.path, _identities((name, *held.twins)), strict=stream.workload.writes)
+
+        name, exclusive = held.name, stream.workload.writes or not entry.read_mounted
+        yield OpenTarget(
+            path=held.path, numbers=held.numbers, device=sysfs.whole(name), target=entry.id, recheck=recheck
+        )
 
 
-def refuse_replaced(open_target: OpenTarget) -> None:
+def refuse_replaced(held: Lease) -> None:
     """Refuse a block device whose path no longer names the drive that is held. Engines open the path.
 
     While a drive is held, no other drive gets its device numbers. Raises GuardRefused.
     """
-    if open_target.numbers and _numbers_at(open_target.path) != open_target.numbers:
-        raise GuardRefused("guard_path", f"{open_target.path} no longer names the drive that was checked.")
+    if _numbers_at(held.path) != held.numbers:
+        raise GuardRefused("guard_path", f"{held.path} no longer names the drive that was checked.")
 
 
 def _numbers_at(path: str) -> str:
@@ -97,8 +105,8 @@ def _identities(names: Iterable[str]) -> set[openers.Identity]:
     found: set[openers.Identity] = set()
     for name in names:
         found |= _device_identities(name)
-        if file := sysfs.backing_file(name):
-            found.add(openers.identity(Path(file).stat()))
+        if used := loop_files.loop_file(name):
+            found.add(used.file.identity)
     return found
 
 
@@ -176,6 +184,8 @@ def _refuse_unsafe_loop(name: str) -> None:
     """Refuse a loop device whose file is missing or is not a regular file: only the file identifies it."""
     file = sysfs.backing_file(name)
     if not file:
+        if loop_files.loop_file(name):
+            raise GuardRefused("guard_path", f"{name} uses a file whose path the kernel does not show.")
         return
     try:
         facts = Path(file).lstat()
@@ -218,7 +228,7 @@ def _signature(name: str) -> str:
 def refuse_if_used(name: str, path: str) -> None:
     """Refuse a device if it, or one above or below it, is mounted, swap, held or a disk that the host runs from."""
     try:
-        now = usage.read_usage()
+        now = usage.read_usage(everywhere=True)
     except (OSError, ValueError) as error:
         raise GuardRefused("guard_mounted", f"The mounts of this host cannot be read: {error}.") from error
     related = (name, *sysfs.above(name), *sysfs.below(name))
@@ -229,13 +239,14 @@ def refuse_if_used(name: str, path: str) -> None:
     for each in (name, *sysfs.partitions(name)):
         if holders := sysfs.holders(each):
             raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
-    _refuse_under_loop(name)
-    _refuse_shared_file(name, now)
+    refuse_used_by_loop(name)
+    _refuse_shared_files((name,))
+    _refuse_file_in_use(name, now)
 
 
 def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
     if mounts := now.mounts_of(each):
-        points = ", ".join(mount.point for mount in mounts)
+        points = ", ".join(mount.shown for mount in mounts)
         raise GuardRefused("guard_mounted", f"{path}: {each} is mounted on {points}. Unmount it first.")
     if each in now.swaps:
         raise GuardRefused("guard_held", f"{path}: {each} is used as swap. Run swapoff first.")
@@ -243,37 +254,41 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
         raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs. Unmount it first.")
 
 
-def _refuse_under_loop(name: str) -> None:
-    """Refuse a device that a loop device uses as its file: the kernel shows no holder for it."""
-    own = _device_identities(name)
-    for other in sysfs.names():
-        file = sysfs.backing_file(other)
-        if file and openers.identity_at(file) in own:
-            raise GuardRefused("guard_held", f"{name} is used by {other}: detach it first.")
+def _refuse_shared_files(names: Iterable[str]) -> None:
+    """Refuse a loop device whose file another one uses: exclusive opening protects the device, not the file."""
+    for name in names:
+        used = loop_files.loop_file(name)
+        if used and (others := loop_files.on_files((used.file,), besides=used.loop)):
+            raise GuardRefused(
+                "guard_held", f"the file of {name} is also used by {', '.join(others)}: detach all but one of them."
+            )
 
 
-def _refuse_shared_file(name: str, now: usage.Usage) -> None:
-    """Refuse a loop device whose file is used elsewhere: exclusive opening protects the device, not the file."""
-    file = sysfs.backing_file(name)
-    if not file:
+def _refuse_file_in_use(name: str, now: usage.Usage) -> None:
+    """Refuse a loop device whose file is mounted without a loop device, or is used as swap."""
+    used = loop_files.loop_file(name)
+    if not used:
         return
-    own = openers.identity_at(file)
-    for other in sysfs.names():
-        other_file = sysfs.backing_file(other)
-        if other_file and sysfs.whole(other) != sysfs.whole(name) and openers.identity_at(other_file) == own:
-            raise GuardRefused("guard_held", f"the file {file} of {name} is also used by {other}: detach one of them.")
-    if own in [openers.identity_at(swap) for swap in now.swap_files]:
-        raise GuardRefused("guard_held", f"the file {file} of {name} is used as swap. Run swapoff first.")
+    for mounted in now.mounted_files:
+        if mounted.file is None or used.file.may_be(loop_files.File(*mounted.file)):
+            unknown = ", and its path leads to no file" if mounted.file is None else ""
+            raise GuardRefused(
+                "guard_mounted",
+                f"the file of {name} may be mounted on {mounted.mount.shown} as {mounted.mount.kind}{unknown}. "
+                "Unmount it first.",
+            )
+    if used.file.identity in [openers.identity_at(swap) for swap in now.swap_files]:
+        raise GuardRefused("guard_held", f"the file of {name} is used as swap. Run swapoff first.")
 
 
-def _check_loop_file(name: str, fd: int) -> None:
+def _check_loop_file(name: str) -> None:
     """Refuse a loop device whose file was replaced by another one at the same path."""
-    file = sysfs.backing_file(name)
-    if not file or sysfs.is_partition(name):
+    used = loop_files.loop_file(name)
+    if not used:
         return
-    status = fcntl.ioctl(fd, _LOOP_GET_STATUS64, bytes(_LOOP_STATUS_BYTES))
-    _device, inode = struct.unpack_from("=QQ", status)
-    if Path(file).lstat().st_ino != inode:
+    file = sysfs.backing_file(name)
+    facts = Path(file).lstat()
+    if (facts.st_dev, facts.st_ino) != (used.file.device, used.file.inode):
         raise GuardRefused("guard_serial_changed", f"the file of {name} is no longer the one at {file}.")
 
 

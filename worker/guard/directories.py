@@ -3,17 +3,18 @@
 import fcntl
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from worker import recipes
 from worker.contract.workload import Stream
-from worker.guard import openers, paths
+from worker.guard import loop_files, openers, paths
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
-from worker.open_target import OpenTarget
+from worker.open_target import OpenTarget, Recheck
 from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
@@ -23,12 +24,13 @@ _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenTarget:
+def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int, recheck: Recheck) -> OpenTarget:
     found = usage.devices_of(lies_in)
     alone = len(found) == 1
     return OpenTarget(
-        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id
-    )
+        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id,
+        recheck=recheck,
+    )  # fmt: skip
 
 
 # ---- directories
@@ -39,10 +41,15 @@ def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[Op
     """Hold the worker's private directory in the target; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
+
+        def recheck(*, programs: bool) -> None:
+            _refuse_files_in_use(inner, shown, everywhere=programs)
+
         lock(inner, shown)
         _refuse_odd_content(inner, shown)
+        recheck(programs=True)
         _make_room(entry, streams, inner, shown)
-        yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
+        yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner, recheck=recheck)
 
 
 def survey_directory(entry: PolicyEntry) -> Survey:
@@ -134,6 +141,27 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
 
+def _refuse_files_in_use(fd: int, shown: str, *, everywhere: bool) -> None:
+    """Refuse files in the private directory that a loop device or a mount uses: trials overwrite them."""
+    kind = loop_files.opened_file(fd).kind
+    files = []
+    for entry in os.scandir(fd):
+        with suppress(FileNotFoundError):  # another stream has removed it
+            facts = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(facts.st_mode):
+                files.append(loop_files.File(facts.st_dev, facts.st_ino, kind))
+    if files:
+        _refuse_loops_and_mounts(shown, files, strict=False, everywhere=everywhere)
+
+
+def _refuse_loops_and_mounts(shown: str, files: Sequence[loop_files.File], *, strict: bool, everywhere: bool) -> None:
+    if users := loop_files.on_files(files, strict=strict):
+        raise GuardRefused("guard_held", f"{shown} is used by {', '.join(users)}: detach it first.")
+    for mounted in usage.read_usage(everywhere=True).mounted_files if everywhere else ():
+        if mounted.file and any(file.may_be(loop_files.File(*mounted.file)) for file in files):
+            raise GuardRefused("guard_mounted", f"{shown} is mounted on {mounted.mount.shown}. Unmount it first.")
+
+
 def _make_room(entry: PolicyEntry, streams: Sequence[Stream], fd: int, shown: str) -> None:
     """Remove test files of other sizes, the oldest first, as far as the files of these streams need their space.
 
@@ -222,14 +250,22 @@ def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
         paths.refuse_open_to_others(parent, os.fstat(directory))
+
+        def recheck(*, programs: bool) -> None:
+            _refuse_other_file(directory, name, entry.path, os.fstat(fd))
+            if stream.workload.writes:
+                _refuse_file_in_use(entry.path, fd, programs=programs)
+            if stream.workload.writes and programs:
+                openers.refuse_if_open_anywhere(entry.path, fd)
+
         if stream.workload.writes:
             _refuse_write(entry, armed_serials)
-            _refuse_file_in_use(entry.path, os.fstat(fd))
-            openers.refuse_if_opened(entry.path, {openers.identity(os.fstat(fd))})
+            _refuse_file_in_use(entry.path, fd, programs=True)
             _lock_ranges(fd, entry.path)
+            openers.refuse_if_open_anywhere(entry.path, fd)
         _refuse_short(stream, entry.path, os.fstat(fd))
         lock(fd, entry.path)
-        yield _place(entry, name, lies_in=fd, cwd_fd=directory)
+        yield _place(entry, name, lies_in=fd, cwd_fd=directory, recheck=recheck)
 
 
 def survey_file(entry: PolicyEntry) -> Survey:
@@ -270,20 +306,22 @@ def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
         )
 
 
-def _refuse_file_in_use(path: str, facts: os.stat_result) -> None:
-    """Refuse swap files, and files of loop devices."""
-    now = usage.read_usage()
-    in_use = [(name, sysfs.backing_file(name)) for name in sysfs.names()] + [("swap", swap) for swap in now.swap_files]
-    for user, file in in_use:
-        if file and _same(file, facts):
-            raise GuardRefused("guard_held", f"{path} is used by {user}: detach it first.")
+def _refuse_other_file(directory: int, name: str, path: str, facts: os.stat_result) -> None:
+    """Refuse a path that no longer names the file that is held, and a file that got a second name."""
+    now = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if not os.path.samestat(now, facts):
+        raise GuardRefused("guard_path", f"{path} no longer names the file that was checked.")
+    paths.refuse_odd_file(path, now)
 
 
-def _same(file: str, facts: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.stat(file), facts)  # noqa: PTH116 - beside samestat
-    except OSError:
-        return False
+def _refuse_file_in_use(path: str, fd: int, *, programs: bool) -> None:
+    """Refuse swap files, and files of loop devices; `programs`: also those that are mounted or that a program has."""
+    file = loop_files.opened_file(fd)
+    _refuse_loops_and_mounts(path, (file,), strict=True, everywhere=programs)
+    if file.identity in [openers.identity_at(swap) for swap in usage.read_usage().swap_files]:
+        raise GuardRefused("guard_held", f"{path} is used as swap. Run swapoff first.")
+    if programs:
+        openers.refuse_if_opened(path, {file.identity})
 
 
 def _refuse_short(stream: Stream, path: str, facts: os.stat_result) -> None:

@@ -6,19 +6,47 @@
 While a drive is held, no other program can mount it, use it as swap, build on it or open it exclusively, and a drive
 that is plugged in cannot get its name. Its other kernel names (`twins`) are held too. mdadm, LVM and mkfs open a drive
 exclusively themselves: the worker hands each drive over for the one command that needs it.
+
+A lease does not keep others from opening the drive without O_EXCL, from building a loop device on it, from exporting
+it, or from changing its size. `recheck` finds these; call it before each step that writes.
 """
 
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
+import msgspec
+
+from worker.guard import loop_files, openers
+from worker.guard.loop_files import Numbers
 from worker.guard.refusal import GuardRefused
 from worker.inventory import sysfs, usage
 
-SETTLE_S = 5.0  # udev may open a changed drive for moments
+
+class _Shape(msgspec.Struct, frozen=True):
+    """What must not change while a drive is held, although others could change it."""
+
+    start: int | None  # of a partition, in sectors
+    size_bytes: int
+    below: tuple[str, ...]  # kernel names under a dm device; arrays lose and get members
+    loop: tuple[int, ...]  # device, inode, offset and size limit of a loop device's file
+
+
+def _shape(name: str) -> _Shape:
+    used = loop_files.loop_file(name)
+    loop = (used.file.device, used.file.inode, used.offset, used.size_limit) if used else ()
+    below = sysfs.below(name) if sysfs.kind(name) == "dm" else ()
+    return _Shape(sysfs.number(name, "start"), sysfs.size_bytes(name), below, loop)
+
+
+def block_numbers(name: str) -> set[Numbers]:
+    """Of the device, and of everything below and above it."""
+    names = {name, *sysfs.below(name), *sysfs.above(name)}
+    pairs = (sysfs.major_minor(each).partition(":") for each in names)
+    return {(int(major), int(minor)) for major, _, minor in pairs if minor}
 
 
 class Lease:
@@ -35,6 +63,7 @@ class Lease:
         self.numbers = sysfs.major_minor(name) if name else ""  # major:minor
         self.stable_id = sysfs.stable_id(name) if name else ""
         self.serial = sysfs.serial(name) if name else ""
+        self._shape = _shape(name) if name else None
         self._flags = (
             (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_EXCL if exclusive else 0)
         )
@@ -49,7 +78,7 @@ class Lease:
 
     def __enter__(self) -> Self:
         if self.name:
-            self._open()
+            self._open_in_time()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,17 +90,22 @@ class Lease:
 
         Raises GuardRefused if another program has opened it, or another device has its name.
         """
+        self.recheck()
         self._close()
         yield
-        give_up_at = time.monotonic() + SETTLE_S
-        while not self._is_built_on():
-            try:
-                self._open()
-                return
-            except GuardRefused as error:
-                if error.code != "guard_busy" or time.monotonic() > give_up_at:
-                    raise
-            time.sleep(0.1)
+        self._open_in_time(unless=self._is_built_on)
+
+    def recheck(self) -> None:
+        """Refuse a drive that was changed, or is used in a way that holding it does not prevent. Raises GuardRefused."""
+        if not self._descriptors:
+            return  # a slot, or a drive that was built on
+        self._refuse_other_drive()
+        if _shape(self.name) != self._shape:
+            raise GuardRefused(
+                "guard_changed", f"{self.path} was changed while it was held: its size, start, file or members differ."
+            )
+        for name in (self.name, *self.twins):
+            refuse_used_by_loop(name)
 
     def _is_built_on(self) -> bool:
         """An array, a volume or a mounted file system holds the drive or a partition of it."""
@@ -79,17 +113,30 @@ class Lease:
         now, members = usage.read_usage(), usage.btrfs_members()
         return any(sysfs.holders(each) or now.mounts_of(each) or each in members for each in names)
 
+    def _open_in_time(self, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Wait for a busy drive. Ends without holding it if `unless` is true."""
+        give_up_at = time.monotonic() + openers.BUSY_LIMIT_S
+        while not unless():
+            try:
+                self._open()
+            except _Busy as error:
+                if time.monotonic() > give_up_at:
+                    raise GuardRefused("guard_busy", _busy_words(str(error), (self.name, *self.twins))) from error
+            else:
+                return
+            time.sleep(openers.POLL_S)
+
     def _open(self) -> None:
         try:
             self._descriptors = []
             for path in (self.path, *map(sysfs.device_path, self.twins)):
                 self._descriptors.append(_opened(path, self._flags))
-            self._refuse_replaced()
+            self._refuse_other_drive()
         except BaseException:
             self._close()
             raise
 
-    def _refuse_replaced(self) -> None:
+    def _refuse_other_drive(self) -> None:
         facts = os.fstat(self._descriptors[0])
         numbers = f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}"
         if (numbers, sysfs.name_of(numbers)) != (self.numbers, self.name):
@@ -104,13 +151,82 @@ class Lease:
             os.close(fd)
 
 
+class _Busy(Exception):
+    """The path of a device that another program has opened exclusively."""
+
+
 def _opened(path: str, flags: int) -> int:
     try:
         return os.open(path, flags)
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise GuardRefused(
-                "guard_busy",
-                f"{path} is in use: another program has opened it exclusively (LVM, ZFS, md, another trial …).",
-            ) from error
+            raise _Busy(path) from error
         raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
+
+
+def refuse_used_by_loop(name: str) -> None:
+    """Refuse a device that a loop device uses: the kernel shows no holder for it, and the loop device does not hold it."""
+    if found := loop_files.on_devices(block_numbers(name)):
+        raise GuardRefused("guard_held", f"{name} is used by {', '.join(found)}: detach it first.")
+
+
+def open_when_free(path: str, flags: int) -> int:
+    """Open a device that no lease covers with O_EXCL. Waits while it is busy, at most BUSY_LIMIT_S.
+
+    Raises GuardRefused, also if a loop device uses it.
+    """
+    give_up_at = time.monotonic() + openers.BUSY_LIMIT_S
+    while True:
+        try:
+            fd = _opened(path, flags | os.O_EXCL | os.O_CLOEXEC)
+        except _Busy as error:
+            if time.monotonic() > give_up_at:
+                raise GuardRefused("guard_busy", _busy_words(path, _names_at(path))) from error
+            time.sleep(openers.POLL_S)
+            continue
+        try:
+            for name in _names_at(path):
+                refuse_used_by_loop(name)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+
+def _names_at(path: str) -> tuple[str, ...]:
+    """The kernel name of the device at the path."""
+    numbers = os.stat(path).st_rdev  # noqa: PTH116 - only the number
+    name = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}")
+    return (name,) if name else ()
+
+
+# ---- who holds a busy drive
+
+
+def _busy_words(path: str, names: tuple[str, ...]) -> str:
+    """The sentence that refuses a drive that another program has opened exclusively, with all users that are visible."""
+    try:
+        users = ", ".join(dict.fromkeys(user for name in names for user in _users(name)))
+    except (OSError, ValueError, GuardRefused):
+        users = ""
+    limit = f"for {openers.BUSY_LIMIT_S:g} s"
+    if users:
+        return f"{path} was busy {limit}. It is used by {users}. Stop that first."
+    return (
+        f"{path} was busy {limit}: something has opened it exclusively, and no process shows it. It may be a file system "
+        "that is still being unmounted, LVM, ZFS, md, or a program in a container."
+    )
+
+
+def _users(name: str) -> Iterator[str]:
+    related = (name, *sysfs.below(name), *sysfs.above(name))
+    now, numbers = usage.read_usage(everywhere=True), block_numbers(name)
+    for each in related:
+        yield from (f"a mount on {mount.shown}" for mount in now.mounts_of(each))
+        if each in now.swaps:
+            yield "swap"
+    for each in (name, *sysfs.partitions(name)):
+        yield from sysfs.holders(each)
+    yield from loop_files.on_devices(numbers)
+    yield from openers.openers({("block", *pair) for pair in numbers}, strict=False)
+    yield from (f"files of {process} on it" for process in openers.openers_on_file_system(numbers))

@@ -1,14 +1,20 @@
 """Programs and kernel targets that use a device or file without O_EXCL: QEMU, databases, nvmet, LIO.
 
-Opening exclusively does not exclude them, and sysfs shows no holder. Programs are found by their descriptors in
-/proc, targets of the kernel by configfs.
+Opening exclusively does not exclude them, and sysfs shows no holder. Programs are found by their descriptors and
+mappings in /proc, targets of the kernel by configfs. A file has a better witness: the kernel grants a write lease
+(fcntl(2), F_SETLEASE) only if nothing else has it open, also no loop device, mount, io_uring or message in a socket.
 """
 
 import contextlib
+import ctypes
+import errno
+import fcntl
+import functools
 import os
+import platform
 import stat
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from worker.guard.refusal import GuardRefused
@@ -17,10 +23,15 @@ from worker.inventory.usage import PROC
 
 CONFIGFS = Path("/sys/kernel/config")
 INIT = 1
-PATIENCE_S = 3.0  # udev and smartd open a drive for moments only
-_POLL_S = 0.2
+# The guard waits so long for a drive or file that is in use: udev and smartd open it for moments, and a file system that
+# was unmounted holds its drive until all its data is written. Then it refuses.
+BUSY_LIMIT_S = 20.0
+POLL_S = 0.2
 # Files of configfs that contain the path of an exported device or file.
 _EXPORTS = (("nvmet", "nvmet/subsystems/*/namespaces/*/device_path"), ("LIO", "target/core/*/*/udev_path"))
+_KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}  # numbers of the system call
+_KCMP_FILES = 2
+_NO_LEASES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # NFS, CIFS, some FUSE
 
 # What a descriptor refers to: ("block", major, minor), ("character", major, minor) or ("file", device number, inode).
 Identity = tuple[str, int, int]
@@ -52,28 +63,46 @@ def _numbered(kind: str, file: Path) -> Identity:
 
 
 def refuse_if_opened(
-    shown: str, wanted: Collection[Identity], *, strict: bool = True, patience_s: float = PATIENCE_S,
-    proc: Path = PROC, configfs: Path = CONFIGFS,
-) -> None:  # fmt: skip
-    """Refuse a target that another program still has open after `patience_s`, or that the kernel exports.
+    shown: str, wanted: Collection[Identity], *, strict: bool = True, proc: Path = PROC, configfs: Path = CONFIGFS
+) -> None:
+    """Refuse a target that another program still has open after BUSY_LIMIT_S, or that the kernel exports.
 
     `strict`: also refuse it if the open files of a process cannot be read.
     """
-    give_up_at = time.monotonic() + patience_s
+    give_up_at = time.monotonic() + BUSY_LIMIT_S
     while found := (*exports(wanted, configfs), *openers(wanted, proc, strict=strict)):
         if time.monotonic() > give_up_at:
             raise GuardRefused("guard_held", f"{shown} is used by {', '.join(found)}: stop it first.")
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
 
 
-def openers(wanted: Collection[Identity], proc: Path = PROC, *, strict: bool = True) -> tuple[str, ...]:
-    """Other processes that have one of these open, such as "qemu-system-x86 (process 4711)".
+def refuse_if_open_anywhere(shown: str, fd: int) -> None:
+    """Refuse a file that anything except `fd` still has open after BUSY_LIMIT_S, by the kernel's own count.
 
-    Raises GuardRefused if `strict` and the open files of a process cannot be read.
+    `fd` is opened for reading. File systems without leases are not checked.
     """
-    return tuple(
-        _named(process) for process in _processes(proc) if not _opened_by(process, strict=strict).isdisjoint(wanted)
-    )
+    give_up_at = time.monotonic() + BUSY_LIMIT_S
+    while not _is_open_here_only(shown, fd):
+        if time.monotonic() > give_up_at:
+            raise GuardRefused(
+                "guard_held",
+                f"{shown} is open elsewhere: the kernel grants no lease on it (fcntl(2), F_SETLEASE). No process shows "
+                "it in /proc; a container, an io_uring, a socket or a mount may have it. Stop what uses it.",
+            )
+        time.sleep(POLL_S)
+
+
+def _is_open_here_only(shown: str, fd: int) -> bool:
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno in _NO_LEASES:
+            return True
+        raise GuardRefused("guard_held", f"{shown}: the kernel refuses a lease ({error.strerror}).") from error
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)  # at once: engines open the file
+    return True
 
 
 def exports(wanted: Collection[Identity], configfs: Path = CONFIGFS) -> tuple[str, ...]:
@@ -86,38 +115,144 @@ def exports(wanted: Collection[Identity], configfs: Path = CONFIGFS) -> tuple[st
     )
 
 
-def _processes(proc: Path) -> Iterator[Path]:
-    """All but this process and init, which uses no drives and whose descriptors some hosts hide from root."""
-    skipped = (INIT, os.getpid())
-    return (entry for entry in proc.iterdir() if entry.name.isdigit() and int(entry.name) not in skipped)
-
-
-def _opened_by(process: Path, *, strict: bool) -> set[Identity]:
-    """Everything that a process has open; nothing if it has ended."""
-    found: set[Identity] = set()
-    try:
-        for entry in os.scandir(process / "fd"):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                found.add(identity(entry.stat()))
-    except PermissionError as error:
-        if not strict:
-            return found
-        raise GuardRefused(
-            "guard_held", f"The open files of {_named(process)} cannot be read ({error.strerror}), so it may use the "
-            "drive. Run the worker as root with CAP_SYS_PTRACE.",
-        ) from error  # fmt: skip
-    except (FileNotFoundError, ProcessLookupError):
-        return set()
-    return found
-
-
-def _named(process: Path) -> str:
-    return f"{sysfs.text(process / 'comm') or 'a program'} (process {process.name})"
-
-
 def identity_at(path: str) -> Identity | None:
     """None for an empty path, and for one that no longer exists."""
     try:
         return identity(Path(path).stat()) if path else None
     except OSError:
         return None
+
+
+# ---- processes
+
+
+def openers(wanted: Collection[Identity], proc: Path = PROC, *, strict: bool = True) -> tuple[str, ...]:
+    """Other processes that have one of these open or mapped, such as "qemu-system-x86 (process 4711)".
+
+    Raises GuardRefused if `strict` and the open files of a process cannot be read.
+    """
+    return _processes_with(lambda item: item in wanted, proc, strict=strict)
+
+
+def openers_on_file_system(numbers: Collection[tuple[int, int]], proc: Path = PROC) -> tuple[str, ...]:
+    """Processes with files or working directories on the file system of one of these block devices (major, minor).
+
+    A file system that was unmounted with `umount --lazy` lives until they end, and no mount table shows it.
+    """
+    return _processes_with(
+        lambda item: item[0] == "file" and (os.major(item[1]), os.minor(item[1])) in numbers,
+        proc, strict=False, directories=True,
+    )  # fmt: skip
+
+
+def _processes_with(
+    is_wanted: Callable[[Identity], bool], proc: Path, *, strict: bool, directories: bool = False
+) -> tuple[str, ...]:
+    """All but this process; init, whose descriptors some hosts hide from root, as far as it can be read."""
+    numbers = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
+    return tuple(
+        _named(proc / str(number))
+        for number in sorted(numbers)
+        if number != os.getpid()
+        and any(map(is_wanted, _used(proc, str(number), strict=strict and number != INIT, directories=directories)))
+    )
+
+
+def _used(proc: Path, number: str, *, strict: bool, directories: bool) -> Iterator[Identity]:
+    """What the process has open or mapped; nothing if it has ended. `directories`: also its working directory."""
+    try:
+        yield from _opened(proc, number, directories=directories)
+        yield from _mapped(proc, number)
+    except PermissionError as error:
+        if strict:
+            raise GuardRefused(
+                "guard_held",
+                f"The open files of {_named(proc / number)} cannot be read ({error.strerror}), so it may use the "
+                "target. Run the worker as root with CAP_SYS_PTRACE.",
+            ) from error
+    except (FileNotFoundError, ProcessLookupError):
+        return
+
+
+def _threads(proc: Path, number: str) -> list[str]:
+    return sorted((entry.name for entry in os.scandir(proc / number / "task")), key=int)
+
+
+def _opened(proc: Path, number: str, *, directories: bool) -> Iterator[Identity]:
+    """The descriptors of all threads. A descriptor table that threads share is read once."""
+    tables: list[str] = []  # a thread of each table that was read
+    for thread in _threads(proc, number):
+        if any(_share_descriptors(thread, other) for other in tables):
+            continue
+        folder = proc / number / "task" / thread
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            for link in ("cwd", "root") if directories else ():
+                yield from _linked(folder / link)
+            for entry in os.scandir(folder / "fd"):
+                yield from _descriptor(proc / number / "root", folder, entry)
+            tables.append(thread)
+
+
+def _descriptor(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[Identity]:
+    """What a descriptor refers to; for an io_uring also the files that are registered with it."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        facts = entry.stat()
+        yield identity(facts)
+        if stat.S_IFMT(facts.st_mode) or os.readlink(entry.path) != "anon_inode:[io_uring]":
+            return
+        # They stay open without a descriptor. The kernel shows only their paths, and not while the ring is busy.
+        for line in (folder / "fdinfo" / entry.name).read_text(errors="surrogateescape").splitlines():
+            slot, _, path = line.strip().partition(": ")
+            if slot.isdigit() and path.startswith("/"):
+                yield from _linked(root / path[1:])
+
+
+def _linked(link: Path | os.DirEntry[str]) -> Iterator[Identity]:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        yield identity(link.stat())
+
+
+def _mapped(proc: Path, number: str) -> Iterator[Identity]:
+    """The files that are mapped into memory, also those whose descriptor was closed. All threads share them."""
+    for thread in _threads(proc, number):  # the first thread may have ended: it has no memory then
+        has_memory = False
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for item in _mappings(proc / thread):  # /proc does not list threads, but they can be opened there
+                has_memory = True
+                yield item
+        if has_memory:
+            return
+
+
+def _mappings(process: Path) -> Iterator[Identity]:
+    try:
+        for entry in os.scandir(process / "map_files"):
+            yield from _linked(entry)
+    except PermissionError:  # it needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, and is not in every kernel
+        yield from _mappings_by_path(process)
+
+
+def _mappings_by_path(process: Path) -> Iterator[Identity]:
+    """From /proc/PID/maps, which shows the inode of a device's node: the device is found by the path."""
+    for line in (process / "maps").read_text(errors="surrogateescape").splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith("/"):
+            major, _, minor = fields[3].partition(":")
+            yield "file", os.makedev(int(major, 16), int(minor, 16)), int(fields[4])
+            yield from _linked(process / "root" / fields[5][1:])
+
+
+@functools.cache
+def _system_call() -> Callable[..., int] | None:
+    number = _KCMP.get(platform.machine())
+    return functools.partial(ctypes.CDLL(None, use_errno=True).syscall, number) if number else None
+
+
+def _share_descriptors(thread: str, other: str) -> bool:
+    """True if it is certain (kcmp(2)); False also if the kernel does not say."""
+    call = _system_call()
+    return call is not None and call(int(thread), int(other), _KCMP_FILES, 0, 0) == 0
+
+
+def _named(process: Path) -> str:
+    return f"{sysfs.text(process / 'comm') or 'a program'} (process {process.name})"

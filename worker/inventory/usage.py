@@ -3,6 +3,8 @@
 import contextlib
 import os
 import re
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ import msgspec
 from worker.inventory import sysfs
 
 PROC = Path("/proc")
+FILE_MOUNTS = ("erofs",)  # file systems that the kernel mounts from a file without a loop device
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +22,18 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     options: str  # of the mount and of the file system
     kind: str  # file system
     source: str
+    process: str = ""  # whose mount namespace it is in; "" for that of the worker or of process 1
+
+    @property
+    def shown(self) -> str:
+        return self.point + (f" (in the mount namespace of process {self.process})" if self.process else "")
+
+
+class MountedFile(msgspec.Struct, frozen=True):
+    """A file that is mounted without a loop device (erofs)."""
+
+    mount: Mount
+    file: tuple[int, int] | None  # device number and inode; None if its path leads to no file any more
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -27,9 +42,11 @@ class Usage(msgspec.Struct, frozen=True):
     mounts: tuple[tuple[str, Mount], ...]  # kernel name of the device, mount; several for a multi-device btrfs
     swaps: tuple[str, ...]  # kernel names of devices
     swap_files: tuple[str, ...]
+    elsewhere: tuple[tuple[str, Mount], ...] = ()  # like `mounts`, in other mount namespaces
+    mounted_files: tuple[MountedFile, ...] = ()
 
     def mounts_of(self, name: str) -> tuple[Mount, ...]:
-        return tuple(mount for device, mount in self.mounts if device == name)
+        return tuple(mount for device, mount in (*self.mounts, *self.elsewhere) if device == name)
 
     def root_disks(self, sys: Path = sysfs.SYS) -> frozenset[str]:
         """All devices under the file systems that the host runs from."""
@@ -38,16 +55,75 @@ class Usage(msgspec.Struct, frozen=True):
         return frozenset(direct.union(*(sysfs.below(device, sys) for device in direct)))
 
 
-def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
+def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC, *, everywhere: bool = False) -> Usage:
     """Read the mounts of this process and, if possible, of process 1. Raises OSError for those of this process.
 
-    A worker in a separate mount namespace does not see the host's mounts, but process 1 does.
+    A worker in a separate mount namespace does not see the host's mounts, but process 1 does. `everywhere`: also those
+    in the mount namespaces of all other processes, such as containers, and files that are mounted without a loop device.
     """
-    found = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
+    mounts = _mounts_of(proc / "self")
     with contextlib.suppress(OSError):
-        found += read_mounts((proc / "1/mountinfo").read_text(errors="surrogateescape"))
+        mounts += _mounts_of(proc / "1")
     devices, files = _swaps(proc, sys)
-    return Usage(_by_device(found, sys), devices, files)
+    if not everywhere:
+        return Usage(_by_device(mounts, sys), devices, files)
+    elsewhere: list[Mount] = []
+    mounted_files = [*_mounted_files(mounts, Path("/"))]
+    for task, theirs in _other_namespaces(proc):
+        elsewhere += theirs
+        mounted_files += _mounted_files(theirs, task / "root")
+    return Usage(_by_device(mounts, sys), devices, files, _by_device(tuple(elsewhere), sys), tuple(mounted_files))
+
+
+def _mounts_of(process: Path) -> tuple[Mount, ...]:
+    return read_mounts((process / "mountinfo").read_text(errors="surrogateescape"))
+
+
+def _other_namespaces(proc: Path) -> Iterator[tuple[Path, tuple[Mount, ...]]]:
+    """The mounts of each namespace in which neither this process nor process 1 is, and a thread that is in it."""
+    seen = set()
+    for own in ("self", "1"):
+        with contextlib.suppress(OSError):
+            seen.add((proc / own / "ns/mnt").stat().st_ino)
+    for task in tasks(proc):
+        with contextlib.suppress(OSError):  # it has ended, or may not be examined
+            namespace = (task / "ns/mnt").stat().st_ino
+            if namespace not in seen:
+                mounts = _mounts_of(task)
+                yield task, tuple(msgspec.structs.replace(mount, process=task.name) for mount in mounts)
+                seen.add(namespace)
+
+
+def tasks(proc: Path = PROC) -> Iterator[Path]:
+    """Every thread of every process: /proc/<process>/task/<thread>."""
+    for process in os.scandir(proc):
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):  # it has ended
+                yield from sorted(Path(process.path, "task").iterdir())
+
+
+def _mounted_files(mounts: tuple[Mount, ...], root: Path) -> Iterator[MountedFile]:
+    """`root`: the root directory of a process in the mount namespace."""
+    for mount in mounts:
+        if mount.major_minor.startswith("0:") and mount.source.startswith("/"):
+            file = _regular_file(root / mount.source[1:])
+            if file or (mount.kind in FILE_MOUNTS and not _is_block(root / mount.source[1:])):
+                yield MountedFile(mount, file)
+
+
+def _regular_file(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return (facts.st_dev, facts.st_ino) if stat.S_ISREG(facts.st_mode) else None
+
+
+def _is_block(path: Path) -> bool:
+    try:
+        return stat.S_ISBLK(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def read_mounts(table: str) -> tuple[Mount, ...]:

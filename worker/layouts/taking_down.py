@@ -5,7 +5,6 @@ change it, and reports it.
 """
 
 import contextlib
-import errno
 import logging
 import os
 import time
@@ -16,7 +15,7 @@ import msgspec
 
 from worker import temporary
 from worker.contract.layouts import Layout
-from worker.guard import GuardRefused, refuse_quarantined
+from worker.guard import GuardRefused, open_when_free, refuse_quarantined
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import ownership, steps, virtual_drives, wiping
@@ -181,8 +180,10 @@ class _TakeDown:
                 raise LayoutFailed("layout_held", f"{drive.path} is still held by {', '.join(holders)}.")
             if usage.read_usage().mounts_of(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still mounted.")
-            if is_busy(drive.path):
-                raise LayoutFailed("layout_held", f"{drive.path} is still opened exclusively by another program.")
+            try:
+                os.close(open_when_free(drive.path, os.O_RDONLY))
+            except GuardRefused as error:
+                raise LayoutFailed("layout_held", error.message) from error
 
 
 def _arrays_called(name: str) -> Iterator[str]:
@@ -191,14 +192,3 @@ def _arrays_called(name: str) -> Iterator[str]:
             said = ask("mdadm", "--detail", "--export", f"/dev/{device}")
             if f"MD_NAME={name}" in said.out or f":{name}\n" in said.out:
                 yield f"/dev/{device}"
-
-
-def is_busy(path: str) -> bool:
-    """True if another program has opened the device exclusively. Raises LayoutFailed layout_gone."""
-    try:
-        os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
-    except OSError as error:
-        if error.errno == errno.EBUSY:
-            return True
-        raise LayoutFailed("layout_gone", f"{path} cannot be opened: {error.strerror}.") from error
-    return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from worker.guard import GuardRefused, open_when_free
 from worker.layouts import steps
 from worker.layouts.steps import LayoutFailed
 from worker.recipes.layouts import Step, list_signatures
@@ -34,13 +35,12 @@ class _Listing(msgspec.Struct, frozen=True):
 def held_exclusively(path: str) -> Iterator[int]:
     """Hold a device that no lease covers: a virtual drive, array or volume, or a drive whose layout is taken down.
 
-    Raises LayoutFailed layout_held if another program uses it.
+    Raises LayoutFailed layout_held if it is still busy after the guard's time limit, or a loop device uses it.
     """
     try:
-        fd = os.open(path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
-    except OSError as error:
-        words = f"{path} cannot be opened exclusively ({error.strerror}): another program uses it. It was not changed."
-        raise LayoutFailed("layout_held", words) from error
+        fd = open_when_free(path, os.O_RDWR)
+    except GuardRefused as error:
+        raise LayoutFailed("layout_held", f"{error.message} It was not changed.") from error
     try:
         yield fd
     finally:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
-from worker import engines, guard, process, recipes
+from worker import engines, process, recipes
 from worker.contract.items import Direction, Phase, PhaseName, Sample
 from worker.contract.orders import TrialOrder
 from worker.contract.steps import FlushStep, PauseStep, Step, WriteStep
@@ -134,7 +134,7 @@ class Steps:
 
 def _flush(stream: Stream, open_target: OpenTarget) -> None:
     """fsync(2) also flushes the drive's own cache, unless its file system is mounted without barriers."""
-    guard.refuse_replaced(open_target)
+    open_target.recheck(programs=False)
     for name in target_names(stream) if stream.target.kind is not TargetKind.BLOCK else (open_target.path,):
         try:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=open_target.cwd_fd)

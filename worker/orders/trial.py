@@ -153,6 +153,8 @@ class Trial:
         if self._order.drop_caches:
             caches.drop_caches()
         self._observe(open_targets, states)
+        for recheck in {open_target.recheck for open_target in open_targets.values()}:
+            recheck(programs=True)
         self._await_common_start()
         self._remove_members(open_targets)
         self._enter(PhaseName.RUN)
@@ -316,7 +318,7 @@ class Trial:
             if telemetry:
                 self._tell_kernel_log()
 
-        with self._folder(stream, open_target), self._scope(str(stream.number), open_target) as scope:
+        with self._folder(stream, open_target), self._scope(str(stream.number), open_target, alone=False) as scope:
             scope.not_before = self._not_before
             return engines.engine_of(stream).run_stream(
                 stream,
@@ -345,13 +347,16 @@ class Trial:
         return words if len(self._streams) == 1 else f"Stream {stream.name or stream.number}: {words}"
 
     @contextmanager
-    def _scope(self, name: str, open_target: OpenTarget) -> Iterator[process.Scope]:
-        """Refuse a replaced drive. If processes cannot be killed, the trial fails and the drives are quarantined."""
-        guard.refuse_replaced(open_target)
+    def _scope(self, name: str, open_target: OpenTarget, *, alone: bool = True) -> Iterator[process.Scope]:
+        """Check again that the target is unused, also by programs if the scope is `alone`: no other one is open.
+
+        If processes cannot be killed, the trial fails and the drives are quarantined.
+        """
+        open_target.recheck(programs=alone)
         scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}", drives=_drives(open_target))
         try:
             yield scope
-            guard.refuse_replaced(open_target)
+            open_target.recheck(programs=False)
         finally:
             if not scope.close():
                 self._control.fail("process_stuck", f"{scope.name} cannot be killed. Its drives are quarantined.")

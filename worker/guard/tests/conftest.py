@@ -3,8 +3,15 @@ from pathlib import Path
 
 import pytest
 
+from worker.guard import openers
 from worker.guard.tests import rig
 from worker.policy import Policy
+
+
+@pytest.fixture(autouse=True)
+def busy_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of what is refused do not wait long. udev may have a device open for a moment."""
+    monkeypatch.setattr(openers, "BUSY_LIMIT_S", 0.5)
 
 
 @pytest.fixture

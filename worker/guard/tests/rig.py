@@ -1,7 +1,9 @@
 """Real loop devices and policies for the tests of guard, policy and settings."""
 
+import ctypes
 import fcntl
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -45,15 +47,24 @@ def loop(file: Path, *options: str) -> Iterator[str]:
     Its number is not one that `losetup --find` gives: a test may detach it and attach another file, and no test in
     another process takes the name meanwhile.
     """
-    number = FIRST_NUMBER + os.getpid() % PROCESSES * LOOPS_PER_PROCESS + next(_loops) % LOOPS_PER_PROCESS
+    number = next_loop()
     device = f"/dev/loop{number}"
     run("losetup", *options, device, str(file))
     try:
         yield device
     finally:
-        subprocess.run(["losetup", "--detach", device], check=False, capture_output=True, timeout=30)
-        with suppress(OSError), Path("/dev/loop-control").open("rb") as control:  # busy: something still has it open
-            fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+        remove_loop(number)
+
+
+def next_loop() -> int:
+    """The number of a loop device that no other test uses."""
+    return FIRST_NUMBER + os.getpid() % PROCESSES * LOOPS_PER_PROCESS + next(_loops) % LOOPS_PER_PROCESS
+
+
+def remove_loop(number: int) -> None:
+    subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, capture_output=True, timeout=30)
+    with suppress(OSError), Path("/dev/loop-control").open("rb") as control:  # busy: something still has it open
+        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
 
 
 def detach(device: str) -> None:
@@ -76,6 +87,38 @@ def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
         yield point
     finally:
         run("umount", str(point))
+
+
+@contextmanager
+def mount_at(point: Path, *arguments: str) -> Iterator[Path]:
+    """`mount ARGUMENTS POINT`; unmounted lazily at the end, if it is still mounted."""
+    point.mkdir(exist_ok=True)
+    run("mount", *arguments, str(point))
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "--lazy", str(point)], check=False, capture_output=True, timeout=30)
+
+
+def erofs(path: Path) -> Path:
+    """The smallest erofs image: an empty root directory. Layout: fs/erofs/erofs_fs.h of the Linux kernel."""
+    block_bits, root = 12, 40  # the root's inode is at 32 times its number
+    entries = struct.pack("<QHBBQHBB", root, 24, 2, 0, root, 25, 2, 0) + b"..."
+    inode = struct.pack("<HHHHIIIIHHI", 2 << 1, 0, 0o040755, 2, len(entries), 0, 0, 1, 0, 0, 0)
+    head = struct.pack("<IIIBBHQQIIII", 0xE0F5E1E2, 0, 0, block_bits, 0, root, 1, 0, 0, 2, 0, 0)
+    image = bytearray(2 << block_bits)
+    image[1024 : 1024 + len(head)] = head
+    image[root * 32 : root * 32 + len(inode + entries)] = inode + entries
+    path.write_bytes(image)
+    path.chmod(0o600)
+    return path
+
+
+def mount_without_loop(image: Path, point: Path) -> bool:
+    """Mount an erofs image as the kernel does without a loop device. False if this kernel cannot."""
+    point.mkdir(exist_ok=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.mount(bytes(image), bytes(point), b"erofs", 1, b"") == 0)
 
 
 OPENER = """

@@ -25,13 +25,6 @@ from worker.policy.model import MEMBER_FORMATS
 WWID = "naa.6000d31003d5d4000000000000000012"
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openers.refuse_if_opened, "__kwdefaults__", {
-        **(openers.refuse_if_opened.__kwdefaults__ or {}), "patience_s": 0.0,
-    })  # fmt: skip
-
-
 # ---- the same drive under two kernel names
 
 
@@ -91,7 +84,6 @@ def test_it_refuses_a_drive_whose_other_path_is_mounted_and_holds_that_path_othe
 
 
 @pytest.mark.root
-@pytest.mark.usefixtures("impatient")
 def test_it_refuses_a_drive_that_another_program_has_open(allowed: Policy, device: str, file: Path) -> None:
     stream = rig.stream(allowed, writes=True)
     for path in (device, str(file)):
@@ -104,7 +96,10 @@ def test_it_refuses_a_drive_that_another_program_has_open(allowed: Policy, devic
 
 
 @pytest.mark.root
-def test_it_waits_for_a_program_that_has_a_drive_open_for_a_moment(allowed: Policy, device: str) -> None:
+def test_it_waits_for_a_program_that_has_a_drive_open_for_a_moment(
+    allowed: Policy, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openers, "BUSY_LIMIT_S", 10.0)
     with rig.opened_elsewhere(device, seconds=0.5), guard.admit(rig.stream(allowed), allowed, ()):
         pass
 
@@ -143,7 +138,7 @@ def test_it_finds_targets_of_nvmet_and_lio(tmp_path: Path) -> None:
     found = ("nvmet (nvmet/subsystems/nqn.x/namespaces/1)", "LIO (target/core/fileio_0/disk)")
     assert openers.exports(wanted, tmp_path) == found
     with pytest.raises(guard.GuardRefused, match="LIO"):
-        openers.refuse_if_opened("/dev/x", wanted, patience_s=0.0, configfs=tmp_path)
+        openers.refuse_if_opened("/dev/x", wanted, configfs=tmp_path)
     assert openers.exports({("block", 8, 0)}, tmp_path) == ()
 
 
@@ -151,9 +146,10 @@ def test_it_refuses_what_it_cannot_check(tmp_path: Path, monkeypatch: pytest.Mon
     def hidden(_path: object) -> object:
         raise PermissionError(1, "Operation not permitted")
 
-    (tmp_path / "4711/fd").mkdir(parents=True)
+    (tmp_path / "4711/task/4711/fd").mkdir(parents=True)
     (tmp_path / "4711/comm").write_text("qemu-system-x86\n")
-    monkeypatch.setattr(os, "scandir", hidden)
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: hidden(path) if Path(path).name == "fd" else scan(path))
     with pytest.raises(guard.GuardRefused, match=r"qemu-system-x86 \(process 4711\) cannot be read"):
         openers.openers({("block", 8, 0)}, tmp_path)
     assert openers.openers({("block", 8, 0)}, tmp_path, strict=False) == ()  # to read a drive
@@ -255,7 +251,7 @@ def test_a_lease_hands_its_drive_over_for_one_program_only(device: str) -> None:
 def _take_during_handover(held: Lease) -> None:
     """Another program takes the drive while the worker has handed it over."""
     with ExitStack() as others, pytest.MonkeyPatch.context() as patched:
-        patched.setattr("worker.guard.lease.SETTLE_S", 0.3)
+        patched.setattr("worker.guard.openers.BUSY_LIMIT_S", 0.3)
         with held.handed_over():
             others.callback(os.close, os.open(held.path, os.O_RDWR | os.O_EXCL))
 

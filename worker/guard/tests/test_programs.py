@@ -1,0 +1,163 @@
+"""Programs that use a target in other ways than by a descriptor of their main thread."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from worker import guard
+from worker.guard import openers
+from worker.guard.tests import rig
+from worker.guard.tests.test_blocks import refusal
+from worker.policy import Policy
+
+pytestmark = rig.needs_root
+HEAD = """
+import array, ctypes, mmap, os, socket, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+def ready():
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+# The main thread has ended, so its folder in /proc shows no descriptors and no memory.
+ENDED_MAIN_THREAD = """
+def work():
+    time.sleep(0.3)
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    ready()
+threading.Thread(target=work).start()
+libc.pthread_exit(None)
+"""
+# unshare(CLONE_FILES): a descriptor table of its own.
+OWN_TABLE = """
+def work():
+    assert libc.unshare(0x400) == 0
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    ready()
+threading.Thread(target=work, daemon=True).start()
+time.sleep(60)
+"""
+MAPPING = """
+fd = os.open(sys.argv[1], os.O_RDWR)
+memory = mmap.mmap(fd, 4096)
+libc.close(fd)
+libc.syscall(436, 3, 1 << 30, 0)  # close_range: mmap.mmap keeps a copy of the descriptor
+ready()
+"""
+ENDED_MAIN_THREAD_WITH_MAPPING = """
+def work():
+    time.sleep(0.3)
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    memory = mmap.mmap(fd, 4096)
+    libc.syscall(436, 3, 1 << 30, 0)
+    ready()
+threading.Thread(target=work).start()
+libc.pthread_exit(None)
+"""
+# io_uring_setup and io_uring_register(IORING_REGISTER_FILES) by their numbers, which all architectures share.
+REGISTERED = """
+fd = os.open(sys.argv[1], os.O_RDWR)
+ring = libc.syscall(425, 8, ctypes.create_string_buffer(120))
+if ring < 0 or libc.syscall(427, ring, 2, ctypes.byref(ctypes.c_int(fd)), 1) < 0:
+    print("none", flush=True)
+os.close(fd)
+ready()
+"""
+IN_A_SOCKET = """
+fd = os.open(sys.argv[1], os.O_RDWR)
+one, other = socket.socketpair()
+one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+os.close(fd)
+ready()
+"""
+VISIBLE = {
+    "ended main thread": ENDED_MAIN_THREAD,
+    "own table": OWN_TABLE,
+    "mapping": MAPPING,
+    "ended main thread with mapping": ENDED_MAIN_THREAD_WITH_MAPPING,
+    "registered": REGISTERED,
+}
+
+
+@contextmanager
+def program(text: str, path: str) -> Iterator[int]:
+    """A program that uses the path: its process id."""
+    with subprocess.Popen([sys.executable, "-c", HEAD + text, path], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            if process.stdout.readline() != b"ready\n":
+                pytest.skip("this kernel has no io_uring")
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("text", VISIBLE.values(), ids=VISIBLE)
+def test_it_refuses_a_drive_that_a_program_uses(allowed: Policy, device: str, file: Path, text: str) -> None:
+    for path in (device, str(file)):
+        with program(text, path) as process:
+            refused = refusal(rig.stream(allowed, writes=True), allowed)
+            assert (refused.code, f"(process {process})" in refused.message) == ("guard_held", True)
+    stream = rig.stream(allowed, writes=True)
+    with guard.admit(stream, allowed, (stream.target.stable_id,)):
+        pass
+
+
+@pytest.mark.parametrize("text", [*VISIBLE.values(), IN_A_SOCKET], ids=[*VISIBLE, "in a socket"])
+def test_it_refuses_to_write_a_file_that_anything_has_open(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the kernel's own count, also if nothing in /proc shows it."""
+    image = rig.sparse(tmp_path / "vm.img")
+    image.chmod(0o600)
+    allowed = rig.load(tmp_path, {"id": "vm", "kind": "file", "path": str(image), "destroy": True})
+    stream = rig.stream(allowed, writes=True)
+    with program(text, str(image)):
+        assert refusal(stream, allowed).code == "guard_held"
+        monkeypatch.setattr(openers, "openers", lambda *_, **_more: ())
+        assert refusal(stream, allowed).code == "guard_held"
+    with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
+        place.recheck(programs=True)
+        with program(text, str(image)), pytest.raises(guard.GuardRefused):
+            place.recheck(programs=True)
+
+
+def test_it_reads_a_descriptor_table_that_threads_share_once(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "for _ in range(50): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nready()\n"
+    reads: list[str] = []
+    scan = os.scandir
+
+    def counted(path: "str | Path") -> object:
+        reads.append(str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    wanted = openers.device_identities(Path(device).name)
+    with program(text, device) as process:
+        for compare, tables in ((openers._share_descriptors, 1), (lambda *_: False, 51)):  # noqa: SLF001
+            monkeypatch.setattr(openers, "_share_descriptors", compare)
+            reads.clear()
+            openers.openers(wanted)
+            assert len([path for path in reads if path.startswith(f"/proc/{process}/task/") and path.endswith("fd")]) == tables
+
+
+def test_it_finds_mappings_without_the_right_to_read_map_files(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = os.scandir
+
+    def without_map_files(path: "str | Path") -> object:
+        if Path(path).name == "map_files":
+            raise PermissionError(1, "Operation not permitted")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", without_map_files)
+    with program(MAPPING, device) as process:
+        names = openers.openers(openers.device_identities(Path(device).name))
+    assert [f"(process {process})" in name for name in names] == [True]
