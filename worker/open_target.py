@@ -13,7 +13,7 @@ class Recheck(Protocol):
     def __call__(self, *, programs: bool) -> None: ...
 
 
-def _is_not_held(*, programs: bool) -> None:  # noqa: ARG001 - a Recheck
+def _is_not_held(*, programs: bool) -> None:
     """For targets that are not opened."""
 
 

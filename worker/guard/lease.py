@@ -96,7 +96,7 @@ class Lease:
         self._open_in_time(unless=self._is_built_on)
 
     def recheck(self) -> None:
-        """Refuse a drive that was changed, or is used in a way that holding it does not prevent. Raises GuardRefused."""
+        """Refuse a drive that was changed, or is used although it is held. Raises GuardRefused."""
         if not self._descriptors:
             return  # a slot, or a drive that was built on
         self._refuse_other_drive()
@@ -165,7 +165,7 @@ def _opened(path: str, flags: int) -> int:
 
 
 def refuse_used_by_loop(name: str) -> None:
-    """Refuse a device that a loop device uses: the kernel shows no holder for it, and the loop device does not hold it."""
+    """Refuse a device that a loop device uses: it does not hold the device, and the kernel shows no holder."""
     if found := loop_files.on_devices(block_numbers(name)):
         raise GuardRefused("guard_held", f"{name} is used by {', '.join(found)}: detach it first.")
 
@@ -204,7 +204,7 @@ def _names_at(path: str) -> tuple[str, ...]:
 
 
 def _busy_words(path: str, names: tuple[str, ...]) -> str:
-    """The sentence that refuses a drive that another program has opened exclusively, with all users that are visible."""
+    """Refuse a drive that is still busy, and name all users that are visible."""
     try:
         users = ", ".join(dict.fromkeys(user for name in names for user in _users(name)))
     except (OSError, ValueError, GuardRefused):
@@ -213,8 +213,8 @@ def _busy_words(path: str, names: tuple[str, ...]) -> str:
     if users:
         return f"{path} was busy {limit}. It is used by {users}. Stop that first."
     return (
-        f"{path} was busy {limit}: something has opened it exclusively, and no process shows it. It may be a file system "
-        "that is still being unmounted, LVM, ZFS, md, or a program in a container."
+        f"{path} was busy {limit}: something has opened it exclusively, and no process shows it. It may be a file "
+        "system that is still being unmounted, LVM, ZFS, md, or a program in a container."
     )
 
 

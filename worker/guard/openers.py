@@ -23,8 +23,8 @@ from worker.inventory.usage import PROC
 
 CONFIGFS = Path("/sys/kernel/config")
 INIT = 1
-# The guard waits so long for a drive or file that is in use: udev and smartd open it for moments, and a file system that
-# was unmounted holds its drive until all its data is written. Then it refuses.
+# The guard waits so long for a drive or file that is in use, then it refuses. udev and smartd open a drive for moments,
+# and a file system that was unmounted holds its drive until all its data is written.
 BUSY_LIMIT_S = 20.0
 POLL_S = 0.2
 # Files of configfs that contain the path of an exported device or file.
@@ -35,6 +35,8 @@ _NO_LEASES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # NFS, CIFS, some F
 
 # What a descriptor refers to: ("block", major, minor), ("character", major, minor) or ("file", device number, inode).
 Identity = tuple[str, int, int]
+# Device, inode and path of a mapped file in /proc/PID/maps, with what it is: most programs map the same libraries.
+_Mappings = dict[tuple[str, str, str], tuple[Identity, ...]]
 
 
 def identity(facts: os.stat_result) -> Identity:
@@ -150,19 +152,20 @@ def _processes_with(
 ) -> tuple[str, ...]:
     """All but this process; init, whose descriptors some hosts hide from root, as far as it can be read."""
     numbers = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
-    return tuple(
-        _named(proc / str(number))
+    known: _Mappings = {}
+    used = (
+        (number, _used(proc, str(number), known, strict=strict and number != INIT, directories=directories))
         for number in sorted(numbers)
         if number != os.getpid()
-        and any(map(is_wanted, _used(proc, str(number), strict=strict and number != INIT, directories=directories)))
     )
+    return tuple(_named(proc / str(number)) for number, identities in used if any(map(is_wanted, identities)))
 
 
-def _used(proc: Path, number: str, *, strict: bool, directories: bool) -> Iterator[Identity]:
+def _used(proc: Path, number: str, known: _Mappings, *, strict: bool, directories: bool) -> Iterator[Identity]:
     """What the process has open or mapped; nothing if it has ended. `directories`: also its working directory."""
     try:
         yield from _opened(proc, number, directories=directories)
-        yield from _mapped(proc, number)
+        yield from _mapped(proc, number, known)
     except PermissionError as error:
         if strict:
             raise GuardRefused(
@@ -195,10 +198,14 @@ def _opened(proc: Path, number: str, *, directories: bool) -> Iterator[Identity]
 
 def _descriptor(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[Identity]:
     """What a descriptor refers to; for an io_uring also the files that are registered with it."""
+    facts = _facts(entry)
+    if facts is None:
+        return
+    yield identity(facts)
+    if stat.S_IFMT(facts.st_mode):
+        return
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        facts = entry.stat()
-        yield identity(facts)
-        if stat.S_IFMT(facts.st_mode) or os.readlink(entry.path) != "anon_inode:[io_uring]":
+        if str(Path(entry.path).readlink()) != "anon_inode:[io_uring]":
             return
         # They stay open without a descriptor. The kernel shows only their paths, and not while the ring is busy.
         for line in (folder / "fdinfo" / entry.name).read_text(errors="surrogateescape").splitlines():
@@ -208,38 +215,54 @@ def _descriptor(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[I
 
 
 def _linked(link: Path | os.DirEntry[str]) -> Iterator[Identity]:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        yield identity(link.stat())
+    facts = _facts(link)
+    if facts is not None:
+        yield identity(facts)
 
 
-def _mapped(proc: Path, number: str) -> Iterator[Identity]:
+def _facts(link: Path | os.DirEntry[str]) -> os.stat_result | None:
+    """None if it was closed, and on a file system that does not answer (a dead FUSE or NFS): no target is on it.
+
+    Raises PermissionError.
+    """
+    try:
+        return link.stat()
+    except PermissionError:
+        raise
+    except OSError:
+        return None
+
+
+def _mapped(proc: Path, number: str, known: _Mappings) -> Iterator[Identity]:
     """The files that are mapped into memory, also those whose descriptor was closed. All threads share them."""
     for thread in _threads(proc, number):  # the first thread may have ended: it has no memory then
-        has_memory = False
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for item in _mappings(proc / thread):  # /proc does not list threads, but they can be opened there
-                has_memory = True
-                yield item
-        if has_memory:
-            return
+            process = proc / thread  # /proc does not list threads, but they can be opened there
+            lines = (process / "maps").read_text(errors="surrogateescape").splitlines()
+            for line in lines:
+                yield from _mapping(process, line, known)
+            if lines:
+                return
 
 
-def _mappings(process: Path) -> Iterator[Identity]:
-    try:
-        for entry in os.scandir(process / "map_files"):
-            yield from _linked(entry)
-    except PermissionError:  # it needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE, and is not in every kernel
-        yield from _mappings_by_path(process)
-
-
-def _mappings_by_path(process: Path) -> Iterator[Identity]:
-    """From /proc/PID/maps, which shows the inode of a device's node: the device is found by the path."""
-    for line in (process / "maps").read_text(errors="surrogateescape").splitlines():
-        fields = line.split(maxsplit=5)
-        if len(fields) == 6 and fields[5].startswith("/"):
-            major, _, minor = fields[3].partition(":")
-            yield "file", os.makedev(int(major, 16), int(minor, 16)), int(fields[4])
-            yield from _linked(process / "root" / fields[5][1:])
+def _mapping(process: Path, line: str, known: _Mappings) -> tuple[Identity, ...]:
+    """A line of /proc/PID/maps shows the device and inode of a device's node, so the file itself is examined."""
+    place, _permissions, _offset, *key = line.split(maxsplit=5)
+    if len(key) < 3 or key[1] == "0":
+        return ()  # no file
+    mapping = key[0], key[1], key[2]
+    if mapping not in known:
+        start, _, end = place.partition("-")
+        try:
+            identities = tuple(_linked(process / "map_files" / f"{int(start, 16):x}-{int(end, 16):x}"))
+        except PermissionError:  # it needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE
+            major, _, minor = key[0].partition(":")
+            file = "file", os.makedev(int(major, 16), int(minor, 16)), int(key[1])
+            return file, *_linked(process / "root" / key[2].lstrip("/"))
+        if not identities:
+            return ()  # unmapped meanwhile
+        known[mapping] = identities
+    return known[mapping]
 
 
 @functools.cache

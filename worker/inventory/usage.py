@@ -59,7 +59,8 @@ def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC, *, everywhere: bool = F
     """Read the mounts of this process and, if possible, of process 1. Raises OSError for those of this process.
 
     A worker in a separate mount namespace does not see the host's mounts, but process 1 does. `everywhere`: also those
-    in the mount namespaces of all other processes, such as containers, and files that are mounted without a loop device.
+    in the mount namespaces of all other processes, such as containers, and files that are mounted without a loop
+    device.
     """
     mounts = _mounts_of(proc / "self")
     with contextlib.suppress(OSError):

@@ -63,7 +63,9 @@ def removed_overlay(file: Path) -> Iterator[str]:
 def other_namespace(file: Path) -> Iterator[str]:
     """A container has the file at a path that does not exist here."""
     number = rig.next_loop()
-    inside = f"mount -t tmpfs none /mnt && touch /mnt/x && mount --bind {file} /mnt/x && losetup /dev/loop{number} /mnt/x"
+    inside = (
+        f"mount -t tmpfs none /mnt && touch /mnt/x && mount --bind {file} /mnt/x && losetup /dev/loop{number} /mnt/x"
+    )
     with subprocess.Popen(
         ["unshare", "--mount", "sh", "-c", f"{inside} && echo ready && exec sleep 60"], stdout=subprocess.PIPE
     ) as container:
@@ -195,7 +197,8 @@ def test_it_finds_a_loop_device_whose_file_is_on_the_drive(allowed: Policy, devi
 def test_it_finds_a_drive_that_is_mounted_in_another_namespace(allowed: Policy, device: str) -> None:
     rig.run("mkfs.ext4", "-q", "-F", device)
     with subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", f"mount {device} /mnt && echo ready && exec sleep 60"], stdout=subprocess.PIPE
+        ["unshare", "--mount", "sh", "-c", f"mount {device} /mnt && echo ready && exec sleep 60"],
+        stdout=subprocess.PIPE,
     ) as container:
         assert container.stdout is not None
         assert container.stdout.readline() == b"ready\n"

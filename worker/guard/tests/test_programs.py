@@ -126,9 +126,7 @@ def test_it_refuses_to_write_a_file_that_anything_has_open(
             place.recheck(programs=True)
 
 
-def test_it_reads_a_descriptor_table_that_threads_share_once(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_reads_a_descriptor_table_that_threads_share_once(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "for _ in range(50): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nready()\n"
     reads: list[str] = []
     scan = os.scandir
@@ -140,24 +138,25 @@ def test_it_reads_a_descriptor_table_that_threads_share_once(
     monkeypatch.setattr(os, "scandir", counted)
     wanted = openers.device_identities(Path(device).name)
     with program(text, device) as process:
-        for compare, tables in ((openers._share_descriptors, 1), (lambda *_: False, 51)):  # noqa: SLF001
+        for compare, tables in ((openers._share_descriptors, 1), (lambda *_: False, 51)):
             monkeypatch.setattr(openers, "_share_descriptors", compare)
             reads.clear()
             openers.openers(wanted)
-            assert len([path for path in reads if path.startswith(f"/proc/{process}/task/") and path.endswith("fd")]) == tables
+            assert (
+                len([path for path in reads if path.startswith(f"/proc/{process}/task/") and path.endswith("fd")])
+                == tables
+            )
 
 
-def test_it_finds_mappings_without_the_right_to_read_map_files(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scan = os.scandir
+def test_it_finds_mappings_without_the_right_to_read_map_files(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    linked = openers._linked
 
-    def without_map_files(path: "str | Path") -> object:
-        if Path(path).name == "map_files":
+    def without_map_files(link: "Path | os.DirEntry[str]") -> "Iterator[openers.Identity]":
+        if isinstance(link, Path) and link.parent.name == "map_files":
             raise PermissionError(1, "Operation not permitted")
-        return scan(path)
+        return linked(link)
 
-    monkeypatch.setattr(os, "scandir", without_map_files)
+    monkeypatch.setattr(openers, "_linked", without_map_files)
     with program(MAPPING, device) as process:
         names = openers.openers(openers.device_identities(Path(device).name))
     assert [f"(process {process})" in name for name in names] == [True]
