@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import stat
 import subprocess
 import time
 import uuid
@@ -62,6 +63,38 @@ def add_second_path(installation: Installation, fault: ScheduledFault) -> None:
         installation.pause(fault.duration_s)
     finally:
         processes.run(["losetup", "--detach", other])
+
+
+def add_hidden_loop(installation: Installation, fault: ScheduledFault) -> None:
+    """A loop device on the drive, or on its image, whose path is gone. The worker may hold the drive meanwhile."""
+    host = installation.host(fault)
+    path = host.image.with_name(f"hidden.{uuid.uuid4()}")
+    if fault.choice < 0.5:
+        os.mknod(path, stat.S_IFBLK | 0o600, Path(host.device).stat().st_rdev)
+    else:
+        path.hardlink_to(host.image)
+    other = processes.run(["losetup", "--find", "--show", "--read-only", str(path)]).strip()
+    path.unlink()
+    try:
+        installation.pause(fault.duration_s)
+    finally:
+        processes.run(["losetup", "--detach", other])
+
+
+def keep_busy(installation: Installation, fault: ScheduledFault) -> None:
+    """The drive was unmounted, but a program still has its root directory open: no mount table shows it."""
+    host = installation.host(fault)
+    host.mount_point.mkdir(exist_ok=True)
+    try:
+        processes.run(["mount", "-o", "ro", host.device, str(host.mount_point)])
+    except ToolError:  # the worker holds it exclusively, or has overwritten the file system
+        return
+    with subprocess.Popen(["sleep", "600"], cwd=host.mount_point) as program:
+        processes.run(["umount", "--lazy", str(host.mount_point)])
+        try:
+            installation.pause(fault.duration_s)
+        finally:
+            program.kill()
 
 
 def remove_drive(installation: Installation, fault: ScheduledFault) -> None:
@@ -163,6 +196,8 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "hold drive": _opener(os.O_EXCL),  # as LVM does
     "mount drive": mount_drive,
     "second path": add_second_path,
+    "hidden loop": add_hidden_loop,
+    "busy drive": keep_busy,
     "remove drive": remove_drive,
     "quarantine drive": quarantine_drive,
     "password left": leave_password,

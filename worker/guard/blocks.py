@@ -33,14 +33,14 @@ def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -
     exclusive = writes or not entry.read_mounted
     others = twins(name) if exclusive else ()
     if exclusive:
-        _refuse_if_any_used(name, others, path)
+        _refuse_if_any_used(name, others, path, strict=writes)
     with Lease(
         path, name=name, twins=others, size_bytes=sysfs.size_bytes(name), writes=writes, exclusive=exclusive
     ) as held:
         identify(entry, name)
         _check_loop_file(name)
         if exclusive:
-            _refuse_if_any_used(name, others, path)
+            _refuse_if_any_used(name, others, path, strict=writes)
             openers.refuse_if_opened(path, _identities((name, *others)), strict=writes)
         if writes:
             _refuse_foreign_member(entry, name)
@@ -56,12 +56,13 @@ def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> 
             refuse_replaced(held)
             if exclusive:
                 held.recheck()
-                _refuse_shared_files((name, *held.twins))
+                _refuse_shared_files((name, *held.twins), strict=writes)
             if exclusive and programs:
-                _refuse_if_any_used(name, held.twins, held.path)
-                openers.refuse_if_opened(held.path, _identities((name, *held.twins)), strict=stream.workload.writes)
+                _refuse_if_any_used(name, held.twins, held.path, strict=writes)
+                openers.refuse_if_opened(held.path, _identities((name, *held.twins)), strict=writes)
 
-        name, exclusive = held.name, stream.workload.writes or not entry.read_mounted
+        name, writes = held.name, stream.workload.writes
+        exclusive = writes or not entry.read_mounted
         yield OpenTarget(
             path=held.path, numbers=held.numbers, device=sysfs.whole(name), target=entry.id, recheck=recheck
         )
@@ -94,10 +95,10 @@ def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: s
         yield held
 
 
-def _refuse_if_any_used(name: str, others: Iterable[str], path: str) -> None:
-    refuse_if_used(name, path)
+def _refuse_if_any_used(name: str, others: Iterable[str], path: str, *, strict: bool) -> None:
+    refuse_if_used(name, path, strict=strict)
     for other in others:
-        refuse_if_used(other, f"{path}, which is also {sysfs.device_path(other)},")
+        refuse_if_used(other, f"{path}, which is also {sysfs.device_path(other)},", strict=strict)
 
 
 def _identities(names: Iterable[str]) -> set[openers.Identity]:
@@ -134,7 +135,7 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
         name, path = resolve(entry)
         identify(entry, name)
         if not entry.read_mounted and not own_layout:
-            _refuse_if_any_used(name, twins(name), path)
+            _refuse_if_any_used(name, twins(name), path, strict=False)
     except GuardRefused as refused:
         if not name:
             return Survey(problem=refused.message)
@@ -225,8 +226,11 @@ def _signature(name: str) -> str:
         return f"unreadable data ({error.strerror})"
 
 
-def refuse_if_used(name: str, path: str) -> None:
-    """Refuse a device if it, or one above or below it, is mounted, swap, held or a disk that the host runs from."""
+def refuse_if_used(name: str, path: str, *, strict: bool) -> None:
+    """Refuse a device if it, or one above or below it, is mounted, swap, held or a disk that the host runs from.
+
+    `strict`: also refuse it if a loop device of the host cannot be asked which file it uses.
+    """
     try:
         now = usage.read_usage(everywhere=True)
     except (OSError, ValueError) as error:
@@ -239,8 +243,8 @@ def refuse_if_used(name: str, path: str) -> None:
     for each in (name, *sysfs.partitions(name)):
         if holders := sysfs.holders(each):
             raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
-    refuse_used_by_loop(name)
-    _refuse_shared_files((name,))
+    refuse_used_by_loop(name, strict=strict)
+    _refuse_shared_files((name,), strict=strict)
     _refuse_file_in_use(name, now)
 
 
@@ -254,11 +258,11 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
         raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs. Unmount it first.")
 
 
-def _refuse_shared_files(names: Iterable[str]) -> None:
+def _refuse_shared_files(names: Iterable[str], *, strict: bool) -> None:
     """Refuse a loop device whose file another one uses: exclusive opening protects the device, not the file."""
     for name in names:
         used = loop_files.loop_file(name)
-        if used and (others := loop_files.on_files((used.file,), besides=used.loop)):
+        if used and (others := loop_files.on_files((used.file,), besides=used.loop, strict=strict)):
             raise GuardRefused(
                 "guard_held", f"the file of {name} is also used by {', '.join(others)}: detach all but one of them."
             )

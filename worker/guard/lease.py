@@ -64,6 +64,7 @@ class Lease:
         self.stable_id = sysfs.stable_id(name) if name else ""
         self.serial = sysfs.serial(name) if name else ""
         self._shape = _shape(name) if name else None
+        self._writes = writes
         self._flags = (
             (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_EXCL if exclusive else 0)
         )
@@ -105,7 +106,7 @@ class Lease:
                 "guard_changed", f"{self.path} was changed while it was held: its size, start, file or members differ."
             )
         for name in (self.name, *self.twins):
-            refuse_used_by_loop(name)
+            refuse_used_by_loop(name, strict=self._writes)
 
     def _is_built_on(self) -> bool:
         """An array, a volume or a mounted file system holds the drive or a partition of it."""
@@ -164,9 +165,12 @@ def _opened(path: str, flags: int) -> int:
         raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
 
 
-def refuse_used_by_loop(name: str) -> None:
-    """Refuse a device that a loop device uses: it does not hold the device, and the kernel shows no holder."""
-    if found := loop_files.on_devices(block_numbers(name)):
+def refuse_used_by_loop(name: str, *, strict: bool = True) -> None:
+    """Refuse a device that a loop device uses: it does not hold the device, and the kernel shows no holder.
+
+    `strict`: also refuse it if a loop device cannot be asked.
+    """
+    if found := loop_files.on_devices(block_numbers(name), strict=strict):
         raise GuardRefused("guard_held", f"{name} is used by {', '.join(found)}: detach it first.")
 
 
@@ -227,6 +231,6 @@ def _users(name: str) -> Iterator[str]:
             yield "swap"
     for each in (name, *sysfs.partitions(name)):
         yield from sysfs.holders(each)
-    yield from loop_files.on_devices(numbers)
+    yield from loop_files.on_devices(numbers, strict=False)
     yield from openers.openers({("block", *pair) for pair in numbers}, strict=False)
     yield from (f"files of {process} on it" for process in openers.openers_on_file_system(numbers))

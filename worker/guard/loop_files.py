@@ -111,11 +111,14 @@ def _by_path(disk: str) -> LoopFile | None:
     return LoopFile(disk, File(facts.st_dev, facts.st_ino), block, 0, 0)
 
 
-def on_devices(numbers: Collection[Numbers]) -> tuple[str, ...]:
-    """Loop devices that use one of these block devices, or a file on the file system of one, mounted or not."""
+def on_devices(numbers: Collection[Numbers], *, strict: bool = True) -> tuple[str, ...]:
+    """Loop devices that use one of these block devices, or a file on the file system of one, mounted or not.
+
+    Raises GuardRefused if `strict` and a loop device cannot be asked.
+    """
     return tuple(
         used.loop
-        for used in loop_files()
+        for used in loop_files(strict=strict)
         if used.block in numbers or (os.major(used.file.device), os.minor(used.file.device)) in numbers
     )
 

@@ -226,14 +226,21 @@ def test_it_asks_a_loop_device_without_a_node(device: str, file: Path) -> None:
 
 
 def test_a_loop_device_that_cannot_be_asked_counts_as_used(
-    allowed: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a container. A directory is refused only if the path that sysfs shows leads to one of its files."""
+    """As in a container. What only reads, and a directory, is refused only by the path that sysfs shows."""
     scratch = tmp_path / "scratch"
     scratch.mkdir(mode=0o755)
     other = rig.load(tmp_path, {"id": "scratch", "kind": "directory", "path": str(scratch)})
+    image = rig.sparse(tmp_path / "vm.img")
+    image.chmod(0o600)
+    files = rig.load(tmp_path, {"id": "vm", "kind": "file", "path": str(image), "destroy": True})
     monkeypatch.setattr(loop_files, "DEV", tmp_path / "absent")
-    assert refusal(rig.stream(allowed), allowed).code == "guard_held"
+    refused = refusal(rig.stream(files, writes=True), files)
+    assert refused.code == "guard_held"
+    with rig.loop(Path(device)) as over:
+        numbers = Path(device).stat().st_rdev
+        assert loop_files.on_devices({(os.major(numbers), os.minor(numbers))}, strict=False) == (Path(over).name,)
     with guard.admit(rig.stream(other, writes=True), other, ()):
         file = rig.sparse(scratch / ".sweetspot/sweetspot.1048576.0", rig.MIB)
     with guard.admit(rig.stream(other, writes=True), other, ()):
