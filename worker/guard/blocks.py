@@ -274,15 +274,30 @@ def _refuse_file_in_use(name: str, now: usage.Usage) -> None:
     if not used:
         return
     for mounted in now.mounted_files:
-        if mounted.file is None or used.file.may_be(loop_files.File(*mounted.file)):
-            unknown = ", and its path leads to no file" if mounted.file is None else ""
+        if mounted.file is None:
+            is_it = _may_be_mounted_as(mounted.mount, sysfs.backing_file(name))
+        else:
+            is_it = used.file.may_be(loop_files.File(*mounted.file))
+        if is_it:
             raise GuardRefused(
                 "guard_mounted",
-                f"the file of {name} may be mounted on {mounted.mount.shown} as {mounted.mount.kind}{unknown}. "
-                "Unmount it first.",
+                f"the file of {name} may be mounted on {mounted.mount.shown} ({mounted.mount.kind}). Unmount it first.",
             )
     if used.file.identity in [openers.identity_at(swap) for swap in now.swap_files]:
         raise GuardRefused("guard_held", f"the file of {name} is used as swap. Run swapoff first.")
+
+
+def _may_be_mounted_as(mount: usage.Mount, path: str) -> bool:
+    """Whether a file could be the image of a mount whose path leads to no file any more."""
+    offset, magic = usage.FILE_MOUNTS[mount.kind]
+    if "fsoffset=" in mount.options:
+        return True
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(offset)
+            return file.read(len(magic)) == magic
+    except OSError:
+        return True
 
 
 def _check_loop_file(name: str) -> None:

@@ -12,7 +12,8 @@ import msgspec
 from worker.inventory import sysfs
 
 PROC = Path("/proc")
-FILE_MOUNTS = ("erofs",)  # file systems that the kernel mounts from a file without a loop device
+# File systems that the kernel mounts from a file without a loop device: offset and bytes of their magic number.
+FILE_MOUNTS = {"erofs": (1024, bytes.fromhex("e2e1f5e0"))}
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):

@@ -278,7 +278,9 @@ def test_it_never_takes_two_files_of_one_overlay_for_the_same() -> None:
 
 
 @pytest.mark.parametrize("is_renamed", [False, True])
-def test_it_finds_an_image_that_is_mounted_without_a_loop_device(tmp_path: Path, is_renamed: bool) -> None:
+def test_it_finds_an_image_that_is_mounted_without_a_loop_device(
+    allowed: Policy, tmp_path: Path, is_renamed: bool
+) -> None:
     folder = tmp_path / "images"
     folder.mkdir(mode=0o755)
     image, point = rig.erofs(folder / "erofs.img"), tmp_path / "point"
@@ -291,8 +293,10 @@ def test_it_finds_an_image_that_is_mounted_without_a_loop_device(tmp_path: Path,
         code = refusal(rig.stream(files, writes=True, size=4096), files).code
         assert code == ("guard_held" if is_renamed else "guard_mounted")
         with rig.loop(image) as device:
-            allowed = rig.load(tmp_path, rig.block(device, image, destroy=True))
-            assert refusal(rig.stream(allowed, writes=True, size=4096), allowed).code == "guard_mounted"
+            inner = rig.load(folder, rig.block(device, image, destroy=True))
+            assert refusal(rig.stream(inner, writes=True, size=4096), inner).code == "guard_mounted"
+        with guard.admit(rig.stream(allowed), allowed, ()):
+            pass  # another image
     finally:
         rig.run("umount", str(point))
 
