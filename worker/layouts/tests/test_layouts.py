@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal, LayoutRecord
-from worker.layouts import LayoutFailed, ownership, steps
+from worker.layouts import LayoutFailed, ownership, steps, wiping
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
 from worker.link.targets import report_targets
@@ -175,11 +176,38 @@ def test_it_takes_nothing_from_a_drive_that_another_program_opens_between_two_co
         real = steps.run
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(steps, "run", run)
+            patched.setattr("worker.guard.openers.BUSY_LIMIT_S", 0.5)
             with pytest.raises(LayoutFailed, match=r"mkfs\.ext4"):
                 rack.build("single / ext4")
         (record,) = rack.journal.layouts()
     layouts.take_down(record, state=rack.state, journal=rack.journal)
     rack.assert_blank()
+
+
+def test_it_waits_for_a_drive_that_is_busy_when_its_layout_is_taken_down(rack: Rack) -> None:
+    device = rack.devices[0]
+    fd = os.open(device, os.O_RDONLY | os.O_EXCL)
+    timer = threading.Timer(0.6, os.close, (fd,))
+    timer.start()
+    with wiping.held_exclusively(device), pytest.raises(OSError, match="busy"):
+        os.open(device, os.O_RDONLY | os.O_EXCL)
+    timer.join()
+
+
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_it_wipes_nothing_on_a_drive_that_somebody_uses(
+    rack: Rack, is_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.guard.openers.BUSY_LIMIT_S", 0.3)
+    device = rack.devices[0]
+    with ExitStack() as users:
+        if is_loop:
+            users.enter_context(rig.loop(Path(device)))
+        else:
+            users.callback(os.close, os.open(device, os.O_RDONLY | os.O_EXCL))
+        with pytest.raises(LayoutFailed) as failure, wiping.held_exclusively(device):
+            pass
+        assert failure.value.code == "layout_held"
 
 
 def test_it_wipes_a_partition_table(rack: Rack) -> None:
