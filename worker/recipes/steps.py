@@ -37,7 +37,8 @@ def step_workload(
     direct I/O, so that no data stays in the page cache.
     """
     ioengine = ioengine_of(measured)
-    used_bytes = (measured.size_bytes or capacity_bytes) * measured.files
+    offset, size_bytes = used_range(measured)
+    used_bytes = (size_bytes or max(0, capacity_bytes - offset)) * measured.files
     return FioWorkload(
         pattern=Pattern.RANDWRITE if step.random else Pattern.WRITE,
         block_bytes=step.block_bytes,

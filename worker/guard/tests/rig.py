@@ -78,6 +78,14 @@ def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
         run("umount", str(point))
 
 
+def partition(device: str, *rows: str, label: str = "gpt") -> str:
+    """Write a new partition table; each row is one of sfdisk(8)'s. Returns the path of the first partition."""
+    rows = rows or ("start=2048, size=65536",)
+    run("sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", "--label", label, device, given="\n".join(rows) + "\n")
+    run("partx", "--update", device)
+    return f"{device}p1"
+
+
 OPENER = """
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR)
