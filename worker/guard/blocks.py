@@ -212,8 +212,8 @@ def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tupl
     if sysfs.is_partition(name) and not part_uuid(name):
         raise GuardRefused(
             "guard_partition",
-            f"{entry.path} would be overwritten, but its disk's partition table has no UUID for it, so nothing tells it "
-            "from another partition with its number. Create it again with a GPT.",
+            f"{entry.path} would be overwritten, but its disk's partition table has no UUID for it, so nothing tells "
+            "it from another partition with its number. Create it again with a GPT.",
         )
     if sysfs.attribute(name, "ro") == "1":
         raise GuardRefused("guard_path", f"{entry.path} is read-only, but the workload writes.")

@@ -1,7 +1,7 @@
 """What a write would overwrite: every signature must be named by the policy, whatever `destroy` says.
 
     target ─┬─ itself, its partitions, and what is built on it: each signature must be in `destroy_signatures`
-            ├─ parts of the disk that its table lists as partitions, although the kernel has no device for them: the same
+            ├─ partitions in its table for which the kernel has no device: the same
             └─ its disk and everything below: the same, without the signatures of the layer that makes the target
 
 A member of LVM, md, ZFS or another combined device that is not in use here may be in use on another host, which shares
@@ -40,9 +40,9 @@ _OF_VOLUMES = (
     ("VDO-", frozenset({"vdo"})),
     ("stratis-", frozenset({"stratis"})),
     ("DMRAID-", frozenset({
-        "isw_raid_member", "ddf_raid_member", "lsi_mega_raid_member", "nvidia_raid_member", "promise_fasttrack_raid_member",
-        "silicon_medley_raid_member", "via_raid_member", "adaptec_raid_member", "jmicron_raid_member",
-        "hpt37x_raid_member", "hpt45x_raid_member",
+        "isw_raid_member", "ddf_raid_member", "lsi_mega_raid_member", "nvidia_raid_member",
+        "promise_fasttrack_raid_member", "silicon_medley_raid_member", "via_raid_member", "adaptec_raid_member",
+        "jmicron_raid_member", "hpt37x_raid_member", "hpt45x_raid_member",
     })),
 )  # fmt: skip
 

@@ -147,24 +147,28 @@ def detect(fd: int, *, offset: int = 0, size: int = 0) -> tuple[Detected, ...]:
 
 def _signature(probe: int, offset: int) -> Detected:
     """The signature of the last round."""
-    type_, table = _value(probe, "TYPE"), _value(probe, "PTTYPE")
+    type_, table = _text(probe, "TYPE"), _text(probe, "PTTYPE")
     prefix = "SBMAGIC" if type_ else "PTMAGIC"
-    place, magic = _value(probe, f"{prefix}_OFFSET"), _value(probe, prefix)
+    place, magic = _text(probe, f"{prefix}_OFFSET"), _value(probe, prefix)
     return Detected(
-        type=(type_ or table or b"unknown").decode(errors="replace"),
+        type=type_ or table or "unknown",
         is_table=not type_ and bool(table),
         offset=offset + int(place) if place else None,
-        magic_bytes=len(magic or b""),
+        magic_bytes=len(magic),
     )
 
 
-def _value(probe: int, name: str) -> bytes | None:
+def _text(probe: int, name: str) -> str:
+    return _value(probe, name).rstrip(b"\0").decode(errors="replace")
+
+
+def _value(probe: int, name: str) -> bytes:
+    """The bytes of a value, of texts with a final NUL; b"" if there is none."""
     data, length = ctypes.c_char_p(), ctypes.c_size_t()
     pointers = ctypes.byref(data), ctypes.byref(length)
     if _library().blkid_probe_lookup_value(probe, name.encode(), *pointers) != 0:
-        return None
-    content = ctypes.string_at(data, length.value)
-    return content[:-1]  # libblkid's length counts a final NUL
+        return b""
+    return ctypes.string_at(data, length.value)
 
 
 def read_table(fd: int) -> tuple[TableEntry, ...]:

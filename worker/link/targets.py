@@ -37,8 +37,8 @@ def report_targets(
     """Every target and pool with its state now.
 
     `built_on`: the worker's own layouts by the stable ids of their drives. `quarantined`: stable ids of quarantined
-    drives, with the reason. `controllers` are those of an inventory; None: call their tools if the policy has slots, which
-    takes time. Without `drives`, no warning says that a drive is purged.
+    drives, with the reason. `controllers` are those of an inventory; None: call their tools if the policy has slots,
+    which takes time. Without `drives`, no warning says that a drive is purged.
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from worker import policy
 from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
@@ -120,6 +121,12 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list) else repr(value).replace("'", '"')
+
+
+def at_offset(stream: Stream, offset: int) -> Stream:
+    assert isinstance(stream.workload, FioWorkload)
+    work = replace(stream.workload, options=replace(stream.workload.options, offset=offset))
+    return replace(stream, workload=work)
 
 
 def block(device: str, file: Path, **more: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def test_it_tells_what_a_device_is_and_what_holds_it(tmp_path: Path) -> None:
         assert found.stable_id == f"loop:{file}"
         assert found.scheduler in found.schedulers
         assert (found.signature, [(h.kind, h.detail) for h in found.holders]) == (
-            "ext2/3/4",
+            "ext4",
             [("mount", f"{point} (ext4)")],
         )
 
