@@ -36,6 +36,7 @@ from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.removal import remove_private_directory
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
+from worker.inventory.identity import identity
 from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
 from worker.policy.model import ANY_SIGNATURE
@@ -182,7 +183,7 @@ def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
         id=target,
         kind=TargetKind.BLOCK,
         path=device,
-        stable_id=sysfs.stable_id(name),
+        stable_id=identity(name),
         serial=sysfs.serial(name),
         destroy=True,
         destroy_signatures=(ANY_SIGNATURE,),  # of earlier trials of the run, or left of earlier uses of its drives
