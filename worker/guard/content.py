@@ -154,11 +154,11 @@ def _on(
     name: str, fd: int | None, *, explained: frozenset[str] = frozenset(), tables: bool = True, is_below: bool = False
 ) -> Iterator[Found]:
     """`tables`: partition tables count. `is_below`: the device is not overwritten itself."""
-    opened = _open(name) if fd is None else None
+    opened = _open(name) if fd is None else fd
     try:
-        signatures = _read(name, fd if opened is None else opened, with_parts=not is_below)
+        signatures = _read(name, opened, with_parts=not is_below)
     finally:
-        if opened is not None:
+        if opened != fd:
             os.close(opened)
     for each in signatures:
         if each.type not in explained and (tables or not each.is_table):

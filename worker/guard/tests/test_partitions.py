@@ -163,7 +163,9 @@ def test_a_partition_has_one_size_everywhere(tmp_path: Path, device: str, file: 
     with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
         assert (place.size_bytes, size_of(stream, place)) == (16 * rig.MIB, 16 * rig.MIB)
     step = WriteStep(times=1, block_bytes=rig.MIB)
-    assert step_stream(step, stream, 16 * rig.MIB).workload.amount_bytes == 16 * rig.MIB
+    for offset in (0, 4 * rig.MIB):
+        writer = step_stream(step, rig.at_offset(stream, offset), 16 * rig.MIB)
+        assert writer.workload.moved_bytes == 16 * rig.MIB - offset
 
 
 @pytest.mark.parametrize(

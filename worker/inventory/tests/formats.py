@@ -18,12 +18,12 @@ def md_1(size: int, place: str) -> Pieces:
     block = bytearray(256)
     struct.pack_into("<II", block, 0, 0xA92B4EFC, 1)
     struct.pack_into("<Q", block, 144, offset // 512)
-    struct.pack_into("<I", block, 216, _md_sum(block))
+    struct.pack_into("<I", block, 216, _md_sum(bytes(block)))
     return ((offset, bytes(block)),)
 
 
 def _md_sum(block: bytes) -> int:
-    total = sum(struct.unpack(f"<{len(block) // 4}I", block))
+    total: int = sum(struct.unpack(f"<{len(block) // 4}I", block))
     return ((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF
 
 
