@@ -10,7 +10,7 @@ from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.layouts import FileSystem, Layout, Maker
 from worker.contract.steps import WriteStep
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
-from worker.recipes import path_problem, step_problems, step_words, step_workload, used_range, workload_problems
+from worker.recipes import path_problem, step_problems, step_words, step_workload, workload_problems
 from worker.recipes.layouts import array_problem, write
 
 _ALL = "*"
@@ -144,18 +144,12 @@ def array_problems(workloads: Workloads, layout: Layout | None) -> list[str]:
     return [f"{text[0].upper()}{text[1:]}." for text in found if text]
 
 
-def _end_bytes(work: Workload) -> int:
-    """End of the used part; if it reaches the end of the device, the first byte that it needs."""
-    offset, _size = used_range(work)
-    return work.end_bytes or (offset + 1 if offset else 0)
-
-
 def _space_problems(workloads: Workloads, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
     """Check the space: a directory needs space for all files, a device must be as large as its used part."""
     if kind is TargetKind.DIRECTORY:
         needed = sum(work.space_bytes for work in workloads)
     else:
-        needed = max(map(_end_bytes, workloads))
+        needed = max(work.end_bytes or 0 for work in workloads)
     if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"

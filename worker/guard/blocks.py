@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from worker import recipes
 from worker.contract.workload import Stream
 from worker.guard import openers
 from worker.guard.content import erase_accidental, own_signatures, refuse_unnamed_signatures, signatures_on
@@ -296,8 +295,7 @@ def _check_loop_file(name: str, fd: int) -> None:
 
 def _refuse_too_small(stream: Stream, held: Lease) -> None:
     """The used part, from its offset to its end, must be inside the device."""
-    offset, _size = recipes.used_range(stream.workload)
-    wanted = stream.workload.end_bytes or (offset + 1 if offset else 0)
+    wanted = stream.workload.end_bytes or 0
     if wanted > held.size_bytes:
         raise GuardRefused(
             "guard_no_space", f"{held.path} has {held.size_bytes} bytes, but the workload needs {wanted}."

@@ -37,8 +37,7 @@ def step_workload(
     direct I/O, so that no data stays in the page cache.
     """
     ioengine = ioengine_of(measured)
-    offset, size_bytes = used_range(measured)
-    used_bytes = (size_bytes or max(0, capacity_bytes - offset)) * measured.files
+    used_bytes = (measured.size_bytes or capacity_bytes) * measured.files
     return FioWorkload(
         pattern=Pattern.RANDWRITE if step.random else Pattern.WRITE,
         block_bytes=step.block_bytes,
