@@ -36,6 +36,7 @@ class OpenTarget(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     numbers: str = ""  # major:minor of the block device at `path`; "" for directory and file targets
     device: str = ""  # kernel name of the block device under the target (for /sys/block statistics), "" if unknown
+    size_bytes: int | None = None  # of the block device at `path`: of a partition, not of its disk; None for others
     several: tuple[str, ...] = ()  # devices of a file system on several devices (btrfs); `device` is then ""
     cwd_fd: int | None = None  # the engine's working directory; None for block targets
     pass_fds: tuple[int, ...] = ()  # further descriptors that the engine inherits

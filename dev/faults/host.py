@@ -89,7 +89,7 @@ class StorageHost:
         scratch = PolicyTarget(id="scratch", kind="directory", path=str(self.scratch))
         return scratch, PolicyTarget(
             id="drive", kind="block", path=self.device, stable_id=loop_device.stable_id(self.device), destroy=True,
-            settings=(*SETTINGS, CONTROLLER_SETTING),
+            destroy_signatures=("ext4",), settings=(*SETTINGS, CONTROLLER_SETTING),
         )  # fmt: skip
 
     def _write_programs(self, fio: str) -> None:

@@ -15,6 +15,7 @@ class PolicyTarget:
     stable_id: str = ""  # required for a block device
     serial: str = ""
     destroy: bool = False
+    destroy_signatures: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     purge: tuple[str, ...] = ()  # also sets `experimental`, which these methods need
 
@@ -30,6 +31,7 @@ def _table(target: PolicyTarget) -> str:
     if target.purge:
         lines += [f"purge = {_list(target.purge)}", "experimental = true"]
     lines += ["destroy = true"] if target.destroy else []
+    lines += [f"destroy_signatures = {_list(target.destroy_signatures)}"] if target.destroy_signatures else []
     lines += [f"settings = {_list(target.settings)}"] if target.settings else []
     return "\n" + "\n".join(lines) + "\n"
 

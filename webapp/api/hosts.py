@@ -38,7 +38,8 @@ class HostOut(Schema):
 class TargetOut(Schema):
     """`name` is host/target, as on all pages. `settings_allowed`: names, `*` for all.
 
-    `warnings`: why its reads may not come from a drive.
+    `destroy`: an empty drive may be overwritten; `destroy_signatures`: one with these signatures too.
+    `warnings`: why its reads may not come from a drive, or why a trial would be refused.
     """
 
     id: UUID
@@ -52,6 +53,7 @@ class TargetOut(Schema):
     device: str
     size_bytes: int
     destroy: bool
+    destroy_signatures: list[str]
     settings_allowed: list[str]
     present: bool
     problem: str

@@ -134,7 +134,8 @@ class Target(models.Model):
     # Slot: its name in the controller's tool.
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
-    destroy = models.BooleanField(default=False)
+    destroy = models.BooleanField(default=False)  # block: it may be overwritten if it is empty
+    destroy_signatures = models.JSONField(default=list)  # types of signatures (blkid) that may be overwritten too
     max_write_bytes = models.BigIntegerField(
         null=True
     )  # bytes that the policy allows one run to write to each drive under it

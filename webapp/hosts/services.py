@@ -33,8 +33,8 @@ MAX_INVENTORIES_A_DAY = 50
 MAX_TARGETS = 5000  # of a host, with those that its policy listed earlier
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
-    "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
-    "warnings",
+    "destroy", "destroy_signatures", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy",
+    "drives", "warnings",
 ]  # fmt: skip
 
 
@@ -243,6 +243,7 @@ def _target(host: Host, target: PolicyTarget, keys: list[str]) -> Target:
         opens=target.opens or "",
         size_bytes=target.size_bytes,
         destroy=target.destroy,
+        destroy_signatures=list(target.destroy_signatures),
         max_write_bytes=target.max_write_bytes,
         purges=msgspec.to_builtins(target.purges),
         settings_allowed=list(target.settings),

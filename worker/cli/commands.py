@@ -7,9 +7,10 @@ import msgspec
 from worker import inventory
 from worker.cli import formatting
 from worker.contract.controllers import Controller
-from worker.contract.inventory import BlockDevice, Inventory
+from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
+from worker.journal import LayoutRecord
 from worker.link.enrolment import Paths
-from worker.link.targets import read_policy, report_targets
+from worker.link.targets import layouts_here, read_policy, report_targets_here
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -38,10 +39,16 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
         columns = ("controller", "model", "firmware", "drives", "tool")
         print("\n" + formatting.table(columns, map(_controller_row, found.controllers)))
     allowed, _ = read_policy(paths.policy)
-    targets = report_targets(allowed) if allowed else ()
-    rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in targets]
+    targets, built = (report_targets_here(allowed, paths), layouts_here(paths)) if allowed else ((), {})
+    rows = [(t.id, t.kind.value, t.path, _state(t, built.get(t.stable_id))) for t in targets]
     print("\n" + (formatting.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
     return 0
+
+
+def _state(target: PolicyTarget, layout: LayoutRecord | None) -> str:
+    if not target.present:
+        return target.problem
+    return "ready" if layout is None else f"in use by layout {layout.key} of this worker ({layout.line})"
 
 
 def _host_lines(found: Inventory) -> list[str]:

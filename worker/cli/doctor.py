@@ -14,17 +14,17 @@ import msgspec
 from worker import engines, inventory, policy, process
 from worker.checks import Check, State
 from worker.cli import formatting, inside_sandbox, service_unit, target_blocks
-from worker.contract.inventory import PolicyTarget
+from worker.contract.inventory import QUARANTINED, PolicyTarget
 from worker.contract.orders import queue_name
-from worker.drives.records import Drives
 from worker.journal import Journal, JournalError
+from worker.layouts import removal_command
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.spool import RESERVE_BYTES, Spool
-from worker.link.targets import read_policy, report_targets
+from worker.link.targets import layouts_here, read_policy, report_targets_here
 from worker.settings import SETTING_NAMES
 
 SKEW_LIMIT_S = 5.0
@@ -134,7 +134,7 @@ def _isolation() -> Check:
 
 def _policy(paths: Paths) -> Iterator[Check]:
     try:
-        targets = report_targets(policy.load(paths.policy, SETTING_NAMES), drives=Drives(paths.drives))
+        targets = report_targets_here(policy.load(paths.policy, SETTING_NAMES), paths)
     except policy.PolicyError as error:
         advice = "Trials need a policy. See the example next to the service file."
         yield Check("policy", State.BROKEN, str(error), advice)
@@ -142,18 +142,27 @@ def _policy(paths: Paths) -> Iterator[Check]:
     if not targets:
         advice = "Add a [[target]]; “sweetspot-worker doctor --targets” prints one for each drive."
         yield Check("policy", State.NOTE, f"{paths.policy} lists no target.", advice)
+    built = layouts_here(paths)
     for target in targets:
         yield _target(target)
+        if target.stable_id in built:
+            layout = built[target.stable_id]
+            words = f"{target.id}: layout {layout.key} of this worker ({layout.line}) is built on it"
+            yield Check("layout", State.NOTE, words, f"To take it down: {removal_command(layout)}")
         for warning in target.warnings:
             yield Check("target", State.NOTE, f"{target.id}: {warning}")
 
 
 def _target(target: PolicyTarget) -> Check:
+    if target.problem.startswith(QUARANTINED):
+        return Check("quarantine", State.BROKEN, f"{target.id}: {target.problem}")
     if not target.present:
         return Check(
             "target", State.BROKEN, f"{target.id}: {target.problem}", "Correct the policy, or connect the device."
         )
     may = "may be overwritten" if target.destroy else "may not be overwritten"
+    if target.destroy_signatures:
+        may += f", also if it contains {', '.join(target.destroy_signatures)}"
     words = f"{target.id}: {target.path}, {formatting.size(target.size_bytes)}, {may}"
     return Check("target", State.OK, f"{words}; settings: {', '.join(target.settings) or 'none'}")
 
@@ -197,7 +206,13 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
 def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
     """Register with the server, which checks address, certificate, token and contract version in one exchange."""
     client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
-    registration = Registration(paths, EnrolmentStore(paths, enrolment), client, unfinished=spool.unconfirmed)
+    registration = Registration(
+        paths,
+        EnrolmentStore(paths, enrolment),
+        client,
+        unfinished=spool.unconfirmed,
+        built_on=lambda: layouts_here(paths),
+    )
     try:
         registration.register()
     except Refused as error:

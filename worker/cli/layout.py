@@ -72,6 +72,7 @@ def _build(options: argparse.Namespace, paths: Paths) -> int:
                 layouts.parse(options.line),
                 entries,
                 tuple(options.arm),
+                allowed=allowed,
                 key=secrets.token_hex(3),
                 run=BY_HAND,
                 state=paths.state,

@@ -24,7 +24,7 @@ from worker.drives.wear import Wear
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
-from worker.link.targets import report_targets
+from worker.link.targets import report_targets_here
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.outcomes import error_text, finished
 from worker.orders.trial import Trial
@@ -143,7 +143,7 @@ def _target(name: str, paths: Paths) -> dict[str, str]:
 
 def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
     try:
-        return report_targets(policy.load(paths.policy, SETTING_NAMES))
+        return report_targets_here(policy.load(paths.policy, SETTING_NAMES), paths)
     except policy.PolicyError as error:
         raise ConfigError("policy", error_text(error)) from error
 

@@ -24,6 +24,8 @@ def block(drive: BlockDevice, found: Inventory) -> str:
     lines += [f"serial = {json.dumps(drive.serial)}"] if drive.serial else []
     if is_stable(drive.stable_id):
         lines.append("# destroy = true    # allows trials that write: they destroy the data on the drive")
+        if types := _signatures(drive, found):
+            lines.append(f"# destroy_signatures = {json.dumps(types)}    # what is on the drive now")
     return "\n".join(lines)
 
 
@@ -31,6 +33,12 @@ def _words(drive: BlockDevice) -> str:
     words = f"{drive.model or 'drive without a model name'}, {formatting.size(drive.size_bytes)}"
     words += f", {drive.signature}" if drive.signature else ""
     return "".join(character if character.isprintable() else "?" for character in words)
+
+
+def _signatures(drive: BlockDevice, found: Inventory) -> list[str]:
+    """Of the drive and its partitions."""
+    devices = (device for device in found.block_devices if device.name == drive.name or drive.name in device.parents)
+    return list(dict.fromkeys(name for device in devices for name in device.signature.split(", ") if name))
 
 
 def _uses(drive: BlockDevice, found: Inventory) -> Iterator[str]:

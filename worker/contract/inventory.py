@@ -187,7 +187,9 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     path: Path  # of a pool: /dev
     stable_id: Name  # of a pool: changes with its drives
     serial: Annotated[str, Meta(max_length=100)] = ""
-    destroy: bool = False  # a block device's content may be overwritten
+    destroy: bool = False  # an empty block device, or the content of a file, may be overwritten
+    # Block: signatures that may be overwritten too: TYPE or PTTYPE of blkid(8), such as ext4 and gpt.
+    destroy_signatures: Annotated[tuple[Label, ...], Few] = ()
     settings: Annotated[tuple[Label, ...], Few] = ()  # names of settings that may be changed
     max_write_bytes: Count | None = None  # maximum that one run may write to each drive under it; None: no limit
     present: bool = False  # it exists now and matches the policy
@@ -200,7 +202,9 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     model: Label = ""
     firmware: Label = ""
     drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
-    warnings: Annotated[tuple[Text, ...], Meta(max_length=MAX_WARNINGS)] = ()  # why reads may not come from a drive
+    warnings: Annotated[
+        tuple[Text, ...], Meta(max_length=MAX_WARNINGS)
+    ] = ()  # why reads may not come from a drive, or a trial is refused
 
 
 class EngineOffer(Message, frozen=True, kw_only=True):

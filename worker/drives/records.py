@@ -74,10 +74,13 @@ class Writing:
         """The drive's state before the first write."""
         return state_now(self.before, self.at_start)
 
-    def end(self, workloads: Iterable[Workload], told: DriveHealth | None) -> None:
-        """Call after the kernel has written everything back. `told`: the drive's health read after that."""
+    def end(self, workloads: Iterable[Workload], told: DriveHealth | None, *, whole: bool) -> None:
+        """Call after the kernel has written everything back. `told`: the drive's health read after that.
+
+        `whole`: the target was the drive itself, and not a partition of it.
+        """
         size = sysfs.size_bytes(self.name)
-        manner = manner_of(workloads, size)
+        manner = manner_of(workloads, size) if whole else Manner.OTHER
         at_end = read_drive_counters(self.name, ask_drive=told is None, told=told)
         record = after_writes(self.before, self.at_start, at_end, manner=manner, size_bytes=size)
         self._drives.write(self.name, record)
@@ -104,13 +107,17 @@ class TrialDrives:
     def __init__(self, drives: Drives) -> None:
         self._drives = drives
         self._written: list[tuple[Writing, list[Stream]]] = []
+        self._on_partitions: set[str] = set()  # kernel names of disks
 
     def begin(self, streams: Iterable[Stream], open_targets: Mapping[int, OpenTarget]) -> dict[str, str]:
         """Return facts for the trial's configuration, and start to record writes."""
         streams_on: dict[str, list[Stream]] = {}
         for stream in streams:
             if stream.target.kind is TargetKind.BLOCK and open_targets[stream.number].device:
-                streams_on.setdefault(open_targets[stream.number].device, []).append(stream)
+                device, size = open_targets[stream.number].device, open_targets[stream.number].size_bytes
+                streams_on.setdefault(device, []).append(stream)
+                if size is not None and size != sysfs.size_bytes(device):
+                    self._on_partitions.add(device)
         states = {device: self._state(device, found) for device, found in streams_on.items()}
         return {
             f"stream.{stream.number}.drive_state": states[on].value
@@ -128,7 +135,8 @@ class TrialDrives:
     def end(self, told: Mapping[str, DriveHealth]) -> None:
         """Call after closing the devices, which flushes the kernel's caches. `told`: the drives' health after that."""
         for writing, streams in self._written:
-            writing.end((stream.workload for stream in streams), told.get(writing.name))
+            workloads, whole = (stream.workload for stream in streams), writing.name not in self._on_partitions
+            writing.end(workloads, told.get(writing.name), whole=whole)
 
 
 def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:

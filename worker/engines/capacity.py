@@ -3,7 +3,6 @@
 import os
 
 from worker.contract.workload import Stream, TargetKind
-from worker.engines.device import SECTOR_BYTES, SYS_BLOCK
 from worker.engines.errors import StreamFailed
 from worker.open_target import OpenTarget
 
@@ -21,8 +20,8 @@ def check_capacity(stream: Stream, open_target: OpenTarget) -> None:
 def size_of(stream: Stream, open_target: OpenTarget) -> int | None:
     """Bytes of the device or file; None if unknown or unlimited."""
     try:
-        if stream.target.kind is TargetKind.BLOCK and open_target.device:
-            return int((SYS_BLOCK / open_target.device / "size").read_text()) * SECTOR_BYTES
+        if stream.target.kind is TargetKind.BLOCK:
+            return open_target.size_bytes
         if stream.target.kind is TargetKind.FILE:
             return os.stat(open_target.path, dir_fd=open_target.cwd_fd).st_size
     except OSError:

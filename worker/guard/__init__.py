@@ -1,19 +1,21 @@
 """Decide which targets may be used on this host, and hold them open. An error here can destroy data.
 
     order's target ─► policy entry with the same id, path, kind, stable id and serial
-        block      ─► same drive? unused? destroyable and armed? ─► held with O_EXCL
+        block      ─► same drive? unused? destroyable, each signature on it named, and armed? ─► held with O_EXCL
         directory  ─► no links in the path, writable only by its owner ─► its subdirectory .sweetspot, held open
         slot       ─► controller's answer: same serial? unconfigured and good? destroyable and armed?
         file       ─► no links in the path, no hard links, destroyable and armed ─► its directory, held open
 
 The guard refuses everything that it cannot verify. A write to a device or file requires
-`destroy = true` in the policy and a valid arming: the serial that a person typed for this run. In a
-directory the worker writes only its own files.
+`destroy = true` in the policy and a valid arming: the serial that a person typed for this run. `destroy = true` alone
+covers an empty device; every signature on it must be named (`guard.content`). In a directory the worker writes only
+its own files.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
@@ -23,23 +25,27 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import hold as hold_block
-from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve
+from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve, write_problem
 from worker.guard.blocks import survey as survey_block
+from worker.guard.content import SignatureNotNamed, unknown_signatures
 from worker.guard.directories import PRIVATE, hold_directory, hold_file, survey_directory, survey_file
 from worker.guard.lease import Lease, open_when_free, refuse_used_by_loop
+from worker.guard.protection import refuse_protected
 from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.removal import remove_private_directory
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
+from worker.inventory.identity import identity
 from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
-from worker.policy.model import MEMBER_FORMATS
+from worker.policy.model import ANY_SIGNATURE
 
 __all__ = [
     "PRIVATE",
     "GuardRefused",
     "Lease",
+    "SignatureNotNamed",
     "admit",
     "admit_layout",
     "controllers_now",
@@ -54,8 +60,12 @@ __all__ = [
     "remove_private_directory",
     "serials_in_time",
     "survey",
+    "unknown_signatures",
+    "write_problem",
     "writes",
 ]
+
+OWN_LAYOUT = Policy(Path("the journal"), ())  # instead of the file's entries, which protect nothing on a layout
 
 
 @contextmanager
@@ -66,17 +76,17 @@ def admit(
 
     `beside` are the other streams on this target, whose demands are not higher; in a directory all need space.
     """
-    with _held(_entry(stream.target, policy), stream, armed_serials, beside) as open_target:
+    with _held(_entry(stream.target, policy), policy, stream, armed_serials, beside) as open_target:
         yield open_target
 
 
 @contextmanager
 def _held(
-    entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
+    entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
 ) -> Iterator[OpenTarget]:
     with ExitStack() as held:
         with _refusing_errors(entry):
-            open_target = held.enter_context(_hold(entry, stream, armed_serials, beside))
+            open_target = held.enter_context(_hold(entry, policy, stream, armed_serials, beside))
 
         def recheck(*, programs: bool) -> None:
             with _refusing_errors(entry):
@@ -103,13 +113,13 @@ def lease_drive(
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices can be purged.")
     if problem := entry.purge_problem(method):
         raise GuardRefused("guard_purge_not_permitted", problem)
-    with hold_whole(entry, armed_serials, purpose="Purging needs") as held:
+    with hold_whole(entry, policy, armed_serials, purpose="Purging needs") as held:
         yield held
 
 
 @contextmanager
 def lease_drives(
-    entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
+    entries: Sequence[PolicyEntry], policy: Policy, armed_serials: tuple[str, ...], *, virtual: bool = False
 ) -> Iterator[tuple[Lease, ...]]:
     """Hold all drives of a layout, in this order. `virtual`: the drives are slots of a controller.
 
@@ -127,7 +137,9 @@ def lease_drives(
         yield tuple(slots.lease(entry, known, armed_serials) for entry in entries)
         return
     with ExitStack() as held:
-        yield tuple(held.enter_context(hold_whole(entry, armed_serials, purpose="Layouts need")) for entry in entries)
+        yield tuple(
+            held.enter_context(hold_whole(entry, policy, armed_serials, purpose="Layouts need")) for entry in entries
+        )
 
 
 def listed(target: TargetRef, policy: Policy) -> OpenTarget:
@@ -170,7 +182,7 @@ def admit_layout(
     The stream uses the directory `mount_point`, or the device node `device` if `mount_point` is "".
     """
     entry = _layout_entry(stream.target.id, device, mount_point)
-    with _held(entry, stream, (entry.arming_serial,), beside) as open_target:
+    with _held(entry, OWN_LAYOUT, stream, (entry.arming_serial,), beside) as open_target:
 
         def recheck(*, programs: bool) -> None:
             open_target.recheck(programs=programs)
@@ -188,14 +200,14 @@ def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
         id=target,
         kind=TargetKind.BLOCK,
         path=device,
-        stable_id=sysfs.stable_id(name),
+        stable_id=identity(name),
         serial=sysfs.serial(name),
         destroy=True,
-        destroy_members=MEMBER_FORMATS,  # what lies on a new array is left of earlier uses of its drives
+        destroy_signatures=(ANY_SIGNATURE,),  # of earlier trials of the run, or left of earlier uses of its drives
     )
 
 
-def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...]) -> tuple[str, ...]:
+def recheck_drives(entries: Sequence[PolicyEntry], policy: Policy, armed_serials: tuple[str, ...]) -> tuple[str, ...]:
     """Check that the drives under an existing layout are unchanged, destroyable, and armed for this order.
 
     Returns their kernel names; slots have none. Raises GuardRefused.
@@ -209,6 +221,7 @@ def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...
         name, _path = resolve(entry)
         identify(entry, name)
         refuse_unless_destroyable(entry, name, armed_serials)
+        refuse_protected(entry, name, policy)
         names.append(name)
     return tuple(names)
 
@@ -231,10 +244,10 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collect
 
 
 def _hold(
-    entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
+    entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
 ) -> AbstractContextManager[OpenTarget]:
     if entry.kind is TargetKind.BLOCK:
-        return hold_block(entry, stream, armed_serials)
+        return hold_block(entry, policy, stream, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:
         return hold_directory(entry, (stream, *beside))
     if entry.kind is TargetKind.SLOT:

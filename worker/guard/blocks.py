@@ -11,17 +11,20 @@ from pathlib import Path
 
 from worker.contract.workload import Stream
 from worker.guard import loop_files, openers
+from worker.guard.content import erase_accidental, own_signatures, refuse_unnamed_signatures, signatures_on
 from worker.guard.lease import Lease, refuse_used_by_loop
-from worker.guard.members import foreign_member
+from worker.guard.protection import refuse_protected
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.twins import twins
-from worker.inventory import signature, sysfs, usage
+from worker.inventory import sysfs, usage
+from worker.inventory.identity import identity, part_uuid
 from worker.open_target import OpenTarget
-from worker.policy import PolicyEntry
+from worker.policy import Policy, PolicyEntry
+from worker.policy.model import ANY_SIGNATURE
 
 
 @contextmanager
-def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -> Iterator[Lease]:
+def lease(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *, writes: bool) -> Iterator[Lease]:
     """Check a device and hold it. Everything is checked again once it is held, because it cannot change any more.
 
     Raises GuardRefused.
@@ -43,14 +46,17 @@ def lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -
             _refuse_if_any_used(name, others, path, strict=writes)
             openers.refuse_if_opened(path, _identities((name, *others)), strict=writes)
         if writes:
-            _refuse_foreign_member(entry, name)
+            refuse_protected(entry, name, policy)
+            refuse_unnamed_signatures(entry, name, str(policy.path), held.fd)
         yield held
 
 
 @contextmanager
-def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    with lease(entry, armed_serials, writes=stream.workload.writes) as held:
+def hold(entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
+    with lease(entry, policy, armed_serials, writes=stream.workload.writes) as held:
         _refuse_too_small(stream, held)
+        name, writes = held.name, stream.workload.writes
+        exclusive = writes or not entry.read_mounted
 
         def recheck(*, programs: bool) -> None:
             refuse_replaced(held)
@@ -61,11 +67,18 @@ def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> 
                 _refuse_if_any_used(name, held.twins, held.path, strict=writes)
                 openers.refuse_if_opened(held.path, _identities((name, *held.twins)), strict=writes)
 
-        name, writes = held.name, stream.workload.writes
-        exclusive = writes or not entry.read_mounted
+        watched = writes and ANY_SIGNATURE not in entry.destroy_signatures
+        before = own_signatures(name, held.fd) if watched else ()
         yield OpenTarget(
-            path=held.path, numbers=held.numbers, device=sysfs.whole(name), target=entry.id, recheck=recheck
+            path=held.path,
+            numbers=held.numbers,
+            device=sysfs.whole(name),
+            size_bytes=held.size_bytes,
+            target=entry.id,
+            recheck=recheck,
         )
+        if watched:
+            erase_accidental(name, held.fd, before)
 
 
 def refuse_replaced(held: Lease) -> None:
@@ -87,9 +100,9 @@ def _numbers_at(path: str) -> str:
 
 
 @contextmanager
-def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[Lease]:
+def hold_whole(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[Lease]:
     """Hold a whole drive that will be overwritten. `purpose` starts the sentence that refuses a partition."""
-    with lease(entry, armed_serials, writes=True) as held:
+    with lease(entry, policy, armed_serials, writes=True) as held:
         if sysfs.is_partition(held.name):
             raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
         yield held
@@ -116,17 +129,16 @@ def _device_identities(name: str) -> set[openers.Identity]:
     return set().union(*map(openers.device_identities, (name, sysfs.whole(name), *sysfs.partitions(name))))
 
 
-def _refuse_foreign_member(entry: PolicyEntry, name: str) -> None:
+def write_problem(entry: PolicyEntry, policy: Policy) -> str:
+    """Why a trial that writes to the device would be refused, although it is present and free; "" if it would not."""
     try:
-        found = foreign_member(name, entry.destroy_members)
-    except OSError as error:
-        raise GuardRefused("guard_foreign_member", f"{entry.path} cannot be read: {error.strerror}.") from error
-    if found:
-        raise GuardRefused(
-            "guard_foreign_member",
-            f"{entry.path} would be overwritten, but {found}, perhaps of another host. If nobody needs it, wipe it by "
-            f"hand, or list the format in destroy_members of {entry.id!r} in the policy.",
-        )
+        name, _path = resolve(entry)
+        refuse_unless_destroyable(entry, name, (entry.arming_serial,))
+        refuse_protected(entry, name, policy)
+        refuse_unnamed_signatures(entry, name, str(policy.path))
+    except GuardRefused as refused:
+        return refused.message
+    return ""
 
 
 def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
@@ -164,11 +176,12 @@ def resolve(entry: PolicyEntry) -> tuple[str, str]:
 
 def identify(entry: PolicyEntry, name: str) -> None:
     """Refuse a drive other than the one in the policy."""
-    found, own = sysfs.stable_id(name), sysfs.serial(name)
+    found, own = identity(name), sysfs.serial(name)
     if found != entry.stable_id:
         raise GuardRefused(
             "guard_serial_changed",
-            f"{entry.path} is {found}, but the policy lists {entry.stable_id}: the drive or the policy is outdated.",
+            f"{entry.path} is now {found}, but the policy lists {entry.stable_id}. If it is the right one, write "
+            f'stable_id = "{found}" in the [[target]] {entry.id!r} of the policy.',
         )
     if own != entry.serial and (entry.serial or entry.destroy):
         raise GuardRefused(
@@ -199,11 +212,17 @@ def _refuse_unsafe_loop(name: str) -> None:
 def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tuple[str, ...]) -> None:
     """Refuse unless the policy allows overwriting this drive and a person has armed it."""
     if not entry.destroy:
-        found = _signature(name)
+        found = _content(name)
         content = f" and it contains {found}" if found else ""
         raise GuardRefused(
-            "guard_signature" if found else "guard_not_destroyable",
+            "guard_not_destroyable",
             f"{entry.path} would be overwritten{content}; the policy has no destroy = true for {entry.id!r}.",
+        )
+    if sysfs.is_partition(name) and not part_uuid(name):
+        raise GuardRefused(
+            "guard_partition",
+            f"{entry.path} would be overwritten, but its disk's partition table has no UUID for it, so nothing tells "
+            "it from another partition with its number. Create it again with a GPT.",
         )
     if sysfs.attribute(name, "ro") == "1":
         raise GuardRefused("guard_path", f"{entry.path} is read-only, but the workload writes.")
@@ -214,16 +233,12 @@ def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tupl
         )
 
 
-def _signature(name: str) -> str:
-    """The signature on a drive. A drive that cannot be read counts as a drive with data."""
+def _content(name: str) -> str:
+    """The signatures on a device in words. A device that cannot be read counts as one with data."""
     try:
-        fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            return signature.read_signature(fd, sysfs.size_bytes(name))
-        finally:
-            os.close(fd)
+        return ", ".join(dict.fromkeys(each.type for each in signatures_on(name)))
     except OSError as error:
-        return f"unreadable data ({error.strerror})"
+        return f"unreadable data ({error.strerror or error})"
 
 
 def refuse_if_used(name: str, path: str, *, strict: bool) -> None:
@@ -312,7 +327,8 @@ def _check_loop_file(name: str) -> None:
 
 
 def _refuse_too_small(stream: Stream, held: Lease) -> None:
-    wanted = stream.workload.size_bytes or 0
+    """The used part, from its offset to its end, must be inside the device."""
+    wanted = stream.workload.end_bytes or 0
     if wanted > held.size_bytes:
         raise GuardRefused(
             "guard_no_space", f"{held.path} has {held.size_bytes} bytes, but the workload needs {wanted}."

@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 
 from worker.contract.inventory import BlockDevice, Holder
-from worker.inventory import signature, sysfs
+from worker.inventory import sysfs
 from worker.inventory.drive_links import link_of
 from worker.inventory.geometry import geometry, volume_tables
+from worker.inventory.identity import identity
+from worker.inventory.signatures import read_signatures
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import Usage
 from worker.text_limits import MAX_LABEL
@@ -33,7 +35,7 @@ def read_device(
         path=sysfs.device_path(name),
         kind=sysfs.kind(name, sys),
         major_minor=sysfs.major_minor(name, sys),
-        stable_id=sysfs.stable_id(name, sys),
+        stable_id=identity(name, sys),
         parents=sysfs.parents(name, sys),
         model=sysfs.model(name, sys)[:MAX_LABEL],
         serial=sysfs.serial(name, sys),
@@ -90,7 +92,7 @@ def _flag(text: str) -> bool | None:
 
 
 def _signature(name: str, sys: Path) -> str:
-    """Best effort: "" without root rights, or if the drive fails."""
+    """Types of all signatures. Best effort: "" without root rights, or if the drive fails."""
     if sysfs.kind(name, sys) == "rom":
         return ""
     try:
@@ -98,7 +100,8 @@ def _signature(name: str, sys: Path) -> str:
     except OSError:
         return ""
     try:
-        return signature.read_signature(fd, sysfs.size_bytes(name, sys))
+        types = dict.fromkeys(each.type for each in read_signatures(fd, sysfs.size_bytes(name, sys)))
+        return ", ".join(types)[:MAX_LABEL]
     except OSError:
         return ""
     finally:

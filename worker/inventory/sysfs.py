@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.stable_id import MAX_ID, UNSTABLE_PREFIX, shortened
+from worker.stable_id import MAX_ID, PART, UNSTABLE_PREFIX, shortened
 
 SYS = Path("/sys")
 SECTOR_BYTES = 512  # unit of `size` in sysfs, independent of the device's block size
@@ -225,13 +225,18 @@ def stable_id(name: str, sys: Path = SYS) -> str:
     """A name that stays the same for the device, spelled as in /dev/disk/by-id if possible.
 
     The first of these: world-wide name; UUID of dm or md; file of a loop device;
-    transport, model and serial; `name:<kernel name>`, which is not stable.
+    transport, model and serial; `name:<kernel name>`, which is not stable. A partition has that of its disk with its
+    number: this names a place, and `identity.identity` tells which partition is there.
     """
+    return shortened(unshortened_id(name, sys))
+
+
+def unshortened_id(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
     found = _world_wide(disk, sys) or _assembled(disk, sys) or _loop(disk, sys) or _by_serial(disk, sys)
     if not found:
-        return shortened(f"{UNSTABLE_PREFIX}{name}")
-    return shortened(found if disk == name else f"{found}-part{attribute(name, 'partition', sys)}")
+        return f"{UNSTABLE_PREFIX}{name}"
+    return found if disk == name else f"{found}{PART}{attribute(name, 'partition', sys)}"
 
 
 def world_wide_name(name: str, sys: Path = SYS) -> str:

@@ -14,7 +14,7 @@ from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import steps, virtual_drives, wiping
 from worker.layouts.steps import LayoutFailed
 from worker.layouts.taking_down import take_down
-from worker.policy import PolicyEntry
+from worker.policy import Policy, PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Step
 
@@ -35,6 +35,7 @@ def build(
     entries: Sequence[PolicyEntry],
     armed_serials: tuple[str, ...],
     *,
+    allowed: Policy,
     key: str,
     run: str,
     state: Path,
@@ -51,7 +52,7 @@ def build(
         raise LayoutFailed("layout_refused", f"The layout needs {layout.drives} drives, but {len(entries)} were given.")
     record: LayoutRecord | None = None
     try:
-        with guard.lease_drives(entries, armed_serials, virtual=virtual_drives.is_made(layout)) as leases:
+        with guard.lease_drives(entries, allowed, armed_serials, virtual=virtual_drives.is_made(layout)) as leases:
             guard.refuse_quarantined([lease.stable_id for lease in leases], state)
             record = LayoutRecord(
                 key=key,

@@ -88,6 +88,6 @@ def overlaps(record: LayoutRecord, entries: Sequence[PolicyEntry]) -> bool:
     return not {drive.stable_id for drive in record.drives}.isdisjoint(entry.identity for entry in entries)
 
 
-def built_on(journal: Journal) -> frozenset[str]:
-    """Stable ids of all drives that a layout of this worker uses."""
-    return frozenset(drive.stable_id for record in journal.layouts() for drive in record.drives)
+def built_on(journal: Journal) -> dict[str, LayoutRecord]:
+    """The layout of this worker on each drive that one uses, by the drive's stable id."""
+    return {drive.stable_id: record for record in journal.layouts() for drive in record.drives}

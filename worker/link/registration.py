@@ -7,7 +7,7 @@ An inventory takes a moment and some CPU, so none is taken while an order is car
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -24,6 +24,7 @@ from worker.drives import purge
 from worker.drives.records import Drives
 from worker.inventory import controllers, health, sysfs
 from worker.inventory.loops import without_foreign_loops
+from worker.journal import LayoutRecord
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
@@ -50,7 +51,7 @@ class Registration:
         client: Client,
         *,
         unfinished: Callable[[], tuple[str, ...]],
-        built_on: Callable[[], Collection[str]] = frozenset,
+        built_on: Callable[[], Mapping[str, LayoutRecord]] = dict,
     ) -> None:
         self._idle = threading.Lock()
         self._worked_at = -IDLE_S

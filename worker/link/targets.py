@@ -1,7 +1,8 @@
 """Report the policy's targets and pools to the server, with their permissions and current state."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from worker import guard, policy
@@ -11,9 +12,14 @@ from worker.contract.workload import TargetKind
 from worker.drives.records import Drives
 from worker.drives.wear import drives_under
 from worker.inventory import sysfs
+from worker.journal import BY_HAND, Journal, JournalError, LayoutRecord
+from worker.layouts import built_on as built_on_drives
+from worker.layouts import removal_command
+from worker.link.enrolment import Paths
 from worker.link.target_warnings import target_warnings
 from worker.policy import Policy, PolicyEntry, Pool
 from worker.settings import SETTING_NAMES
+from worker.text_limits import MAX_TEXT
 
 log = logging.getLogger(__name__)
 
@@ -23,32 +29,56 @@ POOL_PATH = "/dev"  # of a pool as a target: only its drives have paths
 def report_targets(
     allowed: Policy,
     *,
-    built_on: Collection[str] = (),
+    built_on: Mapping[str, LayoutRecord] | None = None,
     controllers: Collection[Controller] | None = None,
     quarantined: Mapping[str, str] | None = None,
     drives: Drives | None = None,
 ) -> tuple[PolicyTarget, ...]:
     """Every target and pool with its state now.
 
-    `built_on`: stable ids of drives under the worker's own layouts. `quarantined`: stable ids of quarantined drives,
-    with the reason. `controllers` are those of an inventory; None: call their tools if the policy has slots, which
-    takes time. Without `drives`, no warning says that a drive is purged.
+    `built_on`: the worker's own layouts by the stable ids of their drives. `quarantined`: stable ids of quarantined
+    drives, with the reason. `controllers` are those of an inventory; None: call their tools if the policy has slots,
+    which takes time. Without `drives`, no warning says that a drive is purged.
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())
-    held = quarantined or {}
-    found = {entry.id: _report_entry(entry, built_on, known, drives, held) for entry in allowed.targets}
+    layouts, held = built_on or {}, quarantined or {}
+    found = {entry.id: _report_entry(entry, allowed, layouts, known, drives, held) for entry in allowed.targets}
     return (*found.values(), *(_report_pool(pool, allowed, found) for pool in allowed.pools))
+
+
+def report_targets_here(allowed: Policy, paths: Paths) -> tuple[PolicyTarget, ...]:
+    """Every target and pool with its state now, and with what the worker's state directory says about its drives."""
+    return report_targets(
+        allowed,
+        built_on=layouts_here(paths),
+        quarantined=guard.quarantined(paths.state),
+        drives=Drives(paths.drives),
+    )
+
+
+def layouts_here(paths: Paths) -> dict[str, LayoutRecord]:
+    """The worker's own layouts by the stable ids of their drives; {} if its journal cannot be read."""
+    try:
+        if not paths.journal.exists():
+            return {}
+        with closing(Journal(paths.journal)) as journal:
+            return built_on_drives(journal)
+    except (JournalError, OSError) as error:
+        log.warning("The worker's layouts are unknown: %s", error)
+        return {}
 
 
 def _report_entry(
     entry: PolicyEntry,
-    built_on: Collection[str],
+    allowed: Policy,
+    built_on: Mapping[str, LayoutRecord],
     controllers: Collection[Controller],
     drives: Drives | None,
     quarantined: Mapping[str, str],
 ) -> PolicyTarget:
-    found = guard.survey(entry, own_layout=entry.identity in built_on, controllers=controllers)
+    layout = built_on.get(entry.identity)
+    found = guard.survey(entry, own_layout=layout is not None, controllers=controllers)
     problem = _quarantine_problem(found.device, quarantined) or found.problem
     return PolicyTarget(
         id=entry.id,
@@ -57,6 +87,7 @@ def _report_entry(
         stable_id=entry.identity,
         serial=entry.serial,
         destroy=entry.destroy,
+        destroy_signatures=entry.destroy_signatures,
         settings=entry.settings,
         present=not problem,
         problem=problem[:2000],
@@ -66,8 +97,25 @@ def _report_entry(
         opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else found.model,
         firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
-        warnings=() if problem else target_warnings(entry, found.device, drives)[:MAX_WARNINGS],
+        warnings=() if problem else tuple(_warnings(entry, allowed, layout, found.device, drives))[:MAX_WARNINGS],
     )
+
+
+def _warnings(
+    entry: PolicyEntry, allowed: Policy, layout: LayoutRecord | None, device: str, drives: Drives | None
+) -> Iterator[str]:
+    """Trials that would be refused come first."""
+    if layout is not None and layout.run == BY_HAND:
+        yield (
+            f"The layout `{layout.line}` was built on it by hand. Trials on this drive are refused until it is taken "
+            f"down: {removal_command(layout)}"
+        )[:MAX_TEXT]
+    may_write = layout is None and entry.kind is TargetKind.BLOCK and entry.destroy
+    if may_write and (problem := guard.write_problem(entry, allowed)):
+        yield f"Trials that write are refused. {problem}"[:MAX_TEXT]
+    if unknown := guard.unknown_signatures(entry):
+        yield f"destroy_signatures names {', '.join(unknown)}, which this host's libblkid never reports."[:MAX_TEXT]
+    yield from target_warnings(entry, device, drives)
 
 
 def _quarantine_problem(device: str, quarantined: Mapping[str, str]) -> str:

@@ -68,7 +68,7 @@ class LayoutStage:
         self._clear(kept, [entry for entries in drives.values() for entry in entries])
         built = {}
         for request in self._order.layouts:
-            built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)
+            built[request.pool] = self._provide(request, drives[request.pool], allowed, existing[request.pool], began)
             began = time.monotonic()
         return built
 
@@ -96,11 +96,11 @@ class LayoutStage:
         return layouts.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
 
     def _provide(
-        self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float
+        self, request: LayoutRequest, drives: Sequence[PolicyEntry], allowed: Policy, found: Built | None, began: float
     ) -> Built:
         """`began`: when the removal of other layouts or this build began, on the monotonic clock."""
-        built = found or self._build_new(request, drives)
-        members = guard.recheck_drives(drives, self._armed_serials)
+        built = found or self._build_new(request, drives, allowed)
+        members = guard.recheck_drives(drives, allowed, self._armed_serials)
         self._record(request, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
 
@@ -134,12 +134,13 @@ class LayoutStage:
         for item in items:
             self._emit(item)
 
-    def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built:
-        self._before_writing(guard.recheck_drives(drives, self._armed_serials))
+    def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry], allowed: Policy) -> Built:
+        self._before_writing(guard.recheck_drives(drives, allowed, self._armed_serials))
         return layouts.build(
             request.layout,
             drives,
             self._armed_serials,
+            allowed=allowed,
             key=secrets.token_hex(KEY_BYTES),
             run=self._order.run,
             state=self._state,

@@ -7,11 +7,18 @@ from collections.abc import Sequence
 import msgspec
 
 from worker.contract.workload import TargetKind
-from worker.policy.model import ALL_SETTINGS, MEMBER_FORMATS, PolicyEntry
+from worker.policy.model import ALL_SETTINGS, PolicyEntry
 from worker.policy.pools import Pool
 from worker.stable_id import is_stable
 
 _SLOT = re.compile(r"/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/\d*:\d+", re.ASCII)
+_SIGNATURE = re.compile(r"[A-Za-z0-9_.+-]+", re.ASCII)
+# Names by which people call some formats -> the names of wipefs(8), which the policy uses.
+SIGNATURE_NAMES = {
+    "lvm2": "LVM2_member", "md raid": "linux_raid_member", "zfs": "zfs_member", "ceph bluestore": "ceph_bluestore",
+    "oracle asm": "oracleasm", "vmfs": "VMFS_volume_member", "luks": "crypto_LUKS", "intel raid": "isw_raid_member",
+    "ddf raid": "ddf_raid_member",
+}  # fmt: skip
 
 
 def entry_problem(entry: PolicyEntry, known_settings: Sequence[str]) -> str:
@@ -21,8 +28,8 @@ def entry_problem(entry: PolicyEntry, known_settings: Sequence[str]) -> str:
         return "a pool is not a [[target]]: write a [[pool]] with id and drives."
     if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known_settings]:
         return f"settings names {unknown[0]!r}, not a setting of a target; known: {', '.join(known_settings)}."
-    if (entry.destroy_members or entry.purge) and entry.kind is not TargetKind.BLOCK:
-        return "destroy_members and purge are only for block devices."
+    if (entry.destroy_signatures or entry.purge) and entry.kind is not TargetKind.BLOCK:
+        return "destroy_signatures and purge are only for block devices."
     if entry.experimental and entry.kind not in (TargetKind.BLOCK, TargetKind.SLOT):
         return "experimental is only for block devices and slots."
     if entry.max_write_bytes is not None and entry.max_write_bytes <= 0:
@@ -46,10 +53,13 @@ def _block_problem(entry: PolicyEntry) -> str:
             f"{entry.stable_id} is only a kernel name, which may mean another disk after a reboot: destroy = true "
             "is not allowed. Give the disk a serial number (virtual machines: serial=…)."
         )
-    if unknown := [name for name in entry.destroy_members if name not in MEMBER_FORMATS]:
-        return f"destroy_members names {unknown[0]!r}; known formats: {', '.join(MEMBER_FORMATS)}."
-    if (entry.destroy_members or entry.purge) and not entry.destroy:
-        return "destroy_members and purge need destroy = true."
+    wrong = [n for n in entry.destroy_signatures if n in SIGNATURE_NAMES or not _SIGNATURE.fullmatch(n)]
+    if wrong:
+        known = SIGNATURE_NAMES.get(wrong[0])
+        advice = f'write "{known}"' if known else 'use the names of wipefs(8), such as "ext4", "gpt" and "LVM2_member"'
+        return f"destroy_signatures names {wrong[0]!r}: {advice}."
+    if (entry.destroy_signatures or entry.purge) and not entry.destroy:
+        return "destroy_signatures and purge need destroy = true."
     return "max_bytes is only for directories." if entry.max_bytes is not None else ""
 
 

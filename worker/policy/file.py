@@ -14,7 +14,7 @@ import msgspec
 
 from worker.contract.purge import PurgeMethod
 from worker.contract.workload import TargetKind
-from worker.policy.checks import entry_problem, pool_problem
+from worker.policy.checks import SIGNATURE_NAMES, entry_problem, pool_problem
 from worker.policy.model import ALL_SETTINGS, HostPolicy, Policy, PolicyEntry, SettingNames
 from worker.policy.pools import Pool
 
@@ -145,6 +145,9 @@ def _located(path: Path, text: str, error: str) -> str:
 
 def _valid_values(words: str, place: str) -> str:
     """What the file may contain where msgspec found something else."""
+    if words.startswith("Object contains unknown field `destroy_members`"):
+        names = ", ".join(f'"{name}" instead of "{old}"' for old, name in SIGNATURE_NAMES.items())
+        return f": write destroy_signatures = [...], with the names of wipefs(8), such as {names}"
     if words.startswith("Object contains unknown field"):
         kinds = {"$.target[": PolicyEntry, "$.pool[": Pool, "$.host": HostPolicy}
         known = next((kind for prefix, kind in kinds.items() if place.startswith(prefix)), None)

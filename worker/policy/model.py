@@ -15,10 +15,7 @@ from worker.policy.pools import Pool, pool_identity
 from worker.stable_id import shortened
 
 ALL_SETTINGS = "*"
-# Formats (worker.inventory.signature) of drives that are part of a combined device, perhaps one of another host.
-MEMBER_FORMATS = (
-    "lvm2", "md raid", "zfs", "ceph bluestore", "oracle asm", "vmfs", "bcache", "bcachefs", "intel raid", "ddf raid",
-)  # fmt: skip
+ANY_SIGNATURE = "*"  # not allowed in a policy file: only for what the worker has built itself
 
 
 class SettingNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,9 +34,9 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     path: AbsolutePath  # of a slot: /<PCI address of the controller>/<enclosure>:<slot>
     stable_id: Name | None = None  # block: required; others: dir:<path>, file:<path>, slot:<serial>
     serial: str = ""  # block: required if the drive has one; slot: required
-    destroy: bool = False  # block and file: the content may be overwritten
-    # Block: names of MEMBER_FORMATS whose members may be overwritten too, although another host may use them.
-    destroy_members: tuple[str, ...] = ()
+    destroy: bool = False  # block: an empty device may be overwritten; file: the content may be overwritten
+    # Block: signatures that may be overwritten too, by the TYPE or PTTYPE of blkid(8), such as "ext4" and "gpt".
+    destroy_signatures: tuple[str, ...] = ()
     purge: tuple[PurgeMethod, ...] = ()  # block: erase commands of the drive that `destroy` alone does not permit
     experimental: bool = False  # block and slot: methods that were not tested on real hardware
     settings: tuple[str, ...] = ()  # of the block device under the target; `load` expands "*"

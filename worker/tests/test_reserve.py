@@ -69,8 +69,9 @@ def test_a_full_disk_does_not_prevent_restoring(state: Path, tmp_path: Path) -> 
 
 def _build(rack: Rack, state: Path, journal: Journal) -> None:
     layouts.build(
-        parse("single / ext4"), rack.policy.targets[:1], rack.armed, key="t1", run="r", state=state, journal=journal
-    )
+        parse("single / ext4"), rack.policy.targets[:1], rack.armed,
+        allowed=rack.policy, key="t1", run="r", state=state, journal=journal,
+    )  # fmt: skip
 
 
 def test_a_full_disk_does_not_prevent_the_start(state: Path) -> None:

@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
                 ("opens", models.CharField(blank=True, max_length=1024)),
                 ("size_bytes", models.BigIntegerField(default=0)),
                 ("destroy", models.BooleanField(default=False)),
+                ("destroy_signatures", models.JSONField(default=list)),
                 ("max_write_bytes", models.BigIntegerField(null=True)),
                 ("purges", models.JSONField(default=list)),
                 ("settings_allowed", models.JSONField(default=list)),

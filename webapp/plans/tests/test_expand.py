@@ -147,6 +147,13 @@ def test_it_says_in_words_what_cannot_run(factors: dict[str, str], words: str) -
     assert words in problem
 
 
+@pytest.mark.parametrize(("offset", "fits"), [("4 MiB", True), ("8 MiB", False)])
+def test_offset_and_size_must_fit_in_the_device(offset: str, fits: bool) -> None:
+    factors = {"offset": offset, "size": "12 MiB"}
+    made = expand(document(part("main", factors)), [device(size_bytes=16 * 2**20)], seed=1)
+    assert (len(made.problems) == 0) == fits, made.problems
+
+
 def test_it_names_the_policy_where_a_setting_is_not_allowed() -> None:
     problem = only_problem(expand(document(part(scheduler="none")), [device(settings_allowed=("nomerges",))], seed=1))
     assert "`scheduler` may not be changed on a/loop" in problem

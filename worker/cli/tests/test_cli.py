@@ -14,6 +14,8 @@ import pytest
 
 from worker.cli import main
 from worker.contract.signing import key_id
+from worker.guard.tests import rig
+from worker.inventory.identity import identity
 from worker.link.enrolment import find_paths, load_enrolment
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 from worker.tests.service_orders import POLICY
@@ -182,6 +184,21 @@ def test_it_shows_the_job_without_running_it(shell: Shell) -> None:
     assert "rw=write" in shell.out  # the prefill
     assert list(shell.folder.iterdir()) == []
     assert not shell.state.exists()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
+def test_a_dry_run_uses_the_size_of_the_partition(shell: Shell, tmp_path: Path) -> None:
+    file = rig.sparse(tmp_path / "disk.img")
+    work = {"pattern": "randread", "ioengine": "psync", "runtime_s": 1}
+    step = {"step": "write", "block_bytes": 1 << 20}
+    with rig.loop(file) as device:
+        part = rig.partition(device, "start=2048, size=32768")
+        entry = {**rig.block(part, file, destroy=True), "stable_id": identity(Path(part).name)}
+        shell.policy = rig.load(tmp_path, entry).path
+        trial = shell.trial_file(streams=[{"target": "disk", "workload": work}], steps=[step])
+        assert shell("run", trial, "--dry-run") == 0, shell.err
+    assert [line for line in shell.out.splitlines() if line.startswith(("io_size=", "number_ios="))] == ["io_size=16m"]
 
 
 def test_it_names_what_is_wrong_with_a_trial_file(shell: Shell) -> None:

@@ -323,6 +323,7 @@ HELLO = Hello(
             stable_id="eui.0025385b71b0a2f1",
             serial="S4EWNX0R512345",
             destroy=True,
+            destroy_signatures=("gpt", "PMBR"),
             settings=("scheduler",),
             present=True,
             size_bytes=960_197_124_096,

@@ -304,10 +304,14 @@ def loop(tmp_path: Path) -> Iterator[str]:
     subprocess.run(("losetup", "--detach", path), check=True)
 
 
+def _held(loop: str) -> OpenTarget:
+    return OpenTarget(path=loop, device=Path(loop).name, size_bytes=32 * MIB)
+
+
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
 def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> None:
-    open_target = OpenTarget(path=loop, device=Path(loop).name)
+    open_target = _held(loop)
     result = bench.run(stream(TargetKind.BLOCK, "/dev/disk/by-id/other-name", size_bytes=None, numjobs=2), open_target)
     assert f"filename={loop}\n" in bench.started[0].job_text
     (read,) = result.directions
@@ -322,7 +326,7 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
 def test_it_measures_trims(bench: Bench, loop: str) -> None:
-    open_target = OpenTarget(path=loop, device=Path(loop).name)
+    open_target = _held(loop)
     given: dict[str, Any] = {"pattern": Pattern.TRIMWRITE, "block_bytes": MIB, "runtime_s": None, "prefill": False}
     result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, amount_bytes=8 * MIB, **given), open_target)
     moved = {each.direction: (each.ios, each.bytes) for each in result.directions}
@@ -337,7 +341,7 @@ def test_scsi_commands_need_a_whole_scsi_drive(bench: Bench, loop: str) -> None:
     """SCSI commands to a partition or volume would reach the drive below it."""
     work = stream(TargetKind.BLOCK, loop, ioengine=IoEngine.SG, size_bytes=MIB)
     with pytest.raises(StreamFailed, match="not a whole SCSI drive"):
-        bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
+        bench.run(work, _held(loop))
 
 
 def test_a_partition_is_not_a_whole_scsi_drive(tmp_path: Path) -> None:
@@ -386,7 +390,7 @@ def test_it_says_that_the_verified_data_differ(bench: Bench) -> None:
 def test_it_refuses_an_offset_beyond_the_device(bench: Bench, loop: str) -> None:
     work = stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, options=FioOptions(offset=2**40))
     with pytest.raises(StreamFailed, match="use a smaller size"):
-        bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
+        bench.run(work, _held(loop))
 
 
 @pytest.mark.root
@@ -395,9 +399,7 @@ def test_it_shows_no_counters_of_a_device_that_does_not_count(bench: Bench, loop
     counting = Path(f"/sys/block/{Path(loop).name}/queue/iostats")
     counting.write_text("0")
     try:
-        result = bench.run(
-            stream(TargetKind.BLOCK, loop, size_bytes=None), OpenTarget(path=loop, device=Path(loop).name)
-        )
+        result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=None), _held(loop))
     finally:
         counting.write_text("1")
     assert result.device is None
@@ -417,7 +419,7 @@ def test_it_says_when_the_device_went_away(bench: Bench, loop: str) -> None:
     with pytest.raises(StreamFailed, match="disappeared") as failure, open_scope(bench.state, "stream") as scope:
         run_stream(
             stream(TargetKind.BLOCK, loop, runtime_s=10),
-            OpenTarget(path=loop, device=Path(loop).name),
+            _held(loop),
             scope=scope,
             cancelled=bench.cancelled,
             silence_limit_s=10,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from worker import policy
 from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
@@ -121,6 +122,14 @@ def mount_without_loop(image: Path, point: Path) -> bool:
     return bool(libc.mount(bytes(image), bytes(point), b"erofs", 1, b"") == 0)
 
 
+def partition(device: str, *rows: str, label: str = "gpt") -> str:
+    """Write a new partition table; each row is one of sfdisk(8)'s. Returns the path of the first partition."""
+    rows = rows or ("start=2048, size=65536",)
+    run("sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", "--label", label, device, given="\n".join(rows) + "\n")
+    run("partx", "--update", device)
+    return f"{device}p1"
+
+
 OPENER = """
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR)
@@ -155,6 +164,12 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list) else repr(value).replace("'", '"')
+
+
+def at_offset(stream: Stream, offset: int) -> Stream:
+    assert isinstance(stream.workload, FioWorkload)
+    work = replace(stream.workload, options=replace(stream.workload.options, offset=offset))
+    return replace(stream, workload=work)
 
 
 def block(device: str, file: Path, **more: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Uses of a drive that an exclusive open does not find: other paths to it, openers without O_EXCL, foreign members.
+"""Uses of a drive that an exclusive open does not find: other paths to it, openers without O_EXCL.
 
 Trees of sysfs, /proc and configfs are built after those of real hosts where this machine has no such hardware.
 """
@@ -20,7 +20,6 @@ from worker.guard.twins import twins
 from worker.inventory import sysfs, usage
 from worker.inventory.tests.test_sysfs import Tree
 from worker.policy import Policy
-from worker.policy.model import MEMBER_FORMATS
 
 WWID = "naa.6000d31003d5d4000000000000000012"
 
@@ -177,58 +176,6 @@ def test_it_refuses_to_write_an_image_that_a_virtual_machine_has_locked(
         lock = struct.pack("=hh4xqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 100, 1, 0)
         with pytest.raises(BlockingIOError):
             fcntl.fcntl(machine, fcntl.F_OFD_SETLK, lock)
-
-
-# ---- members of another host
-
-LVM = (512, b"LABELONE\x01\0\0\0\0\0\0\0\xc8\x0a\x3f\x2e\x20\0\0\0LVM2 001")
-MD = (4096, bytes.fromhex("fc4e2ba9"))
-ZFS = (128 * 1024, bytes.fromhex("0cb1ba0000000000"))
-
-
-@pytest.mark.root
-@pytest.mark.parametrize(("name", "label"), [("lvm2", LVM), ("md raid", MD), ("zfs", ZFS)])
-def test_it_never_overwrites_a_member_that_the_policy_does_not_name(
-    allowed: Policy, tmp_path: Path, device: str, file: Path, name: str, label: tuple[int, bytes]
-) -> None:
-    with open(device, "r+b", buffering=0) as drive:  # noqa: PTH123 - a device
-        drive.seek(label[0] // 4096 * 4096)
-        drive.write(b"\0" * (label[0] % 4096) + label[1])
-        os.fsync(drive.fileno())
-    stream = rig.stream(allowed, writes=True)
-    refused = refusal(stream, allowed)
-    assert (refused.code, f"member of {name}" in refused.message) == ("guard_foreign_member", True)
-    with guard.admit(rig.stream(allowed), allowed, ()):
-        pass  # reading changes nothing
-    with (
-        pytest.raises(guard.GuardRefused, match="is a member of"),
-        guard.lease_drives(allowed.targets, (stream.target.stable_id,)),
-    ):
-        pass
-    other = next(each for each in MEMBER_FORMATS if each != name)
-    for listed, code in ((other, "guard_foreign_member"), (name, "")):
-        named = rig.load(tmp_path, rig.block(device, file, destroy=True, destroy_members=[listed]))
-        if code:
-            assert refusal(stream, named).code == code
-            continue
-        with guard.admit(stream, named, (stream.target.stable_id,)):
-            pass
-
-
-@pytest.mark.root
-def test_it_finds_a_member_on_a_partition(tmp_path: Path, file: Path) -> None:
-    with rig.loop(file, "--partscan") as device:
-        rig.run("sfdisk", "--quiet", "--label", "gpt", device, given="start=2048, size=65536\n")
-        rig.run("partx", "--update", device)
-        with file.open("r+b") as image:
-            image.seek(2048 * 512 + LVM[0])
-            image.write(LVM[1])
-        rig.run("blockdev", "--flushbufs", device)
-        allowed = rig.load(tmp_path, rig.block(device, file, destroy=True))
-        refused = refusal(rig.stream(allowed, writes=True), allowed)
-        assert (refused.code, f"{Path(device).name}p1 is a member of lvm2" in refused.message) == (
-            "guard_foreign_member", True,
-        )  # fmt: skip
 
 
 # ---- the lease itself

@@ -10,7 +10,6 @@ from worker.contract.base import encode
 from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
 from worker.guard.tests import rig
 from worker.inventory.geometry import geometry
-from worker.inventory.signature import read_signature
 from worker.open_target import OpenTarget
 from worker.settings.cpus import parse_list
 
@@ -35,7 +34,7 @@ def test_it_tells_what_a_device_is_and_what_holds_it(tmp_path: Path) -> None:
         assert found.stable_id == f"loop:{file}"
         assert found.scheduler in found.schedulers
         assert (found.signature, [(h.kind, h.detail) for h in found.holders]) == (
-            "ext2/3/4",
+            "ext4",
             [("mount", f"{point} (ext4)")],
         )
 
@@ -57,31 +56,6 @@ def test_it_observes_device_and_file_system_under_a_stream(tmp_path: Path) -> No
     assert facts["stream.3.file_system"] == "ext4"
     assert "relatime" in facts["stream.3.file_system.options"]
     assert {f"device.{name}.scheduler", f"device.{name}.nr_requests", "kernel.release", "memory.bytes"} <= set(facts)
-
-
-@pytest.mark.parametrize(
-    ("offset", "content", "name"),
-    [
-        (512, b"EFI PART", "gpt"),
-        (-512, b"EFI PART", "gpt (backup)"),
-        (512, b"LABELONE\x01\0\0\0\0\0\0\0\xc8\x0a\x3f\x2e\x20\0\0\0LVM2 001", "lvm2"),
-        (512, b"LABELONE\x01\0\0\0\0\0\0\0\xc8\x0a\x3f\x2e\x20\0\0\0", ""),  # what wipefs leaves of it
-        (0, b"LUKS\xba\xbe", "luks"),
-        (4096, b"\xfc\x4e\x2b\xa9", "md raid"),
-        (-65536, b"\xfc\x4e\x2b\xa9", "md raid"),
-        (0x10040, b"_BHRfS_M", "btrfs"),
-        (131072 + 4096, bytes.fromhex("0cb1ba0000000000"), "zfs"),
-        (510, b"\x55\xaa", "dos partition table"),
-        (7, b"nothing known", ""),
-    ],
-)
-def test_it_knows_formats_by_their_magic(tmp_path: Path, offset: int, content: bytes, name: str) -> None:
-    path = rig.sparse(tmp_path / "disk", rig.MIB)
-    with path.open("r+b") as file:
-        file.seek(offset if offset >= 0 else rig.MIB + offset)
-        file.write(content)
-        file.flush()
-        assert read_signature(file.fileno(), rig.MIB) == name
 
 
 def test_it_tells_processors_memory_and_file_systems_of_this_host() -> None:

@@ -9,6 +9,7 @@ from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal
 from worker.layouts import Built, ownership
+from worker.policy import Policy
 from worker.recipes.layouts import parse
 
 DRIVES = 4
@@ -25,12 +26,17 @@ class Rack:
         self.state = folder / "state"
         self.state.mkdir(mode=0o700)
         self.journal = Journal(self.state / "journal.db")
-        targets = [
-            rig.block(d, f, destroy=True) | {"id": f"d{n}"} for n, (d, f) in enumerate(zip(devices, files, strict=True))
-        ]
-        names = [f"d{n}" for n in range(len(devices))]
-        self.policy = rig.load(folder, *targets, pools={"rack": names, "back": names[2:]})
+        self.policy = self.allow()
         self.armed = tuple(f"loop:{file}" for file in files)
+
+    def allow(self, *signatures: str) -> Policy:
+        """A policy that also names these signatures."""
+        more = {"destroy": True, "destroy_signatures": list(signatures)}
+        drives = enumerate(zip(self.devices, self.files, strict=True))
+        targets = [rig.block(device, file, **more) | {"id": f"d{number}"} for number, (device, file) in drives]
+        names = [f"d{number}" for number in range(len(self.devices))]
+        self.policy = rig.load(self.folder, *targets, pools={"rack": names, "back": names[2:]})
+        return self.policy
 
     def build(
         self, line: str, *, armed: tuple[str, ...] | None = None, go_on: Callable[[], None] = lambda: None
@@ -40,6 +46,7 @@ class Rack:
             layout,
             self.policy.targets[: layout.drives],
             self.armed if armed is None else armed,
+            allowed=self.policy,
             key="t1",
             run="r1",
             state=self.state,

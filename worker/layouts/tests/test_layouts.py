@@ -13,7 +13,7 @@ import pytest
 from worker import layouts
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
-from worker.inventory import usage
+from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutRecord
 from worker.layouts import LayoutFailed, ownership, steps, wiping
 from worker.layouts.offered import offered
@@ -150,6 +150,7 @@ def test_it_holds_every_drive_until_the_command_that_needs_it(rack: Rack, tmp_pa
     line, point = "2 drives / btrfs raid0", tmp_path / "point"
     for device in rack.devices[:2]:
         rig.run("mkfs.ext4", "-q", "-F", device)
+    rack.allow("ext4")
     point.mkdir()
     mounted = []
 
@@ -212,6 +213,24 @@ def test_it_wipes_nothing_on_a_drive_that_somebody_uses(
 
 def test_it_wipes_a_partition_table(rack: Rack) -> None:
     rig.run("sfdisk", "--quiet", "--label", "gpt", rack.devices[0], given="size=32M\nsize=32M\n")
+    with pytest.raises(GuardRefused) as refused:
+        rack.build("single / ext4")
+    assert refused.value.code == "guard_signature"
+    rack.allow("gpt", "PMBR")
+    rack.take_down(rack.build("single / ext4"))
+    rack.assert_blank()
+
+
+def test_its_own_layouts_leave_nothing_that_locks_it_out(rack: Rack) -> None:
+    """Also one that was given up in the middle: `destroy = true` without any name is enough for the next one."""
+
+    def give_up() -> None:
+        if sysfs.partitions(Path(rack.devices[0]).name):
+            raise RuntimeError
+
+    rack.take_down(rack.build("single share 80% / ext4"))
+    with pytest.raises(RuntimeError):
+        rack.build("single share 80% / ext4", go_on=give_up)
     rack.take_down(rack.build("single / ext4"))
     rack.assert_blank()
 
@@ -247,7 +266,7 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
         with pytest.raises(GuardRefused) as refused:
             layouts.build(
                 parse("single / ext4"), allowed.targets, (f"loop:{tmp_path}/kept.img",),
-                key="t2", run="r1", state=rack.state, journal=rack.journal,
+                allowed=allowed, key="t2", run="r1", state=rack.state, journal=rack.journal,
             )  # fmt: skip
         assert refused.value.code == "guard_not_destroyable"
     with rig.mounted(rack.devices[0], tmp_path / "point"), pytest.raises(GuardRefused) as refused:
@@ -256,12 +275,12 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
     with pytest.raises(LayoutFailed, match="needs 2 drives, but 1 were given"):
         layouts.build(
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1], rack.armed,
-            key="t2", run="r1", state=rack.state, journal=rack.journal,
+            allowed=rack.policy, key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip
     with pytest.raises(GuardRefused, match="listed twice"):
         layouts.build(
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1] * 2, rack.armed,
-            key="t2", run="r1", state=rack.state, journal=rack.journal,
+            allowed=rack.policy, key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip
     assert rack.journal.layouts() == ()
 

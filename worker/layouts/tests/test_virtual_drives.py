@@ -58,7 +58,7 @@ class Bench:
         layout = parse(line)
         return layouts.build(
             layout, self.policy.targets[: layout.drives], self.armed if armed is None else armed,
-            key=secrets.token_hex(3), run="r1", state=self.state, journal=self.journal,
+            allowed=self.policy, key=secrets.token_hex(3), run="r1", state=self.state, journal=self.journal,
         )  # fmt: skip
 
     def take_down(self, record: LayoutRecord) -> None:

@@ -31,6 +31,7 @@ from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, Tar
 from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
+from worker.inventory.tests import formats
 from worker.journal import BY_HAND
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import Rack, racked
@@ -237,9 +238,8 @@ def test_it_measures_a_raw_layout_as_a_device(rack: Rack) -> None:
 
 def test_a_label_inside_a_new_array_is_left_of_an_earlier_use(rack: Rack) -> None:
     """It lies where the partition begins, so it is not seen on the drive itself, which the policy protects."""
-    with rack.files[0].open("r+b") as image:
-        image.seek(rig.MIB + 128 * 1024)
-        image.write(bytes.fromhex("0cb1ba0000000000"))
+    label = formats.zfs_label(64 * rig.MIB, 0)
+    formats.write(str(rack.files[0]), tuple((rig.MIB + offset, content) for offset, content in label))
     end, _ = run(rack, order(rack, "single share 50%"))
     assert end.outcome is Outcome.DONE, end.message
     clear(rack)
@@ -293,7 +293,7 @@ def test_its_pool_stays_usable_while_its_own_layout_stands(rack: Rack) -> None:
     assert (present["d0"], present["rack"]) == (False, False)
     present = {each.id: each.present for each in report_targets(rack.policy, built_on=layouts.built_on(rack.journal))}
     assert (present["d0"], present["rack"]) == (True, True)
-    with pytest.raises(guard.GuardRefused), guard.lease_drives(rack.policy.targets[:1], rack.armed):
+    with pytest.raises(guard.GuardRefused), guard.lease_drives(rack.policy.targets[:1], rack.policy, rack.armed):
         pass
     clear(rack)
 
@@ -301,7 +301,7 @@ def test_its_pool_stays_usable_while_its_own_layout_stands(rack: Rack) -> None:
 def test_it_leaves_alone_what_a_person_built_by_hand(rack: Rack) -> None:
     built = layouts.build(
         parse("single / ext4"), rack.policy.targets[:1], rack.armed,
-        key="hand", run=BY_HAND, state=rack.state, journal=rack.journal,
+        allowed=rack.policy, key="hand", run=BY_HAND, state=rack.state, journal=rack.journal,
     )  # fmt: skip
     assert run(rack, order(rack, ""))[0].outcome is Outcome.DONE  # on a drive of its own
     end, _ = run(rack, order(rack, "single / ext4"))

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from worker import guard, process
+from worker import guard, layouts, process
+from worker.checks import State
 from worker.cli import main
+from worker.cli.doctor import examine
 from worker.contract.inventory import QUARANTINED
 from worker.contract.items import Finished, Item, Outcome
 from worker.contract.orders import Arming, TrialOrder
@@ -17,7 +19,9 @@ from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
-from worker.link.targets import report_targets
+from worker.layouts.tests.rack import racked
+from worker.link.enrolment import Paths
+from worker.link.targets import layouts_here, report_targets, report_targets_here
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
 from worker.process import Scope
@@ -76,6 +80,47 @@ def test_nothing_runs_on_a_drive_whose_program_cannot_be_killed(host: Host, unki
     assert host.problem() == ""
     end = host.trial()
     assert end.outcome is Outcome.DONE, end.message
+
+
+def test_doctor_and_inventory_know_a_quarantined_drive(
+    host: Host, unkillable: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = Paths(state=host.state, policy=host.policy.path)
+    assert states(paths) == [("target", State.OK)]
+    host.trial()
+    assert states(paths) == [("quarantine", State.BROKEN)]
+    (target,) = report_targets_here(host.policy, paths)
+    assert (target.present, target.problem.startswith(QUARANTINED)) == (False, True)
+    capsys.readouterr()
+    assert main(["--state", str(host.state), "--policy", str(host.policy.path), "inventory"]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("disk "))
+    assert QUARANTINED in row
+
+
+def states(paths: Paths) -> list[tuple[str, State]]:
+    """Of the checks of targets, without warnings."""
+    names = ("target", "quarantine", "layout")
+    found = [(check.name, check.state) for check in examine(paths) if check.name in names]
+    return [each for each in found if each != ("target", State.NOTE)]
+
+
+def test_doctor_and_inventory_know_what_the_worker_has_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with racked(tmp_path) as rack:
+        paths = Paths(state=rack.state, policy=rack.policy.path)
+        key = rack.build("single / ext4").record.key
+        assert {drive: record.key for drive, record in layouts_here(paths).items()} == {rack.armed[0]: key}
+        assert states(paths).count(("target", State.BROKEN)) == 0
+        assert states(paths).count(("layout", State.NOTE)) == 1
+        (first, *others) = report_targets_here(rack.policy, paths)
+        assert (first.present, {other.present for other in others}) == (True, {True})
+        assert main(["--state", str(rack.state), "--policy", str(rack.policy.path), "inventory"]) == 0
+        rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("d")}
+        assert (key in rows["d0"], key in rows["d1"]) == (True, False)
+        for _item in layouts.restore(rack.journal.layouts(), state=rack.state, journal=rack.journal):
+            pass
+        assert layouts_here(paths) == {}
 
 
 def test_a_person_ends_the_quarantine_by_name(

@@ -14,8 +14,10 @@ from worker.contract.steps import FlushStep, PauseStep, Step, WriteStep
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
 from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
+from worker.engines.device import read_counters
 from worker.guard.directories import PRIVATE
 from worker.guard.tests import rig
+from worker.inventory.identity import identity
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
@@ -109,6 +111,21 @@ def test_a_step_writes_only_the_used_part_and_a_small_amount_makes_the_drive_use
     end = drive.trial(FILL, WriteStep(random=True, block_bytes=4096, amount_bytes=MIB))
     assert end.outcome is Outcome.DONE, end.message
     assert drive.drive_state == "used"
+
+
+def test_a_step_writes_a_partition_once_and_not_the_size_of_its_disk(tmp_path: Path, image: Path, device: str) -> None:
+    part = rig.partition(device, "start=2048, size=32768")
+    entry = {**rig.block(part, image, destroy=True), "stable_id": identity(Path(part).name)}
+    drive = Host(tmp_path, rig.load(tmp_path, entry))
+    counted = read_counters(Path(part).name)
+    end = drive.trial(FILL, WriteStep(block_bytes=MIB, random=True, times=5))
+    assert end.outcome is Outcome.DONE, end.message
+    now = read_counters(Path(part).name)
+    assert counted is not None
+    assert now is not None
+    assert (now.write_sectors - counted.write_sectors) * 512 == (1 + 5) * 16 * MIB
+    assert drive.trial().outcome is Outcome.DONE
+    assert drive.drive_state == "unknown"  # 96 MiB were written to a drive of 64 MiB, but not to all of it
 
 
 @pytest.mark.parametrize(("destroy", "armed"), [(True, False), (False, True)])

@@ -83,7 +83,7 @@ KEYS = {
     "max_bytes",
     "max_write_bytes",
     "read_mounted",
-    "destroy_members",
+    "destroy_signatures",
     "purge",
     "experimental",
 }
@@ -114,8 +114,12 @@ KEYS = {
         (GOOD + 'stable_id = "dir:/srv/b"\n', "dir:/srv/a"),
         (GOOD + 'purge = ["discard"]\n', "only for block devices"),
         (GOOD + "experimental = true\n", "only for block devices and slots"),
-        (SDA + 'destroy = true\ndestroy_members = ["lvm"]\n', "known formats: lvm2"),
-        (SDA + 'destroy_members = ["lvm2"]\n', "need destroy = true"),
+        (SDA + 'destroy = true\ndestroy_members = ["lvm2"]\n', "destroy_signatures = [...]"),
+        (SDA + 'destroy = true\ndestroy_members = ["lvm2"]\n', '"LVM2_member" instead of "lvm2"'),
+        (SDA + 'destroy = true\ndestroy_signatures = ["md raid"]\n', 'write "linux_raid_member"'),
+        (SDA + 'destroy = true\ndestroy_signatures = ["zfs"]\n', 'write "zfs_member"'),
+        (SDA + 'destroy = true\ndestroy_signatures = ["*"]\n', "names of wipefs"),
+        (SDA + 'destroy_signatures = ["ext4"]\n', "need destroy = true"),
         (SDA + 'destroy = true\npurge = ["shred"]\n', "purge"),
         (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs a stable_id"),
         (

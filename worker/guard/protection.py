@@ -1,0 +1,71 @@
+"""Targets of the policy without `destroy` protect their data also against targets that cover them.
+
+A disk, array or volume with `destroy = true` covers its partitions, everything that is built on it, and the members it
+is made of; a loop device covers its file. A partition, or a volume of LVM, covers only itself: a policy may allow it to
+be overwritten and not its disk.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from worker.contract.workload import TargetKind
+from worker.guard.refusal import GuardRefused
+from worker.guard.twins import twins
+from worker.inventory import sysfs
+from worker.policy import Policy, PolicyEntry
+from worker.stable_id import is_part_of
+
+
+def refuse_protected(entry: PolicyEntry, name: str, policy: Policy) -> None:
+    """`name`: kernel name of the device that would be overwritten. Raises GuardRefused guard_protected."""
+    covered = _covered(name)
+    disks = [sysfs.unshortened_id(each) for each in covered if not sysfs.is_partition(each)]
+    files = {_file_at(sysfs.backing_file(each)) for each in covered} - {None}
+    for other in policy.targets:
+        if other.id == entry.id or other.destroy:
+            continue
+        if other.kind is TargetKind.BLOCK:
+            # By its id too: the kernel forgets a partition whose table was removed, but its data may still be there.
+            is_covered = _name_at(other.path) in covered or any(is_part_of(other.identity, disk) for disk in disks)
+        else:
+            is_covered = other.kind is TargetKind.FILE and _file_at(other.path) in files
+        if is_covered:
+            raise GuardRefused(
+                "guard_protected",
+                f"{entry.path} would be overwritten, but {policy.path} protects {other.path} on it: the [[target]] "
+                f"{other.id!r} has no destroy = true. Remove that target, or destroy = true of {entry.id!r}.",
+            )
+
+
+def _covered(name: str) -> set[str]:
+    """Kernel names of all devices whose content a write to this one changes, except the disk of a partition."""
+    names = {name, *twins(name), *_members(name)} if not sysfs.is_partition(name) else {name}
+    return names.union(*map(sysfs.above, names))
+
+
+def _members(name: str) -> Iterator[str]:
+    """Devices that an array or volume consists of, down to the partitions or disks. A volume of LVM is a part."""
+    if sysfs.attribute(name, "dm/uuid").startswith("LVM-"):
+        return
+    for lower in sysfs.slaves(name):
+        yield lower
+        yield from _members(lower)
+
+
+def _name_at(path: str) -> str:
+    """Kernel name of the block device at the path; "" if there is none."""
+    try:
+        numbers = Path(path).stat().st_rdev
+    except OSError:
+        return ""
+    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}")
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    """Device and inode; None if there is no file."""
+    try:
+        facts = Path(path).stat() if path else None
+    except OSError:
+        return None
+    return (facts.st_dev, facts.st_ino) if facts else None

@@ -1,0 +1,89 @@
+"""The signatures on a device: superblocks of file systems, members and volumes, and partition tables.
+
+libblkid decides what is a signature. Three additions cover what some of its versions miss:
+
+    bcachefs        unknown before util-linux 2.39
+    ceph_bluestore  unknown before util-linux 2.36
+    zfs_member      before util-linux 2.40, found only with at least 4 uberblocks; ZFS imports a label with one
+
+One false report is left out: libblkid before 2.39 takes any two bytes "H+" or "HX" at offset 1024 for HFS+, which
+random data has once in 32,768 times. A volume header of HFS+ has a block size that is a power of two, 512 or larger
+(Apple Technical Note TN1150).
+"""
+
+import os
+from collections.abc import Iterator
+
+import msgspec
+
+from worker.inventory import libblkid
+from worker.inventory.libblkid import Detected
+
+_BCACHEFS = 0x1018  # offset of its magic; the first version has the magic of bcache
+_BCACHEFS_MAGICS = (
+    bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81"),
+    bytes.fromhex("c68573f666ce90a9d96a60cf803df7ef"),
+)
+_BLUESTORE = b"bluestore block device"
+# OpenZFS, include/sys/vdev_impl.h: labels of 256 KiB, two at each end of the device, which is rounded down to 256 KiB.
+_ZFS_LABEL, _ZFS_NVLIST, _ZFS_RING = 256 * 1024, 16 * 1024, 128 * 1024
+_ZFS_NVLIST_HEADS = (b"\x01\x00", b"\x01\x01")  # XDR, either byte order
+_ZFS_UBERBLOCKS = (bytes.fromhex("0cb1ba0000000000"), bytes.fromhex("0000000000bab10c"))
+_ZFS_STEP = 1024
+_HFSPLUS, _HFSPLUS_BLOCK_SIZE = 1024, 40  # offset of the volume header; of the block size in it, big-endian
+ADDED = ("bcachefs", "ceph_bluestore", "zfs_member")
+
+
+class Signature(msgspec.Struct, frozen=True, kw_only=True):
+    """`type`: as blkid(8) and wipefs(8) show it: TYPE of a superblock, or PTTYPE of a partition table."""
+
+    type: str
+    is_table: bool = False
+    offset: int | None = None  # bytes from the start of the device; None if unknown
+    magic_bytes: int = 0  # length of what is at `offset`; 0 if unknown
+
+
+def read_signatures(fd: int, size_bytes: int, *, offset: int = 0) -> tuple[Signature, ...]:
+    """All signatures on an open device or file, or on `size_bytes` of it from `offset` on. Raises OSError."""
+    by_libblkid = [each for each in libblkid.detect(fd, offset=offset, size=size_bytes) if _is_real(fd, offset, each)]
+    signatures = [
+        Signature(type=each.type, is_table=each.is_table, offset=each.offset, magic_bytes=each.magic_bytes)
+        for each in by_libblkid
+    ]
+    types = {each.type for each in signatures}
+    return (*signatures, *(each for each in _added(fd, offset, size_bytes, types) if each.type not in types))
+
+
+def is_known(name: str) -> bool:
+    """Whether a signature of this type can be reported on this host. Raises OSError."""
+    return name in ADDED or libblkid.is_known(name)
+
+
+def _is_real(fd: int, offset: int, signature: Detected) -> bool:
+    if signature.type != "hfsplus" or signature.offset != offset + _HFSPLUS:
+        return True
+    block_bytes = int.from_bytes(os.pread(fd, 4, signature.offset + _HFSPLUS_BLOCK_SIZE), "big")
+    is_embedded = os.pread(fd, 2, signature.offset) == b"BD"  # in a volume of HFS, whose header comes first
+    return is_embedded or (block_bytes >= 512 and block_bytes & (block_bytes - 1) == 0)
+
+
+def _added(fd: int, offset: int, size_bytes: int, types: set[str]) -> Iterator[Signature]:
+    if "bcache" not in types and os.pread(fd, 16, offset + _BCACHEFS) in _BCACHEFS_MAGICS:
+        yield Signature(type="bcachefs", offset=offset + _BCACHEFS)
+    if os.pread(fd, len(_BLUESTORE), offset) == _BLUESTORE:
+        yield Signature(type="ceph_bluestore", offset=offset)
+    if place := _zfs_label(fd, offset, size_bytes):
+        yield Signature(type="zfs_member", offset=place)
+
+
+def _zfs_label(fd: int, offset: int, size_bytes: int) -> int | None:
+    """Offset of the first uberblock in a label that ZFS could import; None without one."""
+    end = size_bytes - size_bytes % _ZFS_LABEL
+    for start in (0, _ZFS_LABEL, end - 2 * _ZFS_LABEL, end - _ZFS_LABEL):
+        if start < 0 or os.pread(fd, 2, offset + start + _ZFS_NVLIST) not in _ZFS_NVLIST_HEADS:
+            continue
+        ring = os.pread(fd, _ZFS_LABEL - _ZFS_RING, offset + start + _ZFS_RING)
+        for step in range(0, len(ring), _ZFS_STEP):
+            if ring[step : step + 8] in _ZFS_UBERBLOCKS:
+                return offset + start + _ZFS_RING + step
+    return None
