@@ -24,7 +24,6 @@ from dev.console import ToolError, run_command, step
 from dev.demo import start
 from dev.stack import lifecycle, processes, services
 from dev.stack.state import State, default_state
-from webapp.results.models import known
 
 OVERHEAD_WANTED, CPU_WANTED_PERCENT, TURNOVER_WANTED_MS = 0.99, 3.0, 300.0
 FACTORS = {"pattern": "randread", "block_size": "4k", "ioengine": "io_uring", "numjobs": "1"}
@@ -77,7 +76,7 @@ def _overhead(pairs: int, seconds: int, state: State) -> list[Figure]:
 def _through_the_worker(depth: int, seconds: int, state: State) -> tuple[float, str, float]:
     """fio's own final IOPS, the job text, and the worker's CPU in % of a core from the trial's order to its close."""
     from dev.bench import runs
-    from webapp.results.models import StreamRun
+    from webapp.results.models import StreamRun, known
 
     cpu_before, started_at = _worker_cpu_s(state), time.monotonic()
     factors = {**FACTORS, "iodepth": str(depth), "runtime": f"{seconds}s"}

@@ -116,7 +116,7 @@ def _not_each_second(result: Result) -> Iterator[str]:
 
 def _shared(run: Run) -> set[str]:
     """Streams that were matched with themselves alone. One repeat is too few for a ratio."""
-    return {name for share in shares_of(run, IOPS) if share.why_not == "too few repeats" for name in share.streams}
+    return {name for share in shares_of(run, IOPS) if share.n for name in share.streams}
 
 
 def _show(run: Run) -> None:
