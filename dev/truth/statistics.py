@@ -7,7 +7,6 @@ database. Writes its table to .build/truth-statistics.md. Status 1 if a limit is
 
 import argparse
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from dev.console import run_command, say, step
+from dev.django_setup import set_up_without_database
 
 RESULT = Path(".build/truth-statistics.md")
 SEED = 20240501
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
-    with ProcessPoolExecutor(options.processes, initializer=set_up) as pool:
+    with ProcessPoolExecutor(options.processes, initializer=set_up_without_database) as pool:
         text, ok = _measure(pool, options.pages, options.scenarios, options.seed)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text)
@@ -37,24 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if ok else 1
 
 
-def set_up() -> None:
-    """Django without a database: the comparison imports models."""
-    import django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
-    given = {
-        "SWEETSPOT_SECRET_KEY": secrets.token_urlsafe(48),
-        "SWEETSPOT_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none",
-        "SWEETSPOT_REDIS_URL": "redis://nobody:nothing@127.0.0.1:1/0",
-        "SWEETSPOT_HTTPS": "0",
-    }
-    for name, value in given.items():
-        os.environ.setdefault(name, value)
-    django.setup()
-
-
 def _measure(pool: ProcessPoolExecutor, pages: int, count: int | None, seed: int) -> tuple[str, bool]:
-    set_up()
+    set_up_without_database()
     from dev.truth.measure import false_claims, figures, scenarios
     from dev.truth.report import report
 

@@ -2,7 +2,7 @@
 
     python fake_fio.py FIO ARGUMENT…      with the job text on standard input
 
-For a job of an hour or more, run the real fio for 2 s. Then print its last dump once for every second of the job
+For a job of ten minutes or more, run the real fio for 2 s. Then print its last dump once for every second of the job
 without waiting, with growing counters and histograms. Pass any other job to fio unchanged.
 """
 
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-LONG_S = 3600
+LONG_S = 600
 DIRECTIONS = ("read", "write", "trim")
 GROWS = ("io_bytes", "io_kbytes", "total_ios", "runtime")
 

@@ -23,9 +23,13 @@ FACTORS = {"pattern": "randread", "block_size": "4k", "iodepth": "4", "size": "1
 
 def measure(state: State, options: argparse.Namespace) -> list[Figure]:
     """Growth of the worker's resident memory from the trial's second quarter to its last."""
+    path = os.environ["PATH"]
     state.prepare()
     _install_fake_fio(state.root / "bin")
-    start.bring_up(state)
+    try:
+        start.bring_up(state)
+    finally:
+        os.environ["PATH"] = path  # of the worker alone
     with step(f"a trial of {options.hours:g} hours"):
         sizes = _sizes(state, int(options.hours * 3600))
     quarter = len(sizes) // 4
