@@ -43,7 +43,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=300, help="how long the hosts report")
     parser.add_argument("--trials", type=int, default=1000, help="resent after an outage")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of alternating measurements for the ratio")
-    parser.add_argument("--hours", type=float, default=8.0, help="length of the trial for `memory`")
+    parser.add_argument("--minutes", type=float, default=15.0, help="length of the trial for `memory`")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON too")
     return parser.parse_args(arguments)
 
