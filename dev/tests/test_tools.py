@@ -7,6 +7,7 @@ first of them starts and the last of them removes. Their figures are not judged 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.stack.state import BASE_VARIABLE, REPOSITORY
+from dev.presets import drives
+from dev.stack.state import BASE_VARIABLE, REPOSITORY, State
 from dev.stack.temporary import SHARED_VARIABLE
 
 LIMIT_S = 900  # of a tool that hangs; on two quiet cores, none takes a minute
@@ -70,7 +72,8 @@ SHARING = (  # one installation, in this order: those that stop the server come 
 ALONE = (
     Smoke("truth", "dev.truth", ("drives", "events", "--smallest", "--json"), figures),
     Smoke("truth-statistics", "dev.truth.statistics", ("--pages=40", "--scenarios=2", "--processes=1")),
-    Smoke("bench-size", "dev.bench.pages", ("--results=1", "--samples=1", "--requests=1")),
+    Smoke("bench-size", "dev.bench.pages", ("--results=1", "--samples=1", "--requests=1", "--json"), figures),
+    Smoke("docs", "dev.docs", ()),
     Smoke("lab", "dev.lab", ("--plan",)),
     Smoke("server-check", "dev.server_check", ("--plan",)),
 )
@@ -80,7 +83,6 @@ SMOKES = [smoke for lane in LANES for smoke in lane]
 
 # Make targets that are not run here -> the test that runs the same code, or the reason why none can.
 TESTED: Mapping[str, str] = {
-    "docs": "dev/docs/tests/test_site.py",
     "faults": "dev/faults/tests/test_faults.py",
     "compose-env": "webapp/tests/test_containers.py",
     "compose-check": "webapp/tests/test_containers.py",
@@ -112,11 +114,13 @@ def test_every_module_that_is_a_command_is_called_by_a_make_target_or_run_here()
     commands = {
         ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__main__")
         for path, source in sources.items()
-        if 'if __name__ == "__main__":' in source
+        if re.search(r'^if __name__ == "__main__":', source, re.MULTILINE)
     }
     called = {f"dev{name}" for name in re.findall(r"\$\(DEV\)((?:\.\w+)*)", MAKEFILE)}
     scripts = {
         "dev.lab.port_forward",  # QEMU starts it; dev/lab/tests/test_lab.py
+        "dev.faults.proxy",
+        "dev.faults.behind_controller",  # `make faults` starts them; dev/faults/tests
         "dev.worker_lock",  # webapp/tests/test_worker_lock.py
     }
     assert commands - called - {smoke.module for smoke in SMOKES} - scripts == set()
@@ -142,9 +146,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Smoke, "F
             shared = {SHARED_VARIABLE: str(base / "shared")} if lane is SHARING else {}
             lanes.submit(_run_lane, lane, ended, folder, {BASE_VARIABLE: str(base), **shared})
         yield ended
-    for path in base.iterdir():
-        assert path.name.endswith("lock"), f"{path} was left"
+    left = [State(path) for path in base.iterdir()]
+    for state in left:
+        drives.remove(state)
     base.rmdir()
+    assert [state.root.name for state in left] == []
 
 
 def _run_lane(
@@ -154,14 +160,23 @@ def _run_lane(
     for smoke in lane:
         arguments = [argument.format(folder=folder) for argument in smoke.arguments]
         try:
-            ended[smoke].set_result(
-                subprocess.run(
-                    [sys.executable, "-m", smoke.module, *arguments], cwd=REPOSITORY, env={**environment, **variables},
-                    capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                )
-            )  # fmt: skip
+            ended[smoke].set_result(_run([smoke.module, *arguments], {**environment, **variables}))
         except Exception as error:  # noqa: BLE001 - raised by the test that waits for it
             ended[smoke].set_exception(error)
+
+
+def _run(argv: Sequence[str], environment: Mapping[str, str]) -> Done:
+    """The end of a command. One that hangs is interrupted, so that it removes its services."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", *argv], cwd=REPOSITORY, env=environment, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        output, errors = command.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        command.send_signal(signal.SIGINT)
+        output, errors = command.communicate()
+    return Done(command.args, command.returncode, output, errors)
 
 
 @pytest.mark.pipeline
