@@ -19,11 +19,12 @@ BOTH_WAYS = (0.3, 0.3, -0.3, -0.3)
 def page(scenario: Scenario, shifts: Sequence[float], *, series: bool = True) -> Comparison:
     """A page with noise of 1 % on which the second level differs by these shifts, in the order of the block sizes."""
     planned = _planned(scenario, 0)
-    sizes = sorted({int(row.point["block_size"]) for row in planned.rows})
+    levels = [int(str(row.point["block_size"])) for row in planned.rows]
+    sizes = sorted(set(levels))
     noise = np.random.default_rng(1).normal(0, 0.01, len(planned.rows))
     rows = [
-        _measured(row, float(error) + (0.0 if is_baseline else shifts[sizes.index(int(row.point["block_size"]))]))
-        for row, error, is_baseline in zip(planned.rows, noise, planned.is_baseline, strict=True)
+        _measured(row, float(error) + (0.0 if is_baseline else shifts[sizes.index(level)]))
+        for row, level, error, is_baseline in zip(planned.rows, levels, noise, planned.is_baseline, strict=True)
     ]
     return compared(rows, query_of(scenario, series=series))
 
