@@ -55,8 +55,8 @@ def test_it_exists(pattern: str, existing: Callable[[], Collection[str]]) -> Non
 def test_every_command_of_the_server_that_a_page_names_is_run_by_a_test() -> None:
     ours = {name for name, app in get_commands().items() if app.startswith("webapp.")}
     named = {name for page in PAGES for name in re.findall(r"manage\.py ([a-z]\w+)", code(page.read_text()))} & ours
-    called = {name for folder in ("webapp", "dev") for path in (ROOT / folder).rglob("*.py")
-              for name in re.findall(r'"(\w+)"', path.read_text())}  # fmt: skip
+    sources = [*(ROOT / "webapp").rglob("tests/**/*.py"), *(ROOT / "dev").rglob("*.py")]
+    called = {name for path in sources for name in re.findall(r'"(\w+)"', path.read_text())}
     assert named - called == set()
 
 
