@@ -133,7 +133,7 @@ class Setting(ABC):
         return False
 
     def missing(self, subject: str) -> str:
-        """Why the subject does not have this setting."""
+        """Why the subject does not have this setting. May raise a SettingError that says it with a code of its own."""
         return f"{named(subject)} has no {self.name}."
 
 
