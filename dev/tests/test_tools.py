@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from dev.stack.state import BASE_VARIABLE, REPOSITORY, State
 from dev.stack.temporary import SHARED_VARIABLE
 
 LIMIT_S = 900  # of a tool that hangs; on two quiet cores, none takes a minute
+END_LIMIT_S = 120  # of a tool that was interrupted
 MAKEFILE = (REPOSITORY / "Makefile").read_text()
 Done = subprocess.CompletedProcess[str]
 
@@ -175,6 +177,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> Done:
         output, errors = command.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         command.send_signal(signal.SIGINT)
+        threading.Timer(END_LIMIT_S, command.kill).start()
         output, errors = command.communicate()
     return Done(command.args, command.returncode, output, errors)
 
