@@ -20,7 +20,8 @@ from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RU
 EXPECTED_REASONS = frozenset(
     {
         "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
-        "guard_no_space", "guard_held", "guard_busy", "guard_changed", "guard_mounted", "guard_quarantined",
+        "device_gone", "guard_no_space", "guard_held", "guard_busy", "guard_changed", "guard_mounted",
+        "guard_quarantined",
         "state_disk_full", "order_unreadable", "order_superseded", "order_too_early", "not_on_host", "pgbench_error",
         "step_failed", "start_timeout", "start_missed", "other_host",
     }
