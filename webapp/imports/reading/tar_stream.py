@@ -85,9 +85,8 @@ def _header(stream: Stream) -> bytes:
         raise _truncated()
     # The checksum counts its own field as spaces. Some programs added bytes as signed numbers.
     others = header[:148] + b" " * 8 + header[156:]
-    unsigned = sum(others)
-    signed = unsigned - 256 * sum(byte > 127 for byte in others)
-    if _number(header[148:156]) not in (unsigned, signed):
+    stated, unsigned = _number(header[148:156]), sum(others)
+    if stated != unsigned and stated != unsigned - 256 * sum(byte > 127 for byte in others):
         raise _damaged("a header has a wrong checksum")
     return header
 
