@@ -1,0 +1,2 @@
+def test_x():
+    exec(open("/tmp/hostile_parse.py").read(), {})
