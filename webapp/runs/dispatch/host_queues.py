@@ -3,7 +3,7 @@
 A fixed number of queries for any number of runs.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -65,7 +65,8 @@ def _entry(
         at_s = None
     starts_at = None if at_s is None else state.now + timedelta(seconds=at_s)
     ends_at = None if starts_at is None or seconds is None else starts_at + timedelta(seconds=seconds)
-    waits = blocked or ("" if working or at_s == 0.0 else _turn(run, host, state, ahead))
+    locked = _lock_trouble(run, host, state)
+    waits = blocked or locked or ("" if working or at_s == 0.0 else _turn(run, host, state, ahead))
     numbers = {each.pk: each.number for each in state.runs}
     ahead_of = tuple(numbers[run_id] for run_id, _ in start.overtakes) if at_s == 0.0 else ()
     if working:
@@ -111,14 +112,15 @@ def _blocked(run: Run, host: Host, state: QueueState) -> str:
         return f"paused by {run.paused_by.username}" if run.paused_by else (run.pause_reason or "paused")
     if run.pk in state.unarmed:
         return "its arming has expired: arm it again on its page"
-    return _lock_trouble(host, state, state.wanted.get((run.pk, host.pk), set()))
+    return ""
 
 
-def _lock_trouble(host: Host, state: QueueState, keys: Collection[str]) -> str:
-    """Another host is at a drive that both see."""
-    for key in sorted(keys):
+def _lock_trouble(run: Run, host: Host, state: QueueState) -> str:
+    """Another host is at a drive that both see. A run on several hosts waits for these hosts anyway."""
+    hosts = {host.pk, *(state.hosts_of(run) if run.one_at_a_time else ())}
+    for key in sorted(state.wanted.get((run.pk, host.pk), ())):
         attempt = state.locks[key].attempt
-        if attempt.host_id != host.pk and attempt.run is not None:
+        if attempt.host_id not in hosts and attempt.run is not None:
             if attempt.ended_at:
                 return (
                     f"its drive may still hold a layout of run {attempt.run.number} that {attempt.host} could not "
