@@ -87,8 +87,6 @@ def _blocks(variant: str) -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, blocks))
 
 
-
-
 def _with_and_without(pattern: str) -> tuple[str, str]:
     before, _, rest = pattern.partition("[")
     inside, _, after = rest.partition("]")
@@ -109,9 +107,7 @@ def _match(blocks: Sequence[Sequence[str]], folders: Sequence[str]) -> dict[str,
     return labels
 
 
-def _places(
-    block: Sequence[str], folders: Sequence[str], ends: Iterable[int]
-) -> Iterator[tuple[int, dict[str, str]]]:
+def _places(block: Sequence[str], folders: Sequence[str], ends: Iterable[int]) -> Iterator[tuple[int, dict[str, str]]]:
     """Where the block matches, and its labels."""
     for end in ends:
         begin = end - len(block)

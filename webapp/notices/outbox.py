@@ -57,7 +57,9 @@ def _due(now: datetime) -> QuerySet[Notice]:
     wanted = Q(subscription__user__is_active=True, subscription__paused_at=None)
     same_person = Notice.objects.filter(subscription__user=OuterRef("subscription__user"))
     being_sent = same_person.filter(state=NoticeState.PENDING, claimed_until__gte=now)
-    return Notice.objects.filter(_unclaimed(now), wanted, ~Exists(being_sent), state=NoticeState.PENDING, next_try_at__lte=now)
+    return Notice.objects.filter(
+        _unclaimed(now), wanted, ~Exists(being_sent), state=NoticeState.PENDING, next_try_at__lte=now
+    )
 
 
 def _unclaimed(now: datetime) -> Q:

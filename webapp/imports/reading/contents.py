@@ -192,7 +192,9 @@ def _tar_entry(entry: TarEntry, shown: str, budget: Budget, depth: int) -> Found
         if not entry.is_file:
             raise ImportRefused("Links and devices are not read.", code="import_link")
         if entry.is_sparse:
-            raise ImportRefused("Sparse files are not read. Pack them without the option --sparse.", code="import_sparse")
+            raise ImportRefused(
+                "Sparse files are not read. Pack them without the option --sparse.", code="import_sparse"
+            )
         yield from _member(entry, shown, budget, depth, size=entry.size)
     except ArchiveDamaged:
         raise

@@ -132,7 +132,9 @@ class Budget:
                 f"The files have more than {limits.total_bytes // MIB:,} MiB.", code="import_too_many_bytes"
             )
         if self._unpacked > _UNPACKED_FREE + limits.ratio * self._on_disk:
-            return ImportRefused(f"All archives unpack to more than {limits.ratio} times their size.", code="import_ratio")
+            return ImportRefused(
+                f"All archives unpack to more than {limits.ratio} times their size.", code="import_ratio"
+            )
         if self._entries > limits.entries or self._name_bytes > limits.name_bytes:
             most = f"{limits.entries:,} entries, or names of more than {limits.name_bytes // MIB} MiB"
             return ImportRefused(f"The archives have more than {most}.", code="import_too_many_entries")

@@ -6,7 +6,6 @@ A fixed number of queries for any number of runs.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from webapp.hosts.models import Host
 from webapp.runs.dispatch.backfill import Start
@@ -52,9 +51,7 @@ def _host_queue(host: Host, state: QueueState, starts: Mapping[RunOnHost, Start]
     return HostQueue(host, state.host_trouble(host.pk), tuple(_with_neighbours(entries)))
 
 
-def _entry(
-    run: Run, host: Host, state: QueueState, starts: Mapping[RunOnHost, Start], ahead: Sequence[Entry]
-) -> Entry:
+def _entry(run: Run, host: Host, state: QueueState, starts: Mapping[RunOnHost, Start], ahead: Sequence[Entry]) -> Entry:
     load, working = state.loads[run.pk, host.pk], state.works(run, host.pk)
     start = starts.get((run.pk, host.pk), Start(None))
     blocked = _blocked(run, host, state)

@@ -91,7 +91,9 @@ class QueueState:
         seconds = self.loads[run.pk, host_id].seconds
         if seconds is None:
             return None
-        begun = [at for run_id, host, _, at in self._active if run_id == run.pk and (run.one_at_a_time or host == host_id)]
+        begun = [
+            at for run_id, host, _, at in self._active if run_id == run.pk and (run.one_at_a_time or host == host_id)
+        ]
         return max(0.0, seconds - max(((self.now - at).total_seconds() for at in begun), default=0.0))
 
     def host_trouble(self, host_id: UUID) -> str:
@@ -123,7 +125,11 @@ class QueueState:
         places = {run.pk: (place, run) for place, run in enumerate(self.runs)}
         for key, lock in self.locks.items():
             attempt = lock.attempt
-            if attempt.ended_at is None and attempt.run_id in places and (attempt.run_id, attempt.host_id) in self.loads:
+            if (
+                attempt.ended_at is None
+                and attempt.run_id in places
+                and (attempt.run_id, attempt.host_id) in self.loads
+            ):
                 place, run = places[attempt.run_id]
                 yield self._use(run, attempt.host_id, key, place)
             else:

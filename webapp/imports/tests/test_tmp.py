@@ -1,2 +1,0 @@
-def test_x():
-    exec(open("/tmp/hostile_parse.py").read(), {})
