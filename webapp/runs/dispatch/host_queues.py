@@ -65,7 +65,7 @@ def _entry(run: Run, host: Host, state: QueueState, starts: Mapping[RunOnHost, S
     locked = _lock_trouble(run, host, state)
     waits = blocked or locked or ("" if working or at_s == 0.0 else _turn(run, host, state, ahead))
     numbers = {each.pk: each.number for each in state.runs}
-    ahead_of = tuple(numbers[run_id] for run_id, _ in start.overtakes) if at_s == 0.0 else ()
+    ahead_of = tuple(numbers[key[0]] for key in start.overtakes if isinstance(key, tuple)) if at_s == 0.0 else ()
     if working:
         ahead_of = tuple(other.number for other in _overtaken(run, host, state, starts))
     return Entry(run, load, working, waits, starts_at, ends_at, ahead_of=ahead_of)
