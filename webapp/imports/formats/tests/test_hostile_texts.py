@@ -64,9 +64,8 @@ def test_a_number_of_a_million_digits_takes_no_time(place: str) -> None:
 
 @pytest.mark.parametrize("column", ["c{}", "latency_p1.{:06}_us", "iops"])
 def test_a_csv_with_very_many_columns_takes_no_time(column: str) -> None:
-    names = ["iops", "pattern", "iodepth"]
-    while sum(map(len, names)) + len(names) < 99_000:
-        names.append(column.format(len(names)))
+    count = 95_000 // (len(column.format(99_999)) + 1)  # of the longest line that is read
+    names = ["iops", "pattern", "iodepth", *(column.format(number) for number in range(count))]
     started_s = time.process_time()
     _parse("plain-csv", ",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
-    assert time.process_time() - started_s < 5
+    assert time.process_time() - started_s < 1  # below 0.3; 2 if each name is compared with all others
