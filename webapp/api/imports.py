@@ -65,6 +65,7 @@ class ImportedFileOut(Schema):
     format: str  # "" if not recognised
     results: int
     reason: str  # why it was left out, else ""
+    code: str  # of the reason
     notes: list[str]  # what was assumed, or a detail of the reason
 
 

@@ -21,6 +21,8 @@ MAX_QUERY = 8_000
 MAX_TITLE = 200
 MAX_NOTE = 20_000
 MAX_LINK_NAME = 100
+MAX_SAVED = 5_000  # of one person, also deleted ones, which can be brought back
+MAX_LINKS = 100  # of a comparison, also revoked ones, which stay listed
 
 
 Check = Callable[[str], str]  # the query as it is stored; raises Refusal if it compares nothing
@@ -42,6 +44,7 @@ def may_change(saved: SavedComparison, user: User) -> bool:
 @transaction.atomic
 def save_comparison(*, title: str, note: str, query: str, by: User, check: Check = explore_query) -> SavedComparison:
     """A new one. Raises Refusal for a title that is missing or too long, or a query that compares nothing."""
+    _require_place(by)
     saved = SavedComparison.objects.create(owner=by, **_checked(title, note, query, check))
     audit(by=by, action="comparison.create", on=saved, detail={"query": saved.query})
     return saved
@@ -70,6 +73,7 @@ def change_comparison(
 @transaction.atomic
 def copy_comparison(*, saved: SavedComparison, by: User) -> SavedComparison:
     """Anybody's, as one's own."""
+    _require_place(by)
     title = f"{saved.title[: MAX_TITLE - len(_COPY)]}{_COPY}"
     copy = SavedComparison.objects.create(
         owner=by, title=title, note=saved.note, query=saved.query, query_version=saved.query_version
@@ -135,6 +139,8 @@ def create_link(*, saved: SavedComparison, name: str, by: User) -> str:
     name = name.strip()
     if not 0 < len(name) <= MAX_LINK_NAME:
         raise Refusal("link_name", f"Give the link a name of 1 to {MAX_LINK_NAME} characters, for example its reader.")
+    if saved.links.count() >= MAX_LINKS:
+        raise Refusal("too_many_links", f"{saved.title} has {MAX_LINKS} links, the most allowed. Use a copy of it.")
     plain, token_hash = new_token()
     ComparisonLink.objects.create(comparison=saved, name=name, token_hash=token_hash, created_by=by)
     audit(by=by, action="comparison.link", on=saved, detail={"name": name})
@@ -158,6 +164,11 @@ def linked_comparison(token: str) -> SavedComparison | None:
     ).select_related("comparison")
     link = links.first()
     return link.comparison if link else None
+
+
+def _require_place(by: User) -> None:
+    if SavedComparison.objects.filter(owner=by).count() >= MAX_SAVED:
+        raise Refusal("too_many_comparisons", f"You have saved {MAX_SAVED:,} comparisons, the most allowed.")
 
 
 def _require_there(saved: SavedComparison) -> None:

@@ -34,10 +34,11 @@ class FileRead(msgspec.Struct, kw_only=True):
     format: str = ""  # formats.FORMATS or LOG_FORMAT, "" if not recognised
     tests: tuple[Test, ...] = ()
     reason: str = ""  # a sentence; "" if the file became tests or part of a series
+    code: str = ""  # of the reason
     notes: tuple[str, ...] = ()
 
     def refuse(self, refusal: ImportRefused) -> None:
-        self.tests, self.reason, self.notes = (), refusal.message, refusal.details
+        self.tests, self.reason, self.code, self.notes = (), refusal.message, refusal.code, refusal.details
 
 
 def read_files(
@@ -74,7 +75,7 @@ def _read(
     if isinstance(each, LeftOut):
         return None
     if isinstance(each, Refused):
-        return FileRead(path=each.path, reason=each.reason)
+        return FileRead(path=each.path, reason=each.reason, code=each.code)
     content = each.text.replace("\r\n", "\n").rstrip()  # copies with other line ends are the same
     digest = hashlib.sha256()
     update_hash(digest, content)
@@ -82,7 +83,7 @@ def _read(
         known, measured = formats.parse(each.text, columns)
         tests, notes = tests_of(measured, each.path, pattern, given)
     except ImportRefused as refusal:
-        return FileRead(path=each.path, digest=digest.hexdigest(), reason=refusal.message)
+        return FileRead(path=each.path, digest=digest.hexdigest(), reason=refusal.message, code=refusal.code)
     return FileRead(path=each.path, digest=digest.hexdigest(), format=known, tests=tests, notes=notes)
 
 

@@ -6,7 +6,8 @@ is searched from the right, so only the first label of a file name or folder nam
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 import msgspec
@@ -50,15 +51,15 @@ class Labelled(msgspec.Struct, frozen=True):
 def match(pattern: str, path: str) -> dict[str, str] | None:
     """The labels of a path; None if it does not match. Raises ImportRefused for an invalid pattern."""
     folders = [part for part in path.split("/") if part][-_MAX_FOLDERS:]
-    for variant in _variants(pattern):
-        segments = [part for part in variant.split("/") if part]
-        if (found := _match(segments, folders)) is not None:
+    for blocks in _variants(pattern):
+        if (found := _match(blocks, folders)) is not None:
             return found
     return None
 
 
-def _variants(pattern: str) -> list[str]:
-    """The pattern with and without each optional part, the longest first."""
+@lru_cache(maxsize=64)
+def _variants(pattern: str) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    """The pattern with and without each optional part, the longest first. Of each the segments between two `**`."""
     if len(pattern) > _MAX_PATTERN:
         raise ImportRefused(f"The pattern has {len(pattern)} characters, more than {_MAX_PATTERN}.")
     if pattern.count("[") != pattern.count("]") or pattern.count("[") > _MAX_OPTIONAL:
@@ -73,7 +74,17 @@ def _variants(pattern: str) -> list[str]:
         raise ImportRefused("The pattern has a bracket that is not understood. Labels are like {drive}.")
     if any(_ADJACENT.search(text) for text in variants):
         raise ImportRefused("The pattern has two labels without text between them. Put text such as `-` between them.")
-    return variants
+    return tuple(map(_blocks, variants))
+
+
+def _blocks(variant: str) -> tuple[tuple[str, ...], ...]:
+    blocks: list[list[str]] = [[]]
+    for segment in filter(None, variant.split("/")):
+        if segment == "**":
+            blocks.append([])
+        else:
+            blocks[-1].append(segment)
+    return tuple(map(tuple, blocks))
 
 
 def _with_and_without(pattern: str) -> tuple[str, str]:
@@ -82,21 +93,34 @@ def _with_and_without(pattern: str) -> tuple[str, str]:
     return before + inside + after, before + after
 
 
-def _match(segments: Sequence[str], folders: Sequence[str]) -> dict[str, str] | None:
-    """From the end; `**` takes as few folders as possible."""
-    if not segments:
-        return {}
-    if segments[-1] == "**":
-        for taken in range(len(folders) + 1):
-            found = _match(segments[:-1], folders[: len(folders) - taken])
-            if found is not None:
-                return found
-        return None
-    if not folders:
-        return None
-    here = _segment(segments[-1], folders[-1])
-    before = _match(segments[:-1], folders[:-1]) if here is not None else None
-    return None if here is None or before is None else before | here
+def _match(blocks: Sequence[Sequence[str]], folders: Sequence[str]) -> dict[str, str] | None:
+    """From the end; `**` takes as few folders as possible. No place is tried twice: if a block matches at its last
+    possible place and those before it do not match, they do not match before an earlier place either."""
+    end = len(folders)
+    labels: dict[str, str] = {}
+    for place, block in enumerate(reversed(blocks)):
+        ends = range(end, -1, -1) if place else (end,)
+        end, found = next(_places(block, folders, ends), (-1, labels))
+        if end < 0:
+            return None
+        labels = found | labels
+    return labels
+
+
+def _places(block: Sequence[str], folders: Sequence[str], ends: Iterable[int]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Where the block matches, and its labels."""
+    for end in ends:
+        begin = end - len(block)
+        if begin < 0:
+            return
+        found: dict[str, str] = {}
+        for segment, name in zip(reversed(block), reversed(folders[begin:end]), strict=True):
+            here = _segment(segment, name)
+            if here is None:
+                break
+            found = here | found
+        else:
+            yield begin, found
 
 
 def _segment(segment: str, name: str) -> dict[str, str] | None:
@@ -123,6 +147,7 @@ def _segment(segment: str, name: str) -> dict[str, str] | None:
     return None if rest else found
 
 
+@lru_cache(maxsize=1024)
 def _tokens(segment: str) -> _Segment:
     tokens, place = [], 0
     for field in _FIELD.finditer(segment):

@@ -77,7 +77,7 @@ class Store:
                 file.refuse(known[file.digest])
             row = ImportedFile(imported=self._imported, path=file.path, format=file.format, notes=list(file.notes))
             made = self._rows(row, file)
-            row.results, row.reason = sum(len(of_origin) for _, of_origin in made), file.reason
+            row.results, row.reason, row.code = sum(len(of_origin) for _, of_origin in made), file.reason, file.code
             if not file.reason:
                 row.digest = file.digest
                 known[file.digest] = same_content(self._imported.number, file.path)
@@ -99,7 +99,9 @@ class Store:
     def _remove_series(self, origin: Origin, trial: str) -> None:
         """Of a test whose logs came in several parts; without logs it keeps its values."""
         if origin.file.format == LOG_FORMAT:
-            removed = self._logs_of(trial).update(results=0, digest="", reason=INCOMPLETE, notes=[])
+            removed = self._logs_of(trial).update(
+                results=0, digest="", reason=INCOMPLETE, code="import_refused", notes=[]
+            )
             self.stored.refused[INCOMPLETE] += removed
             self.stored.results -= origin.file.results
             origin.delete()
@@ -122,7 +124,7 @@ class Store:
                 raise ImportRefused(f"The file has {len(file.tests):,} tests, more than {MAX_TESTS:,}. Split it.")
             return [self._test(row, test) for test in file.tests]
         except ImportRefused as refusal:
-            file.reason = refusal.message
+            file.reason, file.code = refusal.message, refusal.code
             return []
 
     def _test(self, row: ImportedFile, test: Test) -> tuple[Origin, list[Result]]:

@@ -7,10 +7,13 @@ another address a moment later (DNS rebinding) has no effect.
 import ipaddress
 import re
 import socket
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -29,8 +32,12 @@ _INSIDE_TOO = [ipaddress.ip_network(text) for text in ("168.63.129.16/32", "192.
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# getaddrinfo has no time limit of its own.
-_resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
+# getaddrinfo has no time limit of its own, so each look-up has a thread, which may go on after the limit. One person's
+# names must not use up the threads of others.
+MAX_LOOKUPS, MAX_LOOKUPS_OF_OWNER = 64, 4
+_lock = threading.Lock()
+_lookups: Counter[Hashable] = Counter()  # by owner, those that have not ended
+_Entries = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,10 @@ def read_url(url: str) -> WebhookUrl:
     return WebhookUrl(parts.scheme, host, port or _PORTS[parts.scheme], target)
 
 
-def resolve(url: WebhookUrl) -> list[str]:
-    """The addresses to connect to, all of them checked. Raises Refusal webhook_unresolved or webhook_inside."""
-    found = _resolved(url)
+def resolve(url: WebhookUrl, *, owner: Hashable) -> list[str]:
+    """The addresses to connect to, all of them checked. `owner` is the person whose webhook it is. Raises Refusal
+    webhook_unresolved or webhook_inside."""
+    found = _resolved(url, owner)
     if any(_is_inside(address) for address in found):
         words = (
             f"{url.host} is inside the server's own network. "
@@ -78,18 +86,41 @@ def resolve(url: WebhookUrl) -> list[str]:
     return found
 
 
-def _resolved(url: WebhookUrl) -> list[str]:
-    looked_up = _resolvers.submit(socket.getaddrinfo, url.host, url.port, type=socket.SOCK_STREAM)
+def _resolved(url: WebhookUrl, owner: Hashable) -> list[str]:
+    looked_up = _look_up(url, owner)
     try:
         entries = looked_up.result(timeout=RESOLVE_LIMIT_S)
     except TooLate as error:
-        looked_up.cancel()
         words = f"The name {url.host} could not be resolved within {RESOLVE_LIMIT_S:g} s. Try again later."
         raise Refusal("webhook_unresolved", words) from error
     except (OSError, ValueError) as error:  # UnicodeError, raised for an impossible name, is a ValueError
         words = f"The name {url.host} cannot be resolved. Check its spelling."
         raise Refusal("webhook_unresolved", words) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))[:_MAX_ADDRESSES]
+
+
+def _look_up(url: WebhookUrl, owner: Hashable) -> "Future[_Entries]":
+    """Raises Refusal webhook_unresolved while too many look-ups have not ended."""
+    with _lock:
+        if _lookups[owner] >= MAX_LOOKUPS_OF_OWNER or _lookups.total() >= MAX_LOOKUPS:
+            words = f"The name {url.host} could not be resolved: earlier look-ups have not ended. Try again later."
+            raise Refusal("webhook_unresolved", words)
+        _lookups[owner] += 1
+    looked_up: Future[_Entries] = Future()
+
+    def run() -> None:
+        try:
+            looked_up.set_result(socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001  the caller raises it
+            looked_up.set_exception(error)
+        finally:
+            with _lock:
+                _lookups[owner] -= 1
+                if not _lookups[owner]:
+                    del _lookups[owner]
+
+    threading.Thread(target=run, name=f"resolve {url.host}"[:60], daemon=True).start()
+    return looked_up
 
 
 def _is_inside(text: str) -> bool:

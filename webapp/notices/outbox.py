@@ -8,7 +8,7 @@ import uuid
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet, Window
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from webapp.notices.failure import Failure
@@ -18,7 +18,7 @@ BACKOFF_S = (10, 30, 120, 600, 3600, 3 * 3600)  # after each try; the last one r
 MAX_REFUSED_TRIES = 3
 MAX_AT_ONCE = 40
 MAX_PER_PERSON = 8  # so that one person's receivers do not delay the others'
-CLAIM_FOR = timedelta(seconds=120)  # longer than any task sends
+CLAIM_FOR = timedelta(seconds=120)  # longer than any lane of sending.py takes
 KEPT_FOR = timedelta(days=30)
 
 PAUSED = "The subscription was paused before this notice was sent."
@@ -37,14 +37,10 @@ def forget_old(now: datetime) -> None:
     Notice.objects.filter(created_at__lt=now - KEPT_FOR).exclude(state=NoticeState.PENDING).delete()
 
 
-def somebody_sends(now: datetime) -> bool:
-    """Whether another task is sending; then this tick sends nothing."""
-    return Notice.objects.filter(state=NoticeState.PENDING, claimed_until__gte=now).exists()
-
-
 @transaction.atomic
 def claim(now: datetime) -> list[Notice]:
-    """Claim due notices for this task: first tries before retries, a few per person."""
+    """Claim due notices for this task: first tries before retries, a few per person, and none of a person whose
+    earlier notices are still being sent."""
     rank = Window(RowNumber(), partition_by="subscription__user_id", order_by=["tries", "next_try_at"])
     ranked = _due(now).annotate(rank=rank).filter(rank__lte=MAX_PER_PERSON).order_by("tries", "next_try_at")
     wanted = list(ranked.values_list("pk", flat=True)[:MAX_AT_ONCE])
@@ -59,7 +55,11 @@ def claim(now: datetime) -> list[Notice]:
 
 def _due(now: datetime) -> QuerySet[Notice]:
     wanted = Q(subscription__user__is_active=True, subscription__paused_at=None)
-    return Notice.objects.filter(_unclaimed(now), wanted, state=NoticeState.PENDING, next_try_at__lte=now)
+    same_person = Notice.objects.filter(subscription__user=OuterRef("subscription__user"))
+    being_sent = same_person.filter(state=NoticeState.PENDING, claimed_until__gte=now)
+    return Notice.objects.filter(
+        _unclaimed(now), wanted, ~Exists(being_sent), state=NoticeState.PENDING, next_try_at__lte=now
+    )
 
 
 def _unclaimed(now: datetime) -> Q:

@@ -24,7 +24,7 @@ def create_subscription(
 ) -> tuple[Subscription, str]:
     """Create a subscription; return it with the secret of a webhook. Raises Refusal."""
     if channel is Channel.WEBHOOK:
-        resolve(read_url(url))  # outside the transaction: it asks the name server
+        resolve(read_url(url), owner=user.pk)  # outside the transaction: it asks the name server
     elif url:
         raise Refusal("subscription_refused", _URL_OF_EMAIL)
     elif not mail.is_set_up():
@@ -55,7 +55,7 @@ def change_subscription(
     if subscription.channel == Channel.EMAIL and url:
         raise Refusal("subscription_refused", _URL_OF_EMAIL)
     if url != subscription.url:
-        resolve(read_url(url))
+        resolve(read_url(url), owner=subscription.user_id)
     with transaction.atomic():
         subscription.plan, subscription.events, subscription.url = plan, _ordered(events), url
         _save(subscription, "plan", "events", "url")

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -37,14 +37,14 @@ def send(notice: Notice) -> None:
         "Sweetspot-Timestamp": timestamp,
         "Sweetspot-Signature": signature(unsealed(subscription.secret), timestamp, body),
     }
-    _judge(_post(subscription.url, headers, body))
+    _judge(_post(subscription.url, headers, body, owner=subscription.user_id))
 
 
-def _post(url: str, headers: dict[str, str], body: bytes) -> int:
+def _post(url: str, headers: dict[str, str], body: bytes, *, owner: Hashable) -> int:
     """Post the notice; return the HTTP status. Raises Failure."""
     try:
         receiver = read_url(url)
-        addresses = resolve(receiver)
+        addresses = resolve(receiver, owner=owner)
     except Refusal as refusal:
         refused = refusal.code != "webhook_unresolved"
         raise Failure(refusal.message, refused=refused, unreachable=True) from refusal

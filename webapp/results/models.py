@@ -200,6 +200,7 @@ class ImportedFile(models.Model):
     format = models.CharField(max_length=40, blank=True)  # imports.formats, "" if not recognised
     results = models.PositiveIntegerField(default=0)
     reason = models.TextField(blank=True)  # why it was left out, a sentence
+    code = models.CharField(max_length=60, blank=True)  # the code of the reason
     notes = models.JSONField(default=list)  # what was assumed, sentences
 
     class Meta:

@@ -15,7 +15,7 @@ from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.host_support import capabilities, missing_parts
 from webapp.runs.arming import refuse_untyped
-from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS
+from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 
 

@@ -17,6 +17,7 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand, in_order
 from webapp.plans.factors import HOSTS_AT_ONCE
 from webapp.plans.models import PlanVersion
@@ -26,10 +27,13 @@ from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import UNACCEPTED_GRACE_SECONDS, end_finished_run
 from webapp.runs.dispatch.queue import lock_queue, position_for
+from webapp.runs.forecast.experience import experience_of
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
+
+NO_HISTORY_MARGIN = 0.5  # of the expected time on hosts without earlier runs
 
 
 class StartRefused(Refusal):
@@ -126,6 +130,7 @@ def _create_run(
         one_at_a_time=any(HOSTS_AT_ONCE in planned.point for planned in expansion.trials),
         seed=seed,
         trial_count=len(expansion.trials),
+        expected_most_s=_expected_most_s(expansion, targets),
         note=note,
         created_by=by,
     )
@@ -145,6 +150,16 @@ def _create_run(
     audit(by=by, action="run.start", on=run, detail=detail)
     dispatch_after_commit(run)
     return run
+
+
+def _expected_most_s(expansion: Expansion, targets: Sequence[Target]) -> float | None:
+    """None if a part of the time is unknown, such as that of a purge. Without earlier runs on these hosts, with a
+    margin."""
+    expected = estimate(expansion, experience_of(targets))
+    purges = any(trial.before.purge for trial, _ in expansion.distinct)
+    if expected.unknown_trials or expected.unknown_builds or purges:
+        return None
+    return expected.seconds_high * (1.0 if expected.learned_runs else 1.0 + NO_HISTORY_MARGIN)
 
 
 def _next_number() -> int:

@@ -43,11 +43,15 @@ class TooManyAtOnce(Exception):
     """The host has MAX_AT_ONCE other requests here: a stolen token must not occupy all threads."""
 
 
+class TooFast(Exception):
+    """The host sends more than its rate allows: a stolen token must not fill the disk."""
+
+
 class NotAuthenticated(Exception):
     """No token, an unknown one, or one that was revoked: not told apart."""
 
 
-REFUSALS = (NotAuthenticated, TooManyAtOnce, ContractError, Refusal, DataError, IntegrityError)
+REFUSALS = (NotAuthenticated, TooManyAtOnce, TooFast, ContractError, Refusal, DataError, IntegrityError)
 
 
 def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
@@ -81,6 +85,9 @@ def refusal_of(error: Exception) -> tuple[int, Problem]:
     if isinstance(error, TooManyAtOnce):
         message = "This host has too many requests at the same time. Send one after the other."
         return 429, Problem(code="too_many_at_once", message=message)
+    if isinstance(error, TooFast):
+        message = "This host registers too often. Wait a minute."
+        return 429, Problem(code="too_fast", message=message)
     if isinstance(error, ContractError | Refusal):
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         return status, Problem(code=error.code, message=str(error)[:2000])

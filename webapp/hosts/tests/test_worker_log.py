@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+from webapp.core.rates import Rate
 from webapp.hosts import worker_log
 from webapp.hosts.models import WorkerLogLine
 from webapp.hosts.selectors import log_lines
@@ -57,3 +58,21 @@ def test_it_filters_by_level_and_order() -> None:
     assert [line.number for line in log_lines(host, level="warning")] == [3, 2]
     assert [line.number for line in log_lines(host, attempt=attempt)] == [3]
     assert log_lines(host, level="nonsense").count() == 3
+
+
+def test_lines_that_come_too_fast_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL keeps deleted rows on disk until a vacuum, so what is written counts, not what stays."""
+    clock = [0.0]
+    monkeypatch.setattr(worker_log, "RATE", Rate(burst=200_000, per_s=1_000, clock=lambda: clock[0]))
+    host, other = a_host(), a_host()
+    for first in range(0, 4_000, 200):
+        keep_log(host=host, shipped=lines(*range(first, first + 200), text="x" * 1800))
+    stored = list(WorkerLogLine.objects.filter(host=host).values_list("number", flat=True).order_by("id"))
+    assert stored == list(range(101))  # a hundred of 2,000 bytes, and one that says that others are left out
+    assert WorkerLogLine.objects.get(host=host, number=100).level == "warning"
+    keep_log(host=other, shipped=lines(1))
+    assert log_lines(other).count() == 1
+    clock[0] += 4.5
+    keep_log(host=host, shipped=lines(5_000, 5_001, 5_002, text="x" * 1800))
+    assert {5_000, 5_001, 5_002} <= set(WorkerLogLine.objects.filter(host=host).values_list("number", flat=True))
+    assert WorkerLogLine.objects.get(host=host, number=5_002).level == "warning"

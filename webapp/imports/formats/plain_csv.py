@@ -5,6 +5,7 @@ RESULTS. Columns with a field's name need no mapping. Values of factors are read
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -118,12 +119,13 @@ def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measureme
         raise ImportRefused("The CSV needs a head and at least one row.")
     delimiter = _delimiter(text_lines[0])
     names = _names(text_lines[0])
-    if twice := [name for name in names if name and names.count(name) > 1]:
-        raise ImportRefused(f"The CSV has two columns `{twice[0][:60]}`. Remove or rename one.")
-    own_names = sniff(text_lines[0]) and not any(name in names for name in mapping or {})
-    known = _known(names, {} if own_names else mapping or {})
     if (cells := len(names) * len(text_lines)) > MAX_CELLS:
         raise ImportRefused(f"The CSV has {cells:,} fields, more than {MAX_CELLS:,}. Split it or remove columns.")
+    twice = next((name for name, count in Counter(names).items() if name and count > 1), "")
+    if twice:
+        raise ImportRefused(f"The CSV has two columns `{twice[:60]}`. Remove or rename one.")
+    own_names = sniff(text_lines[0]) and not any(name in names for name in mapping or {})
+    known = _known(names, {} if own_names else mapping or {})
     table = list(rows(names, text_lines[1:], delimiter))
     doubts = _thousands(table, known) if delimiter == ";" else ()
     measured = (_measured(row, known) for row in table)
@@ -146,8 +148,8 @@ def _known(names: list[str], mapping: Mapping[str, str]) -> dict[str, str]:
     stated = {part_of(field) for field in mapping.values()}
     by_name = {name: name for name in names if is_field(name) and part_of(name) not in stated}
     known = {**by_name, **mapping}
-    parts = [part_of(field) for field in known.values()]
-    if twice := [name for name, field in known.items() if parts.count(part_of(field)) > 1]:
+    columns_by_part = Counter(map(part_of, known.values()))
+    if twice := [name for name, field in known.items() if columns_by_part[part_of(field)] > 1]:
         raise ImportRefused(f"The columns {columns_in_words(twice)} state the same value. Remove all but one.")
     return known
 

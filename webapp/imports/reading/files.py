@@ -35,26 +35,41 @@ def read_in_turn(files: Iterable[tuple[str, Path]], limits: Limits | None = None
     is taken."""
     budget = Budget(limits or Limits())
     for name, path in files:
-        yield from _entry(path, name, budget)
+        yield from _clocked(_entry(path, name, budget), budget)
     yield from _left_out(budget)
 
 
 def _read(paths: Mapping[str, Path], budget: Budget) -> Found:
     """`paths` by their names."""
     for name in sorted(paths, key=in_order):
-        yield from _entry(paths[name], name, budget)
+        yield from _clocked(_entry(paths[name], name, budget), budget)
     yield from _left_out(budget)
+
+
+def _clocked(found: Found, budget: Budget) -> Found:
+    """Count the time of the reading, without that of the caller between two files."""
+    while True:
+        budget.start_clock()
+        item = next(found, None)
+        budget.stop_clock()
+        if item is None:
+            return
+        yield item
+        del item  # otherwise its text is in memory while the next one is read
 
 
 def _left_out(budget: Budget) -> Found:
     if budget.left_out:
+        code = budget.limit_reached.code if budget.limit_reached else "import_too_many_files"
         most = f"At most {budget.limits.files:,} files and {budget.limits.total_bytes // MIB:,} MiB are read at once."
-        yield Refused("", f"{most} Number of files left out: {budget.left_out:,}. Import them in several parts.")
+        if code not in ("import_too_many_files", "import_too_many_bytes") and budget.limit_reached:
+            most = f"{most} {budget.limit_reached.message}"
+        yield Refused("", f"{most} Number of files left out: {budget.left_out:,}. Import them in several parts.", code)
 
 
 def _entry(path: Path, shown: str, budget: Budget) -> Found:
     if path.is_symlink():
-        yield Refused(shown or path.name, "Links are not followed.")
+        yield Refused(shown or path.name, "Links are not followed.", "import_link")
     elif path.is_dir():
         yield from _folder(path, shown, budget)
     else:
@@ -110,9 +125,11 @@ def _on_disk(path: Path, shown: str, budget: Budget) -> Found:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe must not wait for a writer
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 yield Refused(shown, "This is not a regular file.")
                 return
-            yield from content(file, shown, budget)
+            budget.count_on_disk(status.st_size)
+            yield from content(file, shown, budget, size=status.st_size)
     except OSError as error:
         yield Refused(shown, f"The file cannot be read: {error.strerror}.")

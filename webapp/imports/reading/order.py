@@ -28,7 +28,13 @@ def in_order(path: str) -> str:
 
 
 def _natural(text: str) -> str:
-    return _NUMBER.sub(lambda digits: f"{_DIGITS}{digits[0]:0>18}", text)
+    """Numbers compare by their length and then by their digits. Zeros in front do not count."""
+    return _NUMBER.sub(_comparable, text)
+
+
+def _comparable(number: re.Match[str]) -> str:
+    digits = number[0].lstrip("0")
+    return f"{_DIGITS}{len(digits):02}{digits}"
 
 
 class LogSpool:
@@ -71,7 +77,7 @@ class LogSpool:
             self._texts.seek(begin)
             yield Read(path, self._texts.read(length).decode("utf-8", "surrogatepass"))
 
-    def refused(self, reason: str) -> Iterator[Refused | LeftOut]:
+    def refused(self, reason: str, code: str) -> Iterator[Refused | LeftOut]:
         """All logs with a reason."""
-        yield from (Refused(path, reason) for path, _, _ in self._held)
+        yield from (Refused(path, reason, code) for path, _, _ in self._held)
         yield from self._refused

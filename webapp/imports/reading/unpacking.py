@@ -1,4 +1,4 @@
-"""gzip, bzip2 and xz streams as files, unpacked in small steps so that no step exceeds a limit."""
+"""gzip, bzip2, xz and deflate streams as files, unpacked in small steps so that no step exceeds a limit."""
 
 import bz2
 import lzma
@@ -10,25 +10,30 @@ from webapp.imports.errors import ImportRefused
 from webapp.imports.reading.limits import Budget
 
 _STEP = 64 * 1024
+_PACKED_STEP = 16 * 1024  # each part of a packed file copies the rest of its step
 _XZ_MEMORY = 128 * 1024**2
+_GZIP, _RAW = 31, -15  # zlib's `wbits`
 
 
 class Stream(Protocol):
     def read(self, count: int, /) -> bytes: ...
 
 
-class _Decompressor(Protocol):
+class Decompressor(Protocol):
     eof: bool
     unused_data: bytes
 
     def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
 
 
-class _Gzip:
+New = Callable[[], Decompressor]
+
+
+class _Zlib:
     """zlib's object with the interface of bz2 and lzma."""
 
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(wbits=31)
+    def __init__(self, wbits: int) -> None:
+        self._inner = zlib.decompressobj(wbits=wbits)
 
     @property
     def eof(self) -> bool:
@@ -46,60 +51,71 @@ class _Gzip:
         return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
 
 
-def _xz() -> _Decompressor:
-    return cast(_Decompressor, lzma.LZMADecompressor(memlimit=_XZ_MEMORY))
+def _gzip() -> Decompressor:
+    return cast(Decompressor, _Zlib(_GZIP))
 
 
-_KINDS: tuple[tuple[bytes, Callable[[], object]], ...] = (
-    (b"\x1f\x8b", _Gzip),
-    (b"BZh", bz2.BZ2Decompressor),
-    (b"\xfd7zXZ\x00", _xz),
-)
+def deflate() -> Decompressor:
+    """Without the header of gzip, as in zip files."""
+    return cast(Decompressor, _Zlib(_RAW))
+
+
+def bzip2() -> Decompressor:
+    return cast(Decompressor, bz2.BZ2Decompressor())
+
+
+def _xz() -> Decompressor:
+    return cast(Decompressor, lzma.LZMADecompressor(memlimit=_XZ_MEMORY))
+
+
+_KINDS: tuple[tuple[bytes, New], ...] = ((b"\x1f\x8b", _gzip), (b"BZh", bzip2), (b"\xfd7zXZ\x00", _xz))
 ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def is_packed(head: bytes) -> bool:
-    return any(head.startswith(magic) for magic, _ in _KINDS)
+def decompressor_of(head: bytes) -> New | None:
+    """By the first bytes of a packed file; None for any other file."""
+    return next((new for magic, new in _KINDS if head.startswith(magic)), None)
 
 
 class Unpacked:
-    """A packed stream as an unpacked one, which counts its bytes against the budget."""
+    """A packed stream as an unpacked one, which counts its bytes and its parts against the budget. `parts`: whether
+    others may follow the first one, as in gzip files."""
 
-    def __init__(self, packed: Stream, head: bytes, budget: Budget) -> None:
-        self._packed, self._budget = packed, budget
-        self._new = next(new for magic, new in _KINDS if head.startswith(magic))
-        self._decompressor = cast(_Decompressor, self._new())
-        self._taken = 0
-        self._given = 0
+    def __init__(self, packed: Stream, new: New, budget: Budget, *, parts: bool = True) -> None:
+        self._packed, self._budget, self._new, self._parts = packed, budget, new, parts
+        self._decompressor = new()
+        self._packed_bytes = 0
+        self._unpacked_bytes = 0
 
     def read(self, count: int) -> bytes:
         """As many bytes, fewer only at the end. Raises ImportRefused and Exhausted."""
-        found = bytearray()
-        while len(found) < count and (some := self._some(min(count - len(found), _STEP))):
-            found += some
-            self._given += len(some)
+        data = bytearray()
+        while len(data) < count and (some := self._some(min(count - len(data), _STEP))):
+            data += some
+            self._unpacked_bytes += len(some)
             self._budget.count_unpacked(len(some))
-            self._budget.check_ratio(self._given, self._taken)
-        return bytes(found)
+            self._budget.check_ratio(self._unpacked_bytes, self._packed_bytes)
+        return bytes(data)
 
     def _some(self, most: int) -> bytes:
         """At least one byte, or none at the end."""
         while True:
             if self._decompressor.eof:
-                rest = self._decompressor.unused_data or self._take()
+                rest = (self._decompressor.unused_data or self._take()) if self._parts else b""
                 if not rest.strip(b"\0"):
                     return b""
-                self._decompressor = cast(_Decompressor, self._new())
-                found = self._decompressor.decompress(rest, most)
+                self._budget.count_entry()
+                self._decompressor = self._new()
+                some = self._decompressor.decompress(rest, most)
             else:
                 data = self._take() if getattr(self._decompressor, "needs_input", True) else b""
-                found = self._decompressor.decompress(data, most)
-                if not found and not data and not self._decompressor.eof:
-                    raise ImportRefused("The packed file is truncated.")
-            if found:
-                return found
+                some = self._decompressor.decompress(data, most)
+                if not some and not data and not self._decompressor.eof:
+                    raise ImportRefused("The packed file is truncated.", code="import_truncated")
+            if some:
+                return some
 
     def _take(self) -> bytes:
-        data = self._packed.read(_STEP)
-        self._taken += len(data)
+        data = self._packed.read(_PACKED_STEP)
+        self._packed_bytes += len(data)
         return data

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from webapp.imports.errors import ImportRefused
@@ -64,6 +66,30 @@ def test_a_wrong_pattern_is_refused(pattern: str) -> None:
 def test_a_long_path_takes_no_time() -> None:
     assert match("{a}-{b}-{c}-{d}-{e}-{f}x", "-" * 100_000) is None
     assert match("q/" + "*/" * 20 + "**/" + "*/" * 20 + "**/*", "/".join("abc" * 100)) is None
+
+
+def test_no_place_of_a_pattern_is_tried_twice() -> None:
+    """Two `**`, four optional parts and sixty equal folders had thousands of ways to fail."""
+    path = "/".join("a" * 64)
+    started_s = time.process_time()
+    for _ in range(200):
+        assert match("x/**/a[a]/**/a[b][c][d]", path) is None
+    assert time.process_time() - started_s < 10
+
+
+@pytest.mark.parametrize(
+    ("pattern", "labels"),
+    [
+        ("{a}/**/f", {"a": "d"}),
+        ("{a}/**/d/f", {"a": "c"}),
+        ("a/{x}/**/d/f", {"x": "b"}),
+        ("{x}/b/**/{y}/**", {"x": "a", "y": "f"}),
+        ("**/{x}/**/f", {"x": "d"}),
+        ("b/**/b/**/f", None),
+    ],
+)
+def test_any_number_of_folders_is_as_few_as_possible(pattern: str, labels: dict[str, str] | None) -> None:
+    assert match(pattern, "a/b/c/d/f") == labels
 
 
 def test_the_file_counts_and_the_path_adds() -> None:

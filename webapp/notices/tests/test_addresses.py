@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from webapp.core.errors import Refusal
 from webapp.notices import addresses
-from webapp.notices.addresses import read_url, resolve
+from webapp.notices.addresses import MAX_LOOKUPS_OF_OWNER, read_url, resolve
 from webapp.settings.environment import networks
 
 INSIDE = [
@@ -92,7 +92,7 @@ UNREADABLE = [
 @pytest.mark.parametrize("url", INSIDE)
 def test_it_refuses_what_is_inside_the_servers_network_however_it_is_written(url: str) -> None:
     with pytest.raises(Refusal) as refused:
-        resolve(read_url(url))
+        resolve(read_url(url), owner="a")
     assert refused.value.code == "webhook_inside"
     assert refused.value.message.endswith(
         "is inside the server's own network. The administrator can allow it with SWEETSPOT_WEBHOOK_NETWORKS."
@@ -102,7 +102,7 @@ def test_it_refuses_what_is_inside_the_servers_network_however_it_is_written(url
 @pytest.mark.parametrize("url", OUTSIDE)
 def test_it_takes_public_addresses(url: str) -> None:
     place = read_url(url)
-    assert resolve(place) == [place.host]
+    assert resolve(place, owner="a") == [place.host]
 
 
 @pytest.mark.parametrize("url", UNREADABLE)
@@ -124,10 +124,10 @@ def test_it_allows_the_networks_of_the_administrator_and_nothing_beside(
     monkeypatch.setenv("SWEETSPOT_WEBHOOK_NETWORKS", "10.1.0.0/16, fd00:1::/64")
     settings.WEBHOOK_NETWORKS = networks("SWEETSPOT_WEBHOOK_NETWORKS")
     for allowed in ("http://10.1.2.3/", "http://[::ffff:10.1.2.3]/", "http://[fd00:1::5]/"):
-        assert resolve(read_url(allowed))
+        assert resolve(read_url(allowed), owner="a")
     for refused in ("http://10.2.0.1/", "http://127.0.0.1/", "http://[fd00:2::1]/"):
         with pytest.raises(Refusal, match="inside the server's own network"):
-            resolve(read_url(refused))
+            resolve(read_url(refused), owner="a")
 
 
 def answers(*found: str) -> Any:
@@ -137,13 +137,13 @@ def answers(*found: str) -> Any:
 def test_it_refuses_a_name_with_one_address_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", answers("93.184.216.34", "127.0.0.1"))
     with pytest.raises(Refusal, match=r"hooks\.example is inside"):
-        resolve(read_url("http://hooks.example/"))
+        resolve(read_url("http://hooks.example/"), owner="a")
 
 
 @pytest.mark.parametrize("host", ["no-such-name.invalid", "a..b", "x" * 70])
 def test_it_says_when_a_name_cannot_be_resolved(host: str) -> None:
     with pytest.raises(Refusal) as refused:
-        resolve(read_url(f"http://{host}/"))
+        resolve(read_url(f"http://{host}/"), owner="a")
     assert refused.value.code == "webhook_unresolved"
 
 
@@ -152,5 +152,24 @@ def test_it_does_not_wait_for_a_name_server_without_end(monkeypatch: pytest.Monk
     monkeypatch.setattr(addresses, "RESOLVE_LIMIT_S", 0.1)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: done.wait(30))
     with pytest.raises(Refusal, match="could not be resolved within"):
-        resolve(read_url("http://slow.example/"))
+        resolve(read_url("http://slow.example/"), owner="a")
+    done.set()
+
+
+def test_slow_names_of_one_person_do_not_hold_up_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slow look-up keeps its thread until the name server answers, long after its limit."""
+    done = threading.Event()
+
+    def looked_up(host: str, *_: object, **__: object) -> Any:
+        return done.wait(30) if host == "slow.example" else answers("93.184.216.34")()
+
+    monkeypatch.setattr(addresses, "RESOLVE_LIMIT_S", 0.1)
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    for _ in range(20):
+        with pytest.raises(Refusal) as refused:
+            resolve(read_url("http://slow.example/"), owner="slow")
+        assert refused.value.code == "webhook_unresolved"
+    assert sum(thread.name == "resolve slow.example" for thread in threading.enumerate()) <= MAX_LOOKUPS_OF_OWNER
+    monkeypatch.setattr(addresses, "RESOLVE_LIMIT_S", 5.0)
+    assert resolve(read_url("http://quick.example/"), owner="other") == ["93.184.216.34"]
     done.set()

@@ -1,6 +1,7 @@
 """What is due, who sends it, and when it is given up."""
 
 import threading
+import time
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
 
@@ -49,9 +50,7 @@ def test_it_takes_back_what_a_task_that_died_had_claimed() -> None:
     notice, now = a_notice(URL), timezone.now()
     (first,) = outbox.claim(now)
     assert outbox.claim(now) == []
-    assert outbox.somebody_sends(now)
     later = now + outbox.CLAIM_FOR + timedelta(seconds=1)
-    assert not outbox.somebody_sends(later)
     (second,) = outbox.claim(later)
     outbox.record_failure(first, Failure("late"), later)  # it was not dead, only slow
     notice.refresh_from_db()
@@ -116,27 +115,43 @@ def test_two_ticks_at_once_send_each_notice_once(hook: Receiver) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tick_leaves_sending_to_one_that_is_still_at_it(hook: Receiver) -> None:
-    began, go_on = threading.Event(), threading.Event()
+def test_a_slow_receiver_holds_up_its_owner_only(hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with more slow receivers than a batch has notices of one person."""
+    monkeypatch.setattr(sending, "WAIT_S", 0.5)
+    go_on = threading.Event()
 
     def slow(handler: BaseHTTPRequestHandler) -> None:
-        began.set()
-        go_on.wait(10)
+        go_on.wait(20)
         handler.send_response(204)
         handler.end_headers()
 
-    hook.answers = [slow]
-    a_notice(hook.url)
+    owner, other = a_user(), a_user()
+    with receiver() as quick:
+        hook.answers = [slow] * 40
+        for number in range(20):
+            a_notice(f"{hook.url}&n={number}", user=owner)
+        try:
+            assert sending.send_due(timezone.now()) == 0
+            fine = a_notice(quick.url, user=other)
+            assert sending.send_due(timezone.now()) == 1
+            fine.refresh_from_db()
+            assert fine.state == "sent"
+            assert Notice.objects.filter(claim__isnull=False).count() == outbox.MAX_PER_PERSON
+        finally:
+            go_on.set()
+        deadline = time.monotonic() + 30
+        while Notice.objects.filter(state="pending").exists() and time.monotonic() < deadline:
+            tasks.deliver()  # results come when the receiver answers
+    assert not Notice.objects.filter(state="pending").exists()
 
-    def second() -> int:
-        began.wait(10)
-        a_notice(f"{hook.url}&second")
-        tasks.deliver()
-        waiting = Notice.objects.filter(claim=None, state="pending").count()
-        go_on.set()
-        return waiting
 
-    assert set(at_once(tasks.deliver, second)) == {None, 1}
+def test_one_person_has_few_threads_and_shares_no_receiver_with_others() -> None:
+    busy, other = a_user(), a_user()
+    notices = [a_notice(f"https://h{number}.example/", user=busy) for number in range(7)]
+    same = a_notice("https://h0.example/other", user=other)
+    lanes = sending._lanes([*notices, same])
+    people = [{notice.subscription.user_id for group in lane for notice in group} for lane in lanes]
+    assert people == [{busy.pk}, {busy.pk}, {other.pk}]
 
 
 def test_a_receiver_that_is_down_is_tried_once_in_a_tick_and_delays_nobody(hook: Receiver) -> None:

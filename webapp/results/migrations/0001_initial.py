@@ -97,6 +97,7 @@ class Migration(migrations.Migration):
                 ("format", models.CharField(blank=True, max_length=40)),
                 ("results", models.PositiveIntegerField(default=0)),
                 ("reason", models.TextField(blank=True)),
+                ("code", models.CharField(blank=True, max_length=60)),
                 ("notes", models.JSONField(default=list)),
                 (
                     "imported",

@@ -7,7 +7,8 @@ continue. The attempt and its locks are claimed in one transaction; a second tra
 then finds it busy. A host with too many consecutive failed trials of a run gets no more of them (failure_limit). The
 order is published after the commit; if the broker is unavailable, the next tick publishes it again.
 
-A trial on several hosts is claimed for all of them in one transaction (several_hosts).
+A trial on several hosts is claimed for all of them in one transaction (several_hosts). While its run waits for one of
+them, the others may do later runs that end in time (backfill).
 
 A host that is offline gets no orders; when it is back, it first reports the state of its attempts. A host in
 maintenance or in a maintenance window gets no trials, but restores settings that a run has changed.
@@ -29,6 +30,8 @@ from webapp.runs.dispatch.failure_limit import stop_failing, stop_unprepared
 from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import free, keys_of, take_locks
 from webapp.runs.dispatch.orders import publish
+from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, waits_for_arming
+from webapp.runs.dispatch.queue_state import QueueState, starts_of
 from webapp.runs.dispatch.several_hosts import lock_others, others_wait, runs_that_can_continue, unclosed, unclosed_runs
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
@@ -45,9 +48,6 @@ from webapp.runs.models import (
 from webapp.runs.states import StaleTransition, transition_run, transition_trial
 
 log = logging.getLogger(__name__)
-
-# An idle worker registers every minute; it counts as offline after two missed registrations (s).
-HEARD_WITHIN_SECONDS = 150
 
 
 def dispatch_host(host_id: UUID) -> Attempt | None:
@@ -124,15 +124,49 @@ def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
 
 
 def _claim_trial(host_id: UUID) -> Attempt | None:
+    """A trial of the first run that can continue. If this run waits for other hosts or their drives, a later run may
+    start ahead of it (`backfill`)."""
     # Locked, so that a pause or a cancellation is either seen here or waits until the order is written.
     run = ready_runs(host_id).select_for_update(no_key=True, of=("self",)).first()
-    trial = None if run is None else _next_trial(run, host_id)
-    if run is None or trial is None:
+    if run is None:
+        return None
+    attempt = _next_attempt(run, host_id)
+    return attempt or _claim_ahead_of(run, host_id)
+
+
+def _claim_ahead_of(waiting: Run, host_id: UUID) -> Attempt | None:
+    later = list(ready_runs(host_id).exclude(pk=waiting.pk).values_list("pk", flat=True))
+    if not later:
+        return None
+    state = QueueState()
+    if state.is_under_way(waiting, host_id):
+        return None
+    starts = starts_of(state)
+    for run_id in later:
+        start = starts.get((run_id, host_id))
+        if start is None or start.at_s != 0.0:
+            continue
+        # Without waiting for a lock, because two hosts could wait for each other. The next tick tries again.
+        runs = ready_runs(host_id).filter(pk=run_id).select_for_update(no_key=True, of=("self",), skip_locked=True)
+        run = runs.first()
+        attempt = None if run is None else _next_attempt(run, host_id)
+        if attempt is not None:
+            log.info("Run %s starts ahead of run %s, which waits.", attempt.run_id, waiting.pk)
+            return attempt
+    return None
+
+
+def _next_attempt(run: Run, host_id: UUID) -> Attempt | None:
+    """The order for the run's next trial; None if it must wait. The run is locked."""
+    trial = _next_trial(run, host_id)
+    if trial is None:
         return None
     if stop_failing(run, host_id) or stop_unprepared(run, trial):
         end_finished_run(run.pk)  # without settings to restore, nothing else would end the run
         return _claim(host_id, in_window=False)
     if run.one_at_a_time and (others_wait(run) or not lock_others(trial.all_hosts, host_id)):
+        return None
+    if run.one_at_a_time and run.state == RunState.QUEUED and not _is_due(run, host_id):
         return None
     if not free(trial):
         return None
@@ -146,6 +180,12 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     for other in attempts[1:]:
         transaction.on_commit(lambda other=other: publish_safely(other))  # type: ignore[misc]
     return attempts[0]
+
+
+def _is_due(run: Run, host_id: UUID) -> bool:
+    """Whether no run before it waits for one of its other hosts."""
+    start = starts_of(QueueState()).get((run.pk, host_id))
+    return start is not None and start.at_s == 0.0
 
 
 def _attempts(run: Run, trial: Trial, number: int) -> list[Attempt]:
@@ -189,15 +229,6 @@ def ready_runs(host_id: UUID) -> QuerySet[Run]:
         holds=Exists(unclosed(host_id)), goes_first=Q(one_at_a_time=True, state=RunState.RUNNING)
     )
     return goes_on.order_by("-holds", "-goes_first", F("queue_position").asc(nulls_last=True), "number")
-
-
-def waits_for_arming() -> Q:
-    """Runs with destructive trials left that are not armed: never, no longer, or too late."""
-    stale = (
-        Q(armed_until=None) | Q(started_at=None, armed_until__lt=timezone.now()) | Q(started_at__gt=F("armed_until"))
-    )
-    left = Trial.objects.filter(run=OuterRef("pk"), state=TrialState.PLANNED, destructive=True)
-    return (Q(armed_serials=[]) | stale) & Q(Exists(left))
 
 
 def runs_to_close(host_id: UUID, *, in_window: bool) -> QuerySet[Run]:

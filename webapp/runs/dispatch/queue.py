@@ -1,14 +1,18 @@
 """The queue of runs: one for all hosts.
 
 Hosts take runs in the order of `Run.queue_position`, which is unique. A host finishes a started run first, unless it
-is paused. The priority of a run decides its initial position.
+is paused. The priority of a run decides its initial position. While a run waits for other hosts, a later one may start
+ahead of it: see `backfill`.
 """
 
 from django.db import connection
-from django.db.models import F, Max, Min, QuerySet
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
+from django.utils import timezone
 
-from webapp.runs.models import OPEN_RUN_STATES, Run, RunState
+from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Trial, TrialState
 
+# An idle worker registers every minute; it counts as offline after two missed registrations (s).
+HEARD_WITHIN_SECONDS = 150
 _QUEUE_LOCK = 0x71_7565_7565
 
 
@@ -16,6 +20,15 @@ def queued_runs() -> QuerySet[Run]:
     """Open runs in the order of the queue."""
     open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES)
     return open_runs.order_by(F("queue_position").asc(nulls_last=True), "number")
+
+
+def waits_for_arming() -> Q:
+    """Runs with destructive trials left that are not armed: never, no longer, or too late."""
+    stale = (
+        Q(armed_until=None) | Q(started_at=None, armed_until__lt=timezone.now()) | Q(started_at__gt=F("armed_until"))
+    )
+    left = Trial.objects.filter(run=OuterRef("pk"), state=TrialState.PLANNED, destructive=True)
+    return (Q(armed_serials=[]) | stale) & Q(Exists(left))
 
 
 def lock_queue() -> None:

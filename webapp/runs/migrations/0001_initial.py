@@ -153,6 +153,7 @@ class Migration(migrations.Migration):
                 ("reason_fields", models.JSONField(default=dict)),
                 ("note", models.TextField(blank=True)),
                 ("queue_position", models.BigIntegerField(null=True)),
+                ("expected_most_s", models.FloatField(null=True)),
                 ("priority", models.SmallIntegerField(choices=[(-1, "Low"), (0, "Normal"), (1, "High")], default=0)),
                 ("paused_at", models.DateTimeField(null=True)),
                 ("pause_code", models.CharField(blank=True, max_length=60)),

@@ -46,6 +46,9 @@ class Run(models.Model):
     note = models.TextField(blank=True)  # written with the start; later ones are rows of Note
     # Order in which hosts take up runs, smallest first; null once ended. Open runs without one come last.
     queue_position = models.BigIntegerField(null=True)
+    # The longest time that its slowest host was expected to need when the run was queued; null: unknown. A later run
+    # starts ahead of a waiting one only if it fits (runs.dispatch.backfill).
+    expected_most_s = models.FloatField(null=True)
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     paused_at = models.DateTimeField(null=True)  # set while paused
     paused_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")

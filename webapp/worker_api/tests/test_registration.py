@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from msgspec.structs import replace
 
+from webapp.core.rates import Rate
 from webapp.hosts.models import HostInventory, InventoryContent, Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases
@@ -20,6 +21,7 @@ from webapp.tests.factories.hosts import a_host_with_token, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, STARTED, queued_envelopes, say
 from webapp.tests.factories.runs import a_run
+from webapp.worker_api import registration
 from webapp.worker_api.tests.posting import post, problem
 from worker.contract.base import Message
 from worker.contract.greetings import HelloReply
@@ -30,6 +32,25 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 def register(token: str, message: Message = HELLO) -> Any:
     return post("hello", message, token)
+
+
+def test_a_host_that_registers_too_often_must_wait_and_others_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each registration rewrites the row of the host, with up to 4 MB."""
+    clock = [0.0]
+    monkeypatch.setattr(registration, "NUMBER", Rate(burst=3, per_s=0.2, clock=lambda: clock[0]))
+    (_, token), (_, other) = a_host_with_token(), a_host_with_token()
+    assert [register(token).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+    assert problem(register(token)).code == "too_fast"
+    assert register(other).status_code == 200
+    clock[0] = 5.0
+    assert [register(token).status_code for _ in range(2)] == [200, 429]
+
+
+def test_the_bytes_of_registrations_have_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = msgspec.json.encode(HELLO)
+    monkeypatch.setattr(registration, "BYTES", Rate(burst=2.5 * len(body), per_s=0))
+    _, token = a_host_with_token()
+    assert [post("hello", body, token).status_code for _ in range(3)] == [200, 200, 429]
 
 
 def layered_hello(width: int, layers: int) -> bytes:

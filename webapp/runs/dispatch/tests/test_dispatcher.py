@@ -21,8 +21,9 @@ from webapp.hosts.models import Host, HostState
 from webapp.runs.actions.arm import arm_run, disarm_run
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch import orders
-from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS, dispatch_host, request_inventory
+from webapp.runs.dispatch.dispatcher import dispatch_host, request_inventory
 from webapp.runs.dispatch.leases import publish_again
+from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     Attempt,
