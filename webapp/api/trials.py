@@ -130,7 +130,7 @@ class TrialDetail(TrialOut):
 class SampleOut(Schema):
     """One direction of an interval of about a second. Rates: I/Os and bytes divided by its length.
 
-    `estimated`: the engine reported nothing in it, so it was counted at the device.
+    `estimated`: the engine reported nothing at its end, so its I/Os are a share of those of a longer time.
     """
 
     stream: int

@@ -98,7 +98,7 @@ class Sample(models.Model):
     length_ms = models.PositiveIntegerField()
     direction = models.CharField(max_length=12)  # contract.items.Direction, or NO_IO
     at = models.DateTimeField()  # end of the interval
-    estimated = models.BooleanField(default=False)  # counted at the device, because the engine reported nothing
+    estimated = models.BooleanField(default=False)  # its I/Os are a share of those of a longer time without a report
     ios = models.BigIntegerField()
     bytes = models.BigIntegerField()
     p50_ns = models.BigIntegerField(null=True)  # null if the interval has too few I/Os for it

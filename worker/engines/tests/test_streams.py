@@ -324,21 +324,20 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
 def test_the_io_of_another_program_is_not_counted_while_fio_is_silent(bench: Bench, loop: str) -> None:
-    """fio's jobs are stopped for 5 s, and something else reads from their drive meanwhile."""
+    """fio's jobs are stopped for 5 s near the end, and something else reads from their drive meanwhile."""
     ended = threading.Event()
 
-    def read_as_another_program() -> None:
-        while not ended.is_set():
+    def disturb() -> None:
+        while len(bench.samples) < 3 and not ended.wait(0.05):
+            pass
+        signal_jobs(bench.state, signal.SIGSTOP)
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
             subprocess.run(("dd", f"if={loop}", "of=/dev/null", "bs=64k", "iflag=direct"), capture_output=True)
+        signal_jobs(bench.state, signal.SIGCONT)
 
-    other = threading.Thread(target=read_as_another_program)
-    timers = [
-        threading.Timer(2.5, signal_jobs, [bench.state, signal.SIGSTOP]),
-        threading.Timer(2.6, other.start),
-        threading.Timer(7.5, signal_jobs, [bench.state, signal.SIGCONT]),
-    ]
-    for timer in timers:
-        timer.start()
+    other = threading.Thread(target=disturb)
+    other.start()
     try:
         work = stream(TargetKind.BLOCK, loop, size_bytes=None, iodepth=1, runtime_s=10)
         result = bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
