@@ -133,6 +133,10 @@ class Sampler:
         self.ended, self._offset_ms, self._before = end.moment, offset_ms, end.counters
         self._on_sample(sample)
 
+    def device_until(self, end: Reading) -> DeviceSample | None:
+        """The devices since the last sample."""
+        return sample_of_all(self._devices, self._before, end.counters)
+
     def whole(self) -> DeviceSample | None:
         """The devices over the measured part."""
         return sample_of_all(self._devices, self._first, self._before)

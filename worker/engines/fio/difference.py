@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from worker.contract.histogram import Histogram
-from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.packing import pack
 from worker.engines.fio.output import Dump, Flow, Latency
 from worker.engines.sampling import NO_LATENCIES, direction_sample
@@ -64,9 +64,13 @@ class Differ:
         ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
         return self._counted(direction, ios, moved_bytes, latency)
 
-    def spread(self, dump: Dump, share: float) -> tuple[DirectionSample, ...]:
-        """A share of the I/Os that no interval has yet, without latencies. They are those of the next interval."""
-        return tuple(self._part(each, total, share) for each, total in self._totals(dump).items())
+    def spread(self, dump: Dump, share: float, device: DeviceSample | None) -> tuple[DirectionSample, ...]:
+        """A share of the I/Os that no interval has yet, but not more than the device completed meanwhile.
+
+        Their latencies are in the next interval. The device's counters do not contain trims.
+        """
+        limits = {Direction.READ: device.read_bytes, Direction.WRITE: device.write_bytes} if device else {}
+        return tuple(self._part(each, total, share, limits.get(each)) for each, total in self._totals(dump).items())
 
     def results(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """The results of the final dump, for each direction with I/O and each expected one."""
@@ -87,11 +91,15 @@ class Differ:
             if total.ios or each in expected
         )
 
-    def _part(self, direction: Direction, now: Totals, share: float) -> DirectionSample:
+    def _part(self, direction: Direction, now: Totals, share: float, limit_bytes: int | None) -> DirectionSample:
         told = self._told[direction]
-        ios = round(max(0, now.ios - told.ios) * share)
-        moved_bytes = ios * self._io_bytes if self._io_bytes else round(max(0, now.bytes - told.bytes) * share)
-        return self._counted(direction, ios, moved_bytes, NO_LATENCIES)
+        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        if limit_bytes is not None and moved_bytes:
+            share = min(share, limit_bytes / moved_bytes)
+        ios = round(ios * share)
+        return self._counted(
+            direction, ios, ios * self._io_bytes if self._io_bytes else round(moved_bytes * share), NO_LATENCIES
+        )
 
     def _counted(self, direction: Direction, ios: int, moved_bytes: int, latency: Histogram) -> DirectionSample:
         told = self._told[direction]

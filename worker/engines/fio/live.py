@@ -10,7 +10,7 @@ Only fio counts its I/Os: the device's counters contain those of all programs. B
 fio completes nothing. So the counters are read four times a second, and divide a silence into spans:
 
     last dump │ works │ stands still │ works │ dump          fio's I/Os of the silence are spread evenly over the spans
-              │ 500   │ 0      0   0 │ 100   │               in which the device works
+              │ 500   │ 0      0   0 │ 100   │               in which the device works, up to what it completed
 
 So a freeze of 3 s gives samples of 3 s with 0 I/Os, regardless of its position between two dumps. A silence in which
 the device never stands still gives one long sample, because nothing shows when fio's I/Os were completed in it.
@@ -155,7 +155,9 @@ class DumpSampler:
         working_s = moment - spans[-1].end.moment + sum(span.seconds for span in spans if not span.is_still)
         for span in spans:
             worked_s = 0.0 if span.is_still else span.seconds
-            self._sampler.emit_earlier(self._differ.spread(dump, worked_s / working_s if working_s else 0.0), span.end)
+            share = worked_s / working_s if working_s else 0.0
+            parts = self._differ.spread(dump, share, self._sampler.device_until(span.end))
+            self._sampler.emit_earlier(parts, span.end)
             working_s -= worked_s
         self._spans.clear()
 

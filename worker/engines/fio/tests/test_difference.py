@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.contract.histogram import merge
-from worker.contract.items import Direction, DirectionSample, LatencyKind
+from worker.contract.items import DeviceSample, Direction, DirectionSample, LatencyKind
 from worker.contract.packing import unpack
 from worker.engines.fio.difference import Differ
 from worker.engines.fio.output import Dump, Flow, Job, Latency
@@ -18,6 +18,13 @@ def dump(bins: dict[int, int], *, io_bytes: int | None = None, runtime_ms: int =
         io_bytes=count * KIB4 if io_bytes is None else io_bytes, runtime=runtime_ms, lat_ns=Latency(N=count, bins=bins)
     )
     return Dump("", "fio-3.33", 0, (Job(read=flow),))
+
+
+def device(reads: int) -> DeviceSample:
+    return DeviceSample(
+        device="sda", utilisation_percent=0, queue_depth=0, read_ios=reads, write_ios=0, read_bytes=reads * KIB4,
+        write_bytes=0,
+    )  # fmt: skip
 
 
 def differ(io_bytes: int | None = KIB4) -> Differ:
@@ -50,13 +57,13 @@ def test_an_expected_direction_without_io_has_a_result_of_zero() -> None:
     assert (write.direction, write.ios, write.iops, write.runtime_ms) == (Direction.WRITE, 0, 0, 2000)
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.floats(0, 1)), min_size=1, max_size=12))
-def test_shares_are_taken_off_later_intervals(seconds: list[tuple[int, float]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 500), st.floats(0, 1), st.integers(0, 500)), min_size=1, max_size=12))
+def test_shares_are_taken_off_later_intervals(seconds: list[tuple[int, float, int]]) -> None:
     machine, ios = differ(), 1000
     parts = [*machine.advance(dump({100: ios}))]
-    for more, share in seconds:
+    for more, share, limit in seconds:
         ios += more
-        parts += machine.spread(dump({100: ios}), share)
+        parts += machine.spread(dump({100: ios}), share, device(limit))
     parts += machine.advance(dump({100: ios + 17}), final=True)
     assert sum(p.ios for p in parts) == ios + 17
     assert sum(p.bytes for p in parts) == KIB4 * sum(p.ios for p in parts)
@@ -66,10 +73,16 @@ def test_a_share_has_no_latencies() -> None:
     machine = differ()
     machine.advance(dump({100: 1000}))
     later = dump({100: 1310, 9000: 2})
-    (part,) = machine.spread(later, 0.25)
+    (part,) = machine.spread(later, 0.25, None)
     (rest,) = machine.advance(later)
     assert (part.ios, part.bytes, part.p50_ns) == (78, 78 * KIB4, None)
     assert (rest.ios, unpack(rest.latency).total) == (234, 312)
+
+
+def test_a_share_is_not_more_than_the_device_completed() -> None:
+    machine = differ()
+    (part,) = machine.spread(dump({100: 1000}), 0.5, device(3))
+    assert (part.ios, part.bytes) == (3, 3 * KIB4)
 
 
 def test_it_reads_percentiles_from_the_interval_alone() -> None:

@@ -152,6 +152,21 @@ def test_ios_of_other_programs_are_not_placed_in_a_standstill(simulated: Simulat
     assert [s.directions[0].ios for s in simulated.samples[3:]] == [167, 0, 0, 0, 833]  # 1,000 in 0.5 s and 2.5 s
 
 
+def test_one_read_of_another_program_in_a_standstill_is_not_a_burst_of_fio(simulated: Simulated) -> None:
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(3, reads_per_s=0)
+    simulated.device_ios += 1
+    simulated.wait(3, reads_per_s=0)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.dump(4000)
+    simulated.second(11_000)
+    frozen = [s for s in simulated.samples if 3500 < s.offset_ms <= 9500]
+    assert sum(s.directions[0].ios for s in frozen) == 1
+    assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
 def test_a_standstill_of_the_counters_says_nothing_of_commands_that_they_leave_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
