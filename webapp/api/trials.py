@@ -58,7 +58,7 @@ class SettingOut(Schema):
 class KernelLineOut(Schema):
     """A storage error in the kernel log; `level` as in syslog: 3 error, 4 warning.
 
-    Lines with `elsewhere` name only devices outside the trial and do not count for it.
+    Lines with `elsewhere` name nothing of the trial and do not count for it.
     """
 
     sequence: int

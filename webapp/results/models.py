@@ -119,7 +119,7 @@ class KernelLine(models.Model):
     at = models.DateTimeField()
     level = models.PositiveSmallIntegerField()  # syslog's: 3 error, 4 warning
     text = models.TextField()
-    elsewhere = models.BooleanField(default=False)  # about other devices of the host, not the trial's
+    elsewhere = models.BooleanField(default=False)  # names neither the trial's devices nor their parents or links
 
 
 class DriveReading(models.Model):

@@ -256,7 +256,7 @@ class KernelLine(Message, frozen=True, kw_only=True):
     at: float
     level: Annotated[int, Meta(ge=0, le=7)]  # syslog level: 3 error, 4 warning, 6 information
     text: Text
-    elsewhere: bool = False  # it is about other devices of the host, not the trial's
+    elsewhere: bool = False  # it names neither the trial's devices nor their parents or links
 
 
 class KernelLog(Message, tag="kernel_log", frozen=True, kw_only=True):
