@@ -6,7 +6,7 @@ it at the same time, also their temporary folders.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from webapp.core.formatting import bytes_binary
@@ -104,12 +104,13 @@ def _new(needed: int, target: TargetFacts) -> int:
 
 def space_warnings(document: PlanDocument, spaces: Iterable[SharedSpace]) -> tuple[FieldProblem, ...]:
     """At the size of each part that uses the file system, or at the common size."""
-    found = (FieldProblem(_place(document, part), f"Size: {space.words}") for space in spaces for part in space.parts)
+    found = (_warning(document, number, f"Size: {space.words}") for space in spaces for number in space.parts)
     return tuple(dict.fromkeys(found))
 
 
-def _place(document: PlanDocument, part: int) -> str:
-    factors: Mapping[str, str] = document.parts[part].factors
-    if "size" in factors:
-        return f"parts.{part}.factors.size"
-    return "common.size" if "size" in document.common else f"parts.{part}"
+def _warning(document: PlanDocument, number: int, words: str) -> FieldProblem:
+    part = document.parts[number]
+    if "size" not in part.factors and "size" in document.common:
+        return FieldProblem("common.size", words)
+    place = ".factors.size" if "size" in part.factors else ""
+    return FieldProblem(f"parts.{number}{place}", words, part.name)
