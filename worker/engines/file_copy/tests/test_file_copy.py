@@ -176,7 +176,15 @@ def test_a_copy_that_is_cancelled_leaves_no_file(scratch: Scratch) -> None:
 def test_a_last_sample_within_the_same_millisecond_is_not_lost() -> None:
     samples: list[Sample] = []
     reader = Reader(Sampler(0, (), samples.append))
-    nothing = {"ios": 0, "bytes": 0, "sum_ns": 0, "sum2_ns2": 0, "min_ns": None, "max_ns": 0, "buckets": []}
+    nothing: dict[str, Any] = {
+        "ios": 0,
+        "bytes": 0,
+        "sum_ns": 0,
+        "sum2_ns2": 0,
+        "min_ns": None,
+        "max_ns": 0,
+        "buckets": [],
+    }
     write = nothing | {"ios": 3, "bytes": 3 * MIB, "min_ns": 100, "max_ns": 100, "buckets": [[100, 3]]}
     for moved in (write, write, nothing):
         line = {"event": "sample", "end_ms": 1000, "read": nothing, "write": moved}

@@ -51,10 +51,10 @@ class Jobs:
         if self._due and not self._waiting:
             (due,) = self._due.jobs
             (now,) = self.printed().jobs
-            late = {name: self._late(getattr(due, name), getattr(now, name)) for name in ("read", "write")}
+            late = Job(read=self._late(due.read, now.read), write=self._late(due.write, now.write))
             self._due = None
             self._next_s = max(self._next_s + 1, self._clock.now_s)
-            self.last = msgspec.structs.replace(self.printed(), jobs=(Job(**late),))
+            self.last = msgspec.structs.replace(self.printed(), jobs=(late,))
             self.stream.take(self.last)
 
     def _complete(self, job: int, ios: int) -> None:
@@ -76,13 +76,15 @@ class Jobs:
     def printed(self) -> Dump:
         runtime_ms = round(1000 * (self._clock.now_s - self._began))
         flows = {
-            direction.value: Flow(
+            direction: Flow(
                 io_bytes=moved.bytes, runtime=runtime_ms,
                 lat_ns=Latency(N=moved.ios, bins={LATENCIES_NS[direction]: moved.ios} if moved.ios else {}),
             )
             for direction, moved in self._moved.items()
         }  # fmt: skip
-        return Dump("", "fio-3.33", round(1000 * time.time()), (Job(**flows),))
+        return Dump(
+            "", "fio-3.33", round(1000 * time.time()), (Job(read=flows[Direction.READ], write=flows[Direction.WRITE]),)
+        )
 
 
 class Clock:
