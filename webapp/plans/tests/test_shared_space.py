@@ -18,7 +18,7 @@ def two(**given: object) -> list[TargetFacts]:
 
 
 def expanded(targets: list[TargetFacts], **factors: str) -> Expansion:
-    return expand(document(part(on=ON, **factors), common={"runtime": "3s"}), targets, seed=1)
+    return expand(document(part("main", factors, on=ON), common={"runtime": "3s"}), targets, seed=1)
 
 
 def test_two_directories_need_their_files_together() -> None:
