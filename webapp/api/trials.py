@@ -58,7 +58,7 @@ class SettingOut(Schema):
 class KernelLineOut(Schema):
     """A storage error in the kernel log; `level` as in syslog: 3 error, 4 warning.
 
-    Lines with `elsewhere` name only devices outside the trial and do not count for it.
+    Lines with `elsewhere` name nothing of the trial and do not count for it.
     """
 
     sequence: int
@@ -130,7 +130,7 @@ class TrialDetail(TrialOut):
 class SampleOut(Schema):
     """One direction of an interval of about a second. Rates: I/Os and bytes divided by its length.
 
-    `estimated`: the engine reported nothing in it, so it was counted at the device.
+    `estimated`: the engine reported nothing at its end, so its I/Os are a share of those of a longer time.
     """
 
     stream: int

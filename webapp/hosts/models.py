@@ -134,6 +134,9 @@ class Target(models.Model):
     # Slot: its name in the controller's tool.
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
+    file_system = models.CharField(max_length=200, blank=True)  # of a directory: common to those on one file system
+    test_file_bytes = models.BigIntegerField(default=0)  # of a directory: the part of its size that test files take
+    logical_block_bytes = models.PositiveIntegerField(default=0)  # of the device; 0: unknown
     destroy = models.BooleanField(default=False)  # block: it may be overwritten if it is empty
     destroy_signatures = models.JSONField(default=list)  # types of signatures (blkid) that may be overwritten too
     max_write_bytes = models.BigIntegerField(

@@ -33,6 +33,7 @@ MAX_INVENTORIES_A_DAY = 50
 MAX_TARGETS = 5000  # of a host, with those that its policy listed earlier
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
+    "file_system", "test_file_bytes", "logical_block_bytes",
     "destroy", "destroy_signatures", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy",
     "drives", "warnings",
 ]  # fmt: skip
@@ -242,6 +243,9 @@ def _target(host: Host, target: PolicyTarget, keys: list[str]) -> Target:
         device=target.device,
         opens=target.opens or "",
         size_bytes=target.size_bytes,
+        file_system=target.file_system,
+        test_file_bytes=target.test_file_bytes,
+        logical_block_bytes=target.logical_block_bytes,
         destroy=target.destroy,
         destroy_signatures=list(target.destroy_signatures),
         max_write_bytes=target.max_write_bytes,

@@ -58,6 +58,7 @@ from webapp.plans.points import (
     workloads_of,
 )
 from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
+from webapp.plans.shared_space import SharedSpace, Use, shared_spaces
 from webapp.plans.steps import NO_PREPARATION, Preparation, StepsBefore
 from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import number_of
@@ -130,6 +131,7 @@ class Expansion:
     targets: tuple[TargetFacts, ...] = ()
     stop_after: int = 0  # of the plan
     retries: int = 0  # of the plan
+    shared_spaces: tuple[SharedSpace, ...] = ()
 
     @cached_property
     def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
@@ -177,12 +179,17 @@ def expand(
         return Expansion((), skipped, tuple(problems), tuple(targets))
     cells, left_out, unfit = _cells(grids, places)
     skipped += tuple(left_out)
+    spaces = tuple(
+        shared_spaces(Use(c.part_number, c.found.layout, _on_each(c.targets, c.found.workloads)) for c in cells)
+    )
+    unfit += [space.words for space in spaces if space.always]
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
     return Expansion(
-        trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after, document.retries
-    )
+        trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after, document.retries,
+        shared_spaces=spaces,
+    )  # fmt: skip
 
 
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:

@@ -10,6 +10,8 @@ from functools import cached_property
 
 import msgspec
 
+from webapp.core.formatting import bytes_binary
+from webapp.plans.alignment import ALIGNED, is_misaligned, needs_sectors
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import TargetFacts
@@ -182,6 +184,25 @@ def _no_scheduler(case: Case) -> list[str]:
     return [target.shown for target in case.targets if case.schedulers.get(target.id) == ("none",)]
 
 
+def _misaligned(case: Case, factor: str) -> list[TargetFacts]:
+    """The targets whose sectors are larger than a level, or not a divisor of it."""
+    if not any(map(needs_sectors, case.workloads)):
+        return []
+    return [
+        target
+        for target in case.targets
+        if any(is_misaligned(factor, level, target.logical_block_bytes) for level in case.of(factor))
+    ]
+
+
+def _sectors(case: Case, factor: str) -> str:
+    """A file system may use the page cache for I/O that is not aligned, as btrfs and f2fs do."""
+    targets = _misaligned(case, factor)
+    named = ", ".join(f"{each.shown} ({bytes_binary(each.logical_block_bytes)})" for each in targets)
+    fails = "fails" if TargetKind.BLOCK in case.kinds else "may fail"
+    return f"direct I/O {fails} unless it is a multiple of the sectors of {named}"
+
+
 def _priority_unused(case: Case) -> bool:
     """Priorities of class rt can also reach SATA drives as NCQ priorities, without a scheduler."""
     schedulers = case.of("scheduler")
@@ -211,6 +232,13 @@ _TUNABLES = tuple(name for name in FACTORS if scheduler_needed(name))
 _FSYNC = "fio(1): `fsync` and `end_fsync` sync a file that is written; open(2): O_SYNC and O_DSYNC are for writes"
 
 RULES = (
+    Rule(
+        ALIGNED,
+        lambda case, factor: bool(_misaligned(case, factor)),
+        _sectors,
+        "open(2), O_DIRECT; Linux, block/fops.c, blkdev_dio_invalid: EINVAL",
+        claim="has levels that are not whole sectors",
+    ),
     Rule(
         ("read_ahead_kb", "read_ahead_sectors"),
         lambda case, _: case.only_direct,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webapp.core.formatting import bytes_binary
+from webapp.plans.alignment import misalignments
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.steps import NO_PREPARATION, Preparation
@@ -37,6 +38,9 @@ class TargetFacts:
     drives: tuple[DriveFacts, ...] = ()  # pool: in its order
     memory_bytes: int = 0  # of its host, only if the plan needs it
     opens: str = ""  # block: the device node of its path at the last registration
+    file_system: str = ""  # directory: common to those of a host that are on one file system
+    test_file_bytes: int = 0  # directory: the part of `size_bytes` that its test files take now
+    logical_block_bytes: int = 0  # of the device; 0 is unknown
 
     @property
     def shown(self) -> str:
@@ -65,6 +69,7 @@ class Fitness:
             *_drive_problems(layout, target),
             *[text for work in workloads for text in _reflink_problems(work, layout)],
             *_space_problems(workloads, target, kind, room_of(target, layout)),
+            *dict.fromkeys([text for work in workloads for text in _alignment_problems(work, target, kind)]),
             *dict.fromkeys([text for work in workloads for text in _destroy_problems(work, before, target)]),
             *[text for work in workloads for text in self._step_problems(work, before, target, layout)],
             *purge_problems(before.purge, target, layout),
@@ -157,6 +162,16 @@ def _space_problems(workloads: Workloads, target: TargetFacts, kind: TargetKind,
     if words[0] == words[1]:
         words = [f"{needed:,} B", f"{room:,} B"]
     return [f"{words[0]} are needed on {target.shown}, {words[1]} are {there}."]
+
+
+def _alignment_problems(workload: Workload, target: TargetFacts, kind: TargetKind) -> list[str]:
+    """The device refuses I/O that does not consist of whole sectors. A file system may buffer it instead."""
+    if kind is not TargetKind.BLOCK:
+        return []
+    return [
+        f"{target.shown}: {words} must be a multiple of its sectors of {bytes_binary(target.logical_block_bytes)}."
+        for words in misalignments(workload, target.logical_block_bytes)
+    ]
 
 
 def purge_problems(method: str, target: TargetFacts, layout: Layout | None = None) -> list[str]:

@@ -20,6 +20,7 @@ from webapp.plans.host_support import missing_parts, without_controller
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
+from webapp.plans.shared_space import space_warnings
 from webapp.plans.smaller_sizes import fitting_bytes
 from webapp.plans.step_costs import prepared_streams
 from worker.contract.steps import WriteStep
@@ -45,7 +46,7 @@ class Preview:
     endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
     shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
-    factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect
+    factor_warnings: tuple[FieldProblem, ...] = ()  # factors without effect, or that fail on a target
     fitting_bytes: int = 0  # largest size that fits the targets, if a size of the plan does not; else 0
     target_warnings: tuple[str, ...] = ()  # what hosts do not support; reads that may not come from a drive, …
 
@@ -96,7 +97,10 @@ def preview(
         endurance=endurance_uses(expansion, cost, targets),
         fitting_bytes=fitting_bytes(grids, facts) if expansion.problems else 0,
         shared=tuple(_shared(expansion, targets)),
-        factor_warnings=factor_warnings(document, facts, schedulers_of(targets, inventories), grids),
+        factor_warnings=(
+            *factor_warnings(document, facts, schedulers_of(targets, inventories), grids),
+            *space_warnings(document, expansion.shared_spaces),
+        ),
         target_warnings=(
             *(f"{target}: {words}" for target in targets for words in target.warnings),
             *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),

@@ -98,7 +98,7 @@ class Sample(models.Model):
     length_ms = models.PositiveIntegerField()
     direction = models.CharField(max_length=12)  # contract.items.Direction, or NO_IO
     at = models.DateTimeField()  # end of the interval
-    estimated = models.BooleanField(default=False)  # counted at the device, because the engine reported nothing
+    estimated = models.BooleanField(default=False)  # its I/Os are a share of those of a longer time without a report
     ios = models.BigIntegerField()
     bytes = models.BigIntegerField()
     p50_ns = models.BigIntegerField(null=True)  # null if the interval has too few I/Os for it
@@ -119,7 +119,7 @@ class KernelLine(models.Model):
     at = models.DateTimeField()
     level = models.PositiveSmallIntegerField()  # syslog's: 3 error, 4 warning
     text = models.TextField()
-    elsewhere = models.BooleanField(default=False)  # about other devices of the host, not the trial's
+    elsewhere = models.BooleanField(default=False)  # names neither the trial's devices nor their parents or links
 
 
 class DriveReading(models.Model):

@@ -34,7 +34,7 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     stream_name: str  # of a stream with its own workload, else ""
     offset_ms: int  # end of the interval, since the measured part of the stream began
     length_ms: int
-    estimated: bool  # counted at the device, as the engine reported nothing
+    estimated: bool  # its I/Os are a share of those of a longer time without a report
     at_s: float  # end of the interval, since the run began
     direction: str
     iops: float | None  # of transactions: their number per second

@@ -194,7 +194,11 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     max_write_bytes: Count | None = None  # maximum that one run may write to each drive under it; None: no limit
     present: bool = False  # it exists now and matches the policy
     problem: Text = ""  # why not, as a sentence
-    size_bytes: Count = 0  # of the device; free space for a directory
+    size_bytes: Count = 0  # of the device; of a directory, the space that test files may take
+    # Of a directory: the same for directories on one file system, and the part of `size_bytes` that its files take now.
+    file_system: Label = ""
+    test_file_bytes: Count = 0
+    logical_block_bytes: SmallCount = 0  # of the device, or the largest one of a pool; 0: unknown
     device: Label = ""  # kernel name of the block device that it is or is on, "" if none
     purges: Annotated[tuple[PurgeOffer, ...], Meta(max_length=20)] = ()  # of a drive that may be overwritten
     # Block: the device node to which the path leads now; fio gets it. Slot: /<tool>/<controller>/<slot>.

@@ -233,8 +233,9 @@ Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 class Sample(Message, tag="sample", frozen=True, kw_only=True):
     """One interval of a stream, about a second long. Intervals follow each other without gaps, in order.
 
-    `estimated`: the engine reported nothing in the interval, so I/Os and bytes are what the device completed, scaled by
-    the engine's share of the device's bytes so far. The next samples are corrected, so that the sum is the engine's.
+    All samples of a stream add up to its result. `estimated`: the engine reported nothing at the end of the interval.
+    Its I/Os are a part of those of the engine's next report: none while the device completed nothing, else as many as
+    its length has of the time in which the device completed anything.
     """
 
     stream: StreamNumber
@@ -255,7 +256,7 @@ class KernelLine(Message, frozen=True, kw_only=True):
     at: float
     level: Annotated[int, Meta(ge=0, le=7)]  # syslog level: 3 error, 4 warning, 6 information
     text: Text
-    elsewhere: bool = False  # it is about other devices of the host, not the trial's
+    elsewhere: bool = False  # it names neither the trial's devices nor their parents or links
 
 
 class KernelLog(Message, tag="kernel_log", frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ The server judges results with it, and the worker's stop rules judge the series 
 
     too short   fewer than 10 s, or fewer than 20 I/Os a second: the series says nothing
     stalled     samples of 2 s or more in a row below 5 % of the usual speed (the 0.9 quantile of seconds with I/O), or
-                one sample of 4 s or more: the engine reported nothing for so long
+                one sample in which a stall of 3 s or more fits beside its I/Os at the usual speed
     stepped     two levels that differ by 20 % or more explain half of the variance, more than a line does, and the
                 difference is five standard errors, as the best of many splits is chosen
     drifting    a line explains a change of 10 % or more from start to end, and is significant
@@ -117,8 +117,7 @@ def steadiness(samples: Iterable[Timed]) -> Steadiness:
     timed = list(samples)
     rates = per_second(timed)
     stalls_s = _stalls(timed, NEAR_ZERO * usual_rate(rates))
-    silent_s = max((length_ms for _, length_ms, _ in timed), default=0) // 1000 - 1
-    return _judged(rates, stalls_s, silent_s)
+    return _judged(rates, stalls_s, _longest_silence(timed, usual_rate(rates)))
 
 
 def steadiness_of_rates(rates: Series) -> Steadiness:
@@ -131,7 +130,7 @@ def steadiness_of_rates(rates: Series) -> Steadiness:
 def _judged(rates: Series, stalls_s: Sequence[float], silent_s: int) -> Steadiness:
     longest_s = max(stalls_s, default=0.0)
     stall_s, stalled_s = round(longest_s), round(sum(stalls_s))
-    if silent_s > max(stall_s, STALL_S):  # one long sample: the engine reported nothing, a stall of unknown shape
+    if silent_s > max(stall_s, STALL_S):  # one long sample: a stall of unknown shape
         longest_s, stall_s, stalled_s = silent_s, silent_s, max(stalled_s, silent_s)
     found = Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
     if len(rates) < MIN_SECONDS or usual_rate(rates) < MIN_IOS_PER_S:
@@ -194,11 +193,26 @@ def per_second(samples: Iterable[Timed]) -> list[float]:
     return found[1:]
 
 
-def _stalls(samples: Iterable[Timed], limit: float) -> list[float]:
-    """The lengths in s of runs of samples below `limit` I/Os per second."""
+def _counted(samples: Iterable[Timed]) -> dict[tuple[int, int], float]:
+    """The counts of all directions together, by offset and length."""
     counted: dict[tuple[int, int], float] = {}
     for offset_ms, length_ms, count in samples:
         counted[offset_ms, length_ms] = counted.get((offset_ms, length_ms), 0.0) + count
+    return counted
+
+
+def _longest_silence(samples: Iterable[Timed], usual: float) -> int:
+    """Whole seconds of the longest stall that one sample can contain: its length without the time that its I/Os take at
+    the usual speed. fio reports late if many jobs share a slow drive, which is no stall."""
+    free_s = (
+        length_ms / 1000 - (count / usual if usual else 0.0) for (_, length_ms), count in _counted(samples).items()
+    )
+    return int(max(free_s, default=0.0))
+
+
+def _stalls(samples: Iterable[Timed], limit: float) -> list[float]:
+    """The lengths in s of runs of samples below `limit` I/Os per second."""
+    counted = _counted(samples)
     slow = [
         (length_ms, 1000 * counted[offset_ms, length_ms] < limit * length_ms)
         for offset_ms, length_ms in sorted(counted)

@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample, Sensor, StreamStarted
 from worker.contract.packing import pack
 from worker.contract.workload import Stream
-from worker.engines.device import Counted, read_counters, sample_of_all
+from worker.engines.device import Counted, has_counted_nothing, read_counters, sample_of_all
 from worker.engines.errors import StreamFailed
 from worker.open_target import OpenTarget
 from worker.recipes import Recipe, RecipeError, opening
@@ -61,6 +63,14 @@ def direction_sample(
     )
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """The devices' counters at a moment of the monotonic clock, in s."""
+
+    moment: float
+    counters: Counted
+    telemetry: tuple[float | None, ...] = ()
+
+
 class Sampler:
     """Sends the samples of one stream. Moments are of the monotonic clock, in s."""
 
@@ -82,7 +92,7 @@ class Sampler:
     def restart(self) -> None:
         """Start the measured part now, at the end of the ramp."""
         self.began_at(time.monotonic())
-        self._first = self._before = self.counters()
+        self._first = self._before = self.read(self.began).counters
         if self._telemetry:
             self._telemetry.restart()
 
@@ -90,37 +100,42 @@ class Sampler:
         """Set the real start of the measured part, which the engine's first report shows."""
         self.began = self.ended = moment
 
+    def read(self, moment: float) -> Reading:
+        """Read the devices' counters now."""
+        return Reading(moment, tuple(map(read_counters, self._devices)))
+
+    def with_telemetry(self, reading: Reading) -> Reading:
+        """The reading at which a sample ends. Rates of the telemetry count from one call to the next."""
+        return msgspec.structs.replace(reading, telemetry=self._telemetry.take()) if self._telemetry else reading
+
     def emit(self, directions: tuple[DirectionSample, ...], moment: float) -> None:
         """Send the interval from the last sample to `moment`, as the engine reported it."""
-        self._send(directions, moment, self.counters(), estimated=False)
+        self._send(directions, self.with_telemetry(self.read(moment)), estimated=False)
 
-    def estimate(
-        self, counted: Callable[[DeviceSample], tuple[DirectionSample, ...]], moment: float, after: Counted
-    ) -> None:
-        """Send the interval from the last sample to `moment`, as `counted` at the device, whose counters were then
-        `after`. Nothing if it does not count."""
-        device = sample_of_all(self._devices, self._before, after)
-        if device is not None:
-            self._send(counted(device), moment, after, estimated=True)
+    def emit_earlier(self, directions: tuple[DirectionSample, ...], end: Reading) -> None:
+        """Send the interval from the last sample to a reading, with the engine's I/Os of a longer interval placed in
+        it by estimate."""
+        self._send(directions, end, estimated=True)
 
-    def _send(
-        self, directions: tuple[DirectionSample, ...], moment: float, after: Counted, *,
-        estimated: bool,
-    ) -> None:  # fmt: skip
-        offset_ms = max(self._offset_ms + 1, round((moment - self.began) * 1000))
+    def _send(self, directions: tuple[DirectionSample, ...], end: Reading, *, estimated: bool) -> None:
+        offset_ms = max(self._offset_ms + 1, round((end.moment - self.began) * 1000))
         sample = Sample(
             stream=self._stream,
             offset_ms=offset_ms,
             length_ms=offset_ms - self._offset_ms,
-            at=time.time() - (time.monotonic() - moment),
+            at=time.time() - (time.monotonic() - end.moment),
             directions=directions,
             estimated=estimated,
-            device=sample_of_all(self._devices, self._before, after),
-            telemetry=self._telemetry.take() if self._telemetry else (),
+            device=sample_of_all(self._devices, self._before, end.counters),
+            telemetry=end.telemetry,
         )
         self.count += 1
-        self.ended, self._offset_ms, self._before = moment, offset_ms, after
+        self.ended, self._offset_ms, self._before = end.moment, offset_ms, end.counters
         self._on_sample(sample)
+
+    def device_until(self, end: Reading) -> DeviceSample | None:
+        """The devices since the last sample."""
+        return sample_of_all(self._devices, self._before, end.counters)
 
     def whole(self) -> DeviceSample | None:
         """The devices over the measured part."""
@@ -137,10 +152,11 @@ class Sampler:
         return self._offset_ms
 
     @property
-    def counted(self) -> Counted:
-        """The devices' counters at the end of the last sample."""
-        return self._before
+    def last(self) -> Reading:
+        """The end of the last sample."""
+        return Reading(self.ended, self._before)
 
-    def counters(self) -> Counted:
-        """Of the devices under the stream, now."""
-        return tuple(map(read_counters, self._devices))
+    @property
+    def device_works(self) -> bool:
+        """Whether the devices have counted I/O of the measured part. SCSI commands of a program do not count."""
+        return not has_counted_nothing(self._first, self._before)

@@ -155,7 +155,7 @@ def _rates(samples: Sequence[Sample]) -> Sequence[float]:
 
 
 def _is_known(sample: Sample) -> bool:
-    """Whether its single seconds are known. Estimated I/Os are no counts of the engine, and have no latencies."""
+    """Whether its single seconds are known. Estimated I/Os are of a longer time, and have no latencies."""
     return sample.length_ms <= MAX_SAMPLE_MS and not (sample.estimated and _ios(sample))
 
 

@@ -16,6 +16,7 @@ from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import usage
 from worker.open_target import OpenTarget, Recheck
 from worker.policy import PolicyEntry
+from worker.text_limits import MAX_LABEL
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
@@ -56,9 +57,27 @@ def survey_directory(entry: PolicyEntry) -> Survey:
     try:
         with paths.opened_directory(entry.path) as fd:
             paths.refuse_open_to_others(entry.path, os.fstat(fd))
-            return Survey(device=usage.device_of(fd), size_bytes=_free(fd)[0] + _reusable(fd))
+            reusable = _reusable(fd)
+            return Survey(
+                device=usage.device_of(fd), size_bytes=_room(entry, fd, reusable), file_system=_file_system(fd),
+                test_file_bytes=reusable,
+            )  # fmt: skip
     except GuardRefused as refused:
         return Survey(problem=refused.message)
+
+
+def _room(entry: PolicyEntry, fd: int, reusable: int) -> int:
+    """Bytes that test files may take, as `_Space` limits them."""
+    free, total = _free(fd)
+    room = max(0, free - total // SPARE_SHARE) + reusable
+    return room if entry.max_bytes is None else min(room, entry.max_bytes)
+
+
+def _file_system(fd: int) -> str:
+    """btrfs has a device number for each subvolume, so its devices identify it."""
+    numbers = os.fstat(fd).st_dev
+    shown = f"{os.major(numbers)}:{os.minor(numbers)}"
+    return shown if sysfs.name_of(shown) else ("+".join(usage.devices_of(fd)) or shown)[:MAX_LABEL]
 
 
 def _reusable(outer: int) -> int:

@@ -93,6 +93,9 @@ def _report_entry(
         problem=problem[:2000],
         max_write_bytes=entry.max_write_bytes,
         size_bytes=found.size_bytes,
+        file_system=found.file_system,
+        test_file_bytes=found.test_file_bytes,
+        logical_block_bytes=_logical_block_bytes(found.device),
         device=found.device,
         opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else found.model,
@@ -118,6 +121,10 @@ def _warnings(
     yield from target_warnings(entry, device, drives)
 
 
+def _logical_block_bytes(device: str) -> int:
+    return (sysfs.number(device, "queue/logical_block_size") or 0) if device else 0
+
+
 def _quarantine_problem(device: str, quarantined: Mapping[str, str]) -> str:
     drives = map(sysfs.stable_id, drives_under([device])) if device else ()
     return next((QUARANTINED + quarantined[drive] for drive in drives if drive in quarantined), "")
@@ -137,6 +144,7 @@ def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget])
         present=not missing,
         problem="; ".join(f"{each.id}: {each.problem}" for each in missing)[:2000],
         size_bytes=sum(each.size_bytes for each in reports),
+        logical_block_bytes=max((each.logical_block_bytes for each in reports), default=0),
         model=", ".join(dict.fromkeys(each.model for each in reports if each.model))[:200],
         drives=pool.drives,
         warnings=tuple(dict.fromkeys(words for each in reports for words in each.warnings))[:MAX_WARNINGS],

@@ -16,7 +16,7 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
@@ -36,7 +36,7 @@ from worker.contract.items import (
     StreamResult,
 )
 from worker.contract.orders import TrialOrder
-from worker.contract.workload import Stream
+from worker.contract.workload import Stream, TargetRef
 from worker.drives.purge import PurgeFailed
 from worker.drives.purge.target import purge_target
 from worker.drives.records import TrialDrives
@@ -58,7 +58,7 @@ from worker.orders.unwritten import refuse_unwritten
 from worker.recipes.names import temporary_folder as folder_name
 from worker.settings import SETTING_NAMES, caches, session
 from worker.settings.observed import settings_facts
-from worker.telemetry import KernelWatch, Telemetry, every_source, kernel_names
+from worker.telemetry import KernelWatch, Telemetry, every_source, names_at, names_in
 from worker.temporary import temporary_folder
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Trial:
         self._host = host
         self._emit = context.emit
         self._control = context.control
-        self._kernel = KernelWatch()
+        self._kernel = KernelWatch(names_at(each.path for each in _targets(order)))
         self._watch = TrialDrives(host.drives)
         self._wear = Wear(host.state, order.run, context.emit)
         self._limit = WriteLimit(self._wear)
@@ -120,7 +120,7 @@ class Trial:
         self._purge(layout_stage, allowed, armed)
         self._build_layout(layout_stage, allowed)
         open_targets = self._admit(allowed, armed, held)
-        self._kernel.about(kernel_names(open_targets.values()))
+        self._kernel.about(names_in(open_targets.values()))
         # Building a layout writes to its drives, so their state is unknown from then on.
         watched = () if self._built else self._streams
         steps = self._prepared(open_targets)
@@ -360,6 +360,12 @@ class Trial:
         finally:
             if not scope.close():
                 self._control.fail("process_stuck", f"{scope.name} cannot be killed. Its drives are quarantined.")
+
+
+def _targets(order: TrialOrder) -> Iterable[TargetRef]:
+    """The targets of the streams, and the drives of which layouts are built."""
+    yield from (stream.target for stream in order.streams)
+    yield from (drive for request in order.layouts for drive in request.drives)
 
 
 def _drives(open_target: OpenTarget) -> tuple[str, ...]:

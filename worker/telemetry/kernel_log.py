@@ -15,7 +15,7 @@ from worker.telemetry.kernel_names import KernelNames
 
 ERROR, WARNING = 3, 4  # syslog levels
 MAX_LINES = 200  # of one trial; a failing drive can cause ten thousand equal lines
-MAX_OTHER_LINES = 50  # of these, lines about devices outside the trial
+MAX_OTHER_LINES = 50  # of these, lines about anything elsewhere on the host
 MAX_RECORDS = 2_000  # in one read
 MAX_LINE = 1_000
 # Sources: block layer, NVMe, SCSI and its hosts, ATA, RAID controllers, md, device mapper, file systems, PCIe.
@@ -40,12 +40,12 @@ _TROUBLE = re.compile(
 class KernelWatch:
     """Reads the log from its current end. `readable` is False without permission, usually in a container."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: KernelNames | None = None) -> None:
         self.readable = False
         self._fd: int | None = None
         self._next: int | None = None
         self._told = self._elsewhere = 0
-        self._names = KernelNames()
+        self._names = names or KernelNames()
         self._since = time.time()
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class KernelWatch:
             self._fd = None
 
     def about(self, names: KernelNames) -> None:
-        """Set the devices of the trial. Before this call, every line counts as the trial's."""
+        """Set the devices of the trial. Lines that are read before this call are elsewhere."""
         self._names = names
 
     def lines(self, *, without: str = "") -> tuple[KernelLine, ...]:
@@ -80,11 +80,12 @@ class KernelWatch:
         missed = sequence - self._next if self._next is not None else 0
         self._next = sequence + 1
         text = rest.partition("\n")[0]
+        is_problem = is_storage_problem(level, text)
+        if missed <= 0 and not is_problem:
+            return None
+        elsewhere = not is_problem or self._names.elsewhere(text)
         if missed > 0:
             text, level = f"{missed} records before this one were overwritten: {text}", min(level, WARNING)
-        elif not is_storage_problem(level, text):
-            return None
-        elsewhere = missed <= 0 and self._names.elsewhere(text)
         if self._told >= MAX_LINES or (elsewhere and self._elsewhere >= MAX_OTHER_LINES):
             return None
         self._told += 1
@@ -92,7 +93,7 @@ class KernelWatch:
         if self._told == MAX_LINES:
             text = f"{text} (further lines of this trial are dropped)"
         elif elsewhere and self._elsewhere == MAX_OTHER_LINES:
-            text = f"{text} (further lines about other devices are dropped)"
+            text = f"{text} (further lines about the rest of the host are dropped)"
         at = self._unix_time(at_us)
         return KernelLine(sequence=sequence, at=at, level=level, text=text[:MAX_LINE], elsewhere=elsewhere)
 

@@ -19,14 +19,14 @@ export function rateOf(second: Second | undefined): { text: string; name: string
   return { text: `${iops(ios)} and ${iops(transactionsPerS)}`, name: rateName(["read", "transaction"]) };
 }
 
-/** Direction, the stream where several run at once, and whether the engine or the device counted. */
+/** Direction, the stream where several run at once, and whether its I/Os are a share of those of a longer time. */
 function whatOf(sample: LiveSample): string {
   const stream = sample.stream_name
     ? ` ${sample.stream_name}`
     : sample.stream > 0
       ? ` stream ${sample.stream + 1}`
       : "";
-  return `${sample.direction}${stream}${sample.estimated ? " (estimated from the device)" : ""}`;
+  return `${sample.direction}${stream}${sample.estimated ? " (estimated)" : ""}`;
 }
 
 export function inWords(sample: LiveSample): string {

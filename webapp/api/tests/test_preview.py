@@ -4,6 +4,7 @@ import pytest
 
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.models import Host
+from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_target
@@ -36,6 +37,29 @@ def test_a_preview_warns_about_factors_and_targets(operator: Caller, host: Host)
     assert target == "a/nvme0: nvme0n1 was purged."
     assert factor.startswith("Part a: Read-ahead has no effect here")
     assert operator("get", "hosts/a")[1]["targets"][0]["warnings"] == ["nvme0n1 was purged."]
+
+
+@pytest.mark.parametrize(("factors", "changes", "place"), [
+    ({"block_size": "512, 4k"}, {"kind": "block", "logical_block_bytes": 4096}, "block_size"),
+    ({"offset": "512"}, {"kind": "block", "logical_block_bytes": 4096}, "offset"),
+    ({"size": "6G"}, {"kind": "directory", "file_system": "8:1", "size_bytes": 10 * 2**30}, "size"),
+])  # fmt: skip
+def test_a_plan_that_every_target_would_refuse_is_refused_before_the_run(
+    operator: Caller, host: Host, factors: dict[str, str], changes: dict[str, object], place: str
+) -> None:
+    for slug in ("first", "second"):
+        a_target(host, slug, **changes)
+    targets = ["a/first", "a/second"]
+    plan = DOCUMENT | {"common": {"runtime": "3s", "size": "1M"}, "parts": [
+        {"name": "a", "factors": {"pattern": "randread", **factors}}
+    ]}  # fmt: skip
+    made = operator("post", "previews", {"document": plan, "targets": targets})[1]
+    assert made["problems"]
+    assert any(text.startswith(f"Part a: {FACTORS[place].label}") for text in made["warnings"])
+    operator("post", "plans", {"document": plan, "slug": "w"})
+    assert operator("get", "plans/w/preview?target=a/first&target=a/second")[1]["problems"] == made["problems"]
+    assert operator("post", "runs", {"plan": "w", "targets": targets})[0] == 422
+    assert not Run.objects.exists()
 
 
 def test_a_preview_shows_the_steps_before_a_trial(operator: Caller, host: Host) -> None:

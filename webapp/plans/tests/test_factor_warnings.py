@@ -74,7 +74,7 @@ def test_it_warns_only_if_the_factor_has_no_effect(
 
 
 def test_every_rule_has_a_row_a_source_and_known_factors() -> None:
-    tested = {row[0] for row in ROWS} | {"scheduler"}
+    tested = {row[0] for row in ROWS} | {"scheduler", "block_size"}
     for rule in RULES:
         assert rule.source
         assert tested & {*rule.factors}, rule.factors
@@ -92,6 +92,27 @@ def test_it_names_devices_without_another_scheduler() -> None:
     assert only(first, second, schedulers={"loop": ("none",), "other": ("none", "bfq")}) == [words]
     assert only(second, schedulers={"loop": ("none",), "other": ("none", "bfq")}) == []
     assert only(first, schedulers={}) == []  # not known
+
+
+@pytest.mark.parametrize(("factor", "levels", "others"), [
+    ("block_size", "512, 4k", {}),
+    ("write_block_size", "6k", {"pattern": "randrw"}),
+    ("block_split", "512/50:4k/50", {}),
+    ("write_block_split", "512/50:4k/50", {"pattern": "randrw", "block_split": "4k/50:8k/50"}),
+    ("block_range", "512-4k", {}),
+    ("skip", "512", {"pattern": "read"}),
+    ("offset", "512, 1M", {}),
+    ("blockalign", "512", {}),
+])  # fmt: skip
+def test_it_warns_of_levels_that_are_not_whole_sectors(factor: str, levels: str, others: Mapping[str, str]) -> None:
+    plan = document(part("main", {factor: levels, **others}))
+    small, large = device(logical_block_bytes=512), device(id="large", name="a/large", logical_block_bytes=4096)
+    place = [f"parts.0.factors.{factor}"]
+    assert [one.place for one in factor_warnings(plan, [small, large])] == place
+    assert factor_warnings(plan, [small]) == factor_warnings(plan, [device()]) == factor_warnings(plan) == ()
+    buffered = document(part("main", {factor: levels, **others} | BUFFERED))
+    assert factor_warnings(buffered, [large]) == ()
+    assert [one.place for one in factor_warnings(plan, [directory(logical_block_bytes=4096)])] == place
 
 
 def test_a_part_uses_only_the_chosen_targets() -> None:

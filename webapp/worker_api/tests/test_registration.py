@@ -224,3 +224,11 @@ def test_it_refuses_figures_that_no_host_has(body: bytes) -> None:
     _, token = a_host_with_token()
     refused = post("hello", body, token)
     assert (refused.status_code, problem(refused).code) == (400, "bad_message")
+
+
+def test_it_keeps_what_a_preview_needs_of_a_target() -> None:
+    _, token = a_host_with_token()
+    for sector_bytes in (512, 4096):  # the policy entry stays, so the target is updated
+        facts = {"file_system": "8:1", "test_file_bytes": 7, "logical_block_bytes": sector_bytes}
+        register(token, replace(HELLO, targets=(replace(HELLO.targets[0], **facts),)))
+        assert Target.objects.values(*facts).get() == facts

@@ -327,6 +327,7 @@ HELLO = Hello(
             settings=("scheduler",),
             present=True,
             size_bytes=960_197_124_096,
+            logical_block_bytes=512,
             device="nvme0n1",
             purges=(PurgeOffer(method=PurgeMethod.DISCARD),),
             opens="/dev/nvme0n1",

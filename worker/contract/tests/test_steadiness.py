@@ -111,6 +111,14 @@ def test_a_silence_of_the_engine_is_a_stall() -> None:
     assert (found.verdict, found.stall_s) == (Verdict.STALLED, 10)
 
 
+def test_a_late_report_of_a_drive_that_works_is_no_stall() -> None:
+    """64 jobs share a slow drive, so fio's reports are late, but have all the I/Os of their time."""
+    found = steadiness([(5000 * n, 5000, 5 * (95.0 + n % 3)) for n in range(1, 13)])
+    assert (found.verdict, found.stall_s) == (Verdict.STEADY, 0)
+    frozen = steadiness([*samples([100.0] * 30), (35_000, 5000, 100.0), (36_000, 1000, 100.0)])
+    assert (frozen.verdict, frozen.stall_s) == (Verdict.STALLED, 4)
+
+
 def test_a_trial_is_as_steady_as_its_least_steady_stream() -> None:
     steady, half = samples([100_000.0] * 60), samples([3000.0] * 30 + [0.0] * 30)
     assert worst([steady, half]).verdict is Verdict.STALLED

@@ -87,7 +87,7 @@ class Reader:
         line = PROGRAM.decoded(text, Line)
         if line.event == "end":
             self.end, self.text = line, text.decode()
-        elif line.end_ms > self._end_ms:
+        elif line.end_ms > self._end_ms or line.read.ios or line.write.ios:
             if self._sampler.count == 0:
                 self._sampler.began_at(time.monotonic() - line.end_ms / 1000)
             self._sampler.emit(_samples(line), self._sampler.began + line.end_ms / 1000)

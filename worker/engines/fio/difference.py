@@ -31,7 +31,7 @@ class Totals(msgspec.Struct, frozen=True):
 class Differ:
     """Feed it dumps in order. `io_bytes` is the size of every I/O, None if sizes differ.
 
-    Estimated I/Os are subtracted from the next intervals, so that all intervals add up to the final dump.
+    Every interval takes its I/Os from those that earlier ones have left, so that all add up to the final dump.
     """
 
     def __init__(
@@ -64,27 +64,21 @@ class Differ:
         ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
         return self._counted(direction, ios, moved_bytes, latency)
 
-    def estimate(
-        self, device: DeviceSample, so_far: DeviceSample | None, limits: Mapping[Direction, float]
-    ) -> tuple[DirectionSample, ...]:
-        """Estimate the I/Os of an interval without a dump, from the device's counters of all intervals so far.
+    def spread(self, dump: Dump, share: float, device: DeviceSample | None) -> tuple[DirectionSample, ...]:
+        """A share of the I/Os that no interval has yet, but not more than the device completed meanwhile.
 
-        Trims are not estimated: the counters do not contain them.
+        Their latencies are in the next interval. The device's counters do not contain trims.
         """
-        moved = {Direction.TRIM: (0, 0)}
-        moved |= {Direction.READ: (device.read_bytes, so_far.read_bytes if so_far else 0)}
-        moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
-        return tuple(self._estimated(each, *moved[each], limits.get(each, 0.0)) for each in self._told)
+        limits = {Direction.READ: device.read_bytes, Direction.WRITE: device.write_bytes} if device else {}
+        return tuple(self._part(each, total, share, limits.get(each)) for each, total in self._totals(dump).items())
 
     def results(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """The results of the final dump, for each direction with I/O and each expected one."""
         return self._results(dump, totals_of(dump, self._kind))
 
     def results_until(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
-        """The results of a dump before the final one, plus the I/Os estimated since, over `runtime_ms`."""
-        latencies = self._totals(dump)
-        totals = {each: msgspec.structs.replace(told, bins=latencies[each].bins) for each, told in self._told.items()}
-        return self._results(dump, totals, runtime_ms)
+        """The results of a dump before the final one, over `runtime_ms`. Call it after `advance`."""
+        return self._results(dump, self._reported, runtime_ms)
 
     def _results(
         self, dump: Dump, totals: Mapping[Direction, Totals], runtime_ms: int | None = None
@@ -97,14 +91,15 @@ class Differ:
             if total.ios or each in expected
         )
 
-    def _estimated(
-        self, direction: Direction, device_bytes: int, device_bytes_before: int, limit: float
-    ) -> DirectionSample:
+    def _part(self, direction: Direction, now: Totals, share: float, limit_bytes: int | None) -> DirectionSample:
         told = self._told[direction]
-        share = told.bytes / device_bytes_before if device_bytes_before and told.bytes else 1.0
-        mean_bytes = self._io_bytes or (told.bytes / told.ios if told.ios else 0)
-        ios = round(min(device_bytes * share / mean_bytes, limit)) if mean_bytes else 0
-        return self._counted(direction, ios, round(ios * mean_bytes), NO_LATENCIES)
+        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        if limit_bytes is not None and moved_bytes:
+            share = min(share, limit_bytes / moved_bytes)
+        ios = round(ios * share)
+        return self._counted(
+            direction, ios, ios * self._io_bytes if self._io_bytes else round(moved_bytes * share), NO_LATENCIES
+        )
 
     def _counted(self, direction: Direction, ios: int, moved_bytes: int, latency: Histogram) -> DirectionSample:
         told = self._told[direction]

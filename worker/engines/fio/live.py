@@ -1,42 +1,65 @@
-"""Turn fio's dumps into samples while fio runs, and estimate samples while fio prints nothing.
+"""Turn fio's dumps into samples while fio runs.
 
     dump ─► in the ramp? ─► shorter than 0.5 s, or the run's last half second? wait for the next ─► sample
-    no dump for 1.5 s ─► sample estimated from the device's counters, then one each second until the next dump
-
-While fio is silent, the device's counters are read four times a second. A sample also ends when the device stops or
-continues. So a freeze of 3 s gives samples of 3 s with 0 I/Os, regardless of its position between two dumps.
+    no dump for 1.5 s ─► silence: no sample until the next dump, which has the I/Os of the whole silence
 
 fio does not print a dump before every job has completed an I/O. So it prints no dump while a drive is frozen. After the
 freeze it prints the delayed dump, with the runtime at which the dump was due, and at once the next one.
+
+Only fio counts its I/Os: the device's counters contain those of all programs. But while the device completes nothing,
+fio completes nothing. So the counters are read four times a second, and divide a silence into spans:
+
+    last dump │ works │ stands still │ works │ dump          fio's I/Os of the silence are spread evenly over the spans
+              │ 500   │ 0      0   0 │ 100   │               in which the device works, up to what it completed
+
+So a freeze of 3 s gives samples of 3 s with 0 I/Os, regardless of its position between two dumps. A silence in which
+the device never stands still gives one long sample, because nothing shows when fio's I/Os were completed in it.
 """
 
 import math
 import time
-from itertools import pairwise
+from collections.abc import Iterable
+
+import msgspec
 
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
 from worker.engines.device import Counted, has_counted_nothing, is_frozen
 from worker.engines.fio.difference import Differ, runtime_ms
 from worker.engines.fio.output import Dump
-from worker.engines.sampling import Sampler
+from worker.engines.sampling import Reading, Sampler
 
 DUMP_S = 1.0  # fio's status interval
 SILENT_S = 1.5  # time without a dump after which fio is silent
 START_S = 1.0  # maximum time in which fio starts its jobs
 POLL_S = 0.2  # minimum time between two readings of the devices' counters
 MIN_SAMPLE_S = 0.5  # minimum length of a sample from fio, except for the last one of a fixed amount
+MAX_SPANS = 4000  # of one silence; a standstill is one span each second until then
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A part of the time since the last sample. `is_still`: the devices completed nothing in it."""
+
+    began: float  # moment
+    end: Reading
+    is_still: bool
+
+    @property
+    def seconds(self) -> float:
+        return self.end.moment - self.began
+
+    @property
+    def is_complete(self) -> bool:
+        return self.is_still and self.seconds >= DUMP_S
 
 
 class DumpSampler:
     """Sends the samples of one fio process. Moments are of the monotonic clock, in s."""
 
-    def __init__(self, work: FioWorkload, sampler: Sampler, *, alone: bool) -> None:
-        """`alone`: no other program uses the device, so what it completes while fio is silent is fio's."""
+    def __init__(self, work: FioWorkload, sampler: Sampler) -> None:
         polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
         self._work = work
-        self._alone = alone
         self._sampler = sampler
         self.expected = _expected(work)
         self._differ = Differ(
@@ -46,39 +69,33 @@ class DumpSampler:
             expected=self.expected,
         )
         self._heard = time.monotonic() + START_S  # time of the last dump
-        self._look_at = self._heard + SILENT_S  # when the devices' counters are checked next
+        self._look_at = self._heard + SILENT_S  # when the drive is next checked for a freeze
         self._began: float | None = None  # None in the ramp, and before the first dump
-        self._polled: list[tuple[float, Counted]] = []  # readings since the last sample or dump
+        self._spans: list[Span] = []  # since the last sample
         self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
-        self._looked: Counted = ()  # the counters at the last check
         self._frozen = False  # since then, the devices have completed none of fio's I/Os that are in flight
-        self._fastest: dict[Direction, float] = {}  # I/Os per second of any sample that fio reported
 
     def take(self, dump: Dump) -> None:
         moment = _moment(dump)
         late = moment - self._heard > SILENT_S
-        if self._looked:
-            self._end_freeze()
-        self._polled.clear()
         self._heard, self._look_at = moment, moment + SILENT_S
-        self._silent_from, self._looked, self._frozen = (), (), False
+        self._silent_from, self._frozen = (), False
         if self._in_ramp(dump):
             self._sampler.restart()
-        elif self._begin(dump, moment, late=late) and self._is_due(dump, moment):
-            self._emit(self._differ.advance(dump), moment)
-
-    def _emit(self, parts: tuple[DirectionSample, ...], moment: float) -> None:
-        seconds = moment - self._sampler.ended
-        for part in parts:
-            self._fastest[part.direction] = max(self._fastest.get(part.direction, 0.0), part.ios / seconds)
-        self._sampler.emit(parts, moment)
+            self._spans.clear()
+        elif self._begin(dump, moment, late=late):
+            if late:
+                self._divide_silence(dump, moment)
+            if self._is_due(dump, moment):
+                self._sampler.emit(self._differ.advance(dump), moment)
+                self._spans.clear()
 
     def finish(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """Send what is left, up to the end by fio's own clock: the final dump comes after files are closed."""
         runtime_s = runtime_ms(dump) / 1000
         self._begin(dump, _moment(dump), late=False)
         rest = self._differ.advance(dump, final=True)
-        if any(part.ios or part.bytes or part.latency for part in rest):
+        if _has_io(rest):
             end = self._sampler.began + runtime_s  # of the job that ran longest; others may have begun later
             self._sampler.emit(rest, end if end > self._sampler.ended else _moment(dump))
         return self._differ.results(dump)
@@ -86,10 +103,13 @@ class DumpSampler:
     def finish_stalled(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """The result of a stream whose device froze until fio was killed. The stall is part of its time.
 
-        fio did not report its last I/Os before the freeze. They are taken from the device's counters, without
-        latencies.
+        I/Os after fio's last dump are not counted: only fio could have told how many there were.
         """
-        self._sampler.emit(self._differ.advance(dump), time.monotonic())
+        now = time.monotonic()
+        self._divide_silence(dump, now)
+        rest = self._differ.advance(dump)
+        if now > self._sampler.ended or _has_io(rest):
+            self._sampler.emit(rest, now)
         return self._differ.results_until(dump, round((self._sampler.ended - self._sampler.began) * 1000))
 
     def is_frozen(self) -> bool:
@@ -100,46 +120,51 @@ class DumpSampler:
         return self._frozen and self._sampler.count > 0
 
     def poll(self) -> None:
-        """Estimate samples if fio is silent. Without O_DIRECT, the device's counters do not show fio's I/O."""
+        """Read the devices' counters, to know when they stand still."""
         now = time.monotonic()
-        if now < (self._polled[-1][0] if self._polled else self._sampler.ended) + POLL_S:
+        before = self._spans[-1].end if self._spans else self._sampler.last
+        if now < before.moment + POLL_S:
             return
-        counters = self._sampler.counters()
-        self._polled.append((now, counters))
-        if now < self._look_at:
+        reading = self._sampler.read(now)
+        self._add(before, reading)
+        if now >= self._look_at:
+            self._look_at = now + DUMP_S
+            self._silent_from = self._silent_from or reading.counters
+            self._frozen = is_frozen(self._silent_from, reading.counters)
+
+    def _add(self, before: Reading, reading: Reading) -> None:
+        """Add the time between two readings to the last span, or begin a new one."""
+        is_still = has_counted_nothing(before.counters, reading.counters)
+        last = self._spans[-1] if self._spans else None
+        if last is None:
+            self._spans.append(Span(before.moment, reading, is_still))
+        elif len(self._spans) == MAX_SPANS or (last.is_still is is_still and not last.is_complete):
+            self._spans[-1] = Span(last.began, reading, last.is_still and is_still)
+        else:
+            if reading.moment > self._heard + SILENT_S:
+                self._spans[-1] = Span(last.began, self._sampler.with_telemetry(last.end), last.is_still)
+            self._spans.append(Span(before.moment, reading, is_still))
+
+    def _divide_silence(self, dump: Dump, moment: float) -> None:
+        """Send the spans of a silence up to the last standstill. The I/Os after it are those of the next sample."""
+        spans = [span for span in self._spans if span.end.moment <= moment]
+        while spans and not spans[-1].is_still:
+            spans.pop()
+        if not spans or not self._counters_tell:
             return
-        self._look_at = now + DUMP_S
-        idle = bool(self._looked) and has_counted_nothing(self._looked, counters)
-        self._looked, self._silent_from = counters, self._silent_from or counters
-        self._frozen = is_frozen(self._silent_from, counters)
-        if self._estimates and (self._alone or idle):
-            quiet = self._quiet()
-            for last in (*(n for n in range(1, len(quiet)) if quiet[n] != quiet[n - 1]), len(quiet)):
-                self._estimate(*self._polled[last - 1])
-        self._polled.clear()
+        working_s = moment - spans[-1].end.moment + sum(span.seconds for span in spans if not span.is_still)
+        for span in spans:
+            worked_s = 0.0 if span.is_still else span.seconds
+            share = worked_s / working_s if working_s else 0.0
+            parts = self._differ.spread(dump, share, self._sampler.device_until(span.end))
+            self._sampler.emit_earlier(parts, span.end)
+            working_s -= worked_s
+        self._spans.clear()
 
     @property
-    def _estimates(self) -> bool:
-        return self._work.direct and self._sampler.count > 0
-
-    def _quiet(self) -> list[bool]:
-        """Whether the devices completed nothing between two readings, the first of which is at the last sample."""
-        counted = [self._sampler.counted, *(each for _, each in self._polled)]
-        return [has_counted_nothing(*each) for each in pairwise(counted)]
-
-    def _end_freeze(self) -> None:
-        """The first dump after a freeze contains the I/Os after it, so the freeze itself becomes a separate sample."""
-        quiet = self._quiet()
-        if self._estimates and quiet and quiet[0]:
-            frozen = next((n for n, is_quiet in enumerate(quiet) if not is_quiet), len(quiet))
-            self._estimate(*self._polled[frozen - 1])
-
-    def _estimate(self, moment: float, counters: Counted) -> None:
-        """Never faster than fio has reported so far: another program may use the device."""
-        seconds = moment - self._sampler.ended
-        limits = {direction: fastest * seconds for direction, fastest in self._fastest.items()}
-        whole = self._sampler.whole()
-        self._sampler.estimate(lambda device: self._differ.estimate(device, whole, limits), moment, counters)
+    def _counters_tell(self) -> bool:
+        """Whether a standstill of the devices is one of fio: not with the page cache, nor with SCSI commands."""
+        return self._work.direct and self._sampler.count > 0 and self._sampler.device_works
 
     def _in_ramp(self, dump: Dump) -> bool:
         return bool(self._work.ramp_s) and self._began is None and not self._differ.measured(dump)
@@ -157,6 +182,10 @@ class DumpSampler:
         length_s = moment - self._sampler.ended
         ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - MIN_SAMPLE_S) * 1000
         return length_s >= SILENT_S or (length_s >= MIN_SAMPLE_S and not ends_soon)
+
+
+def _has_io(parts: Iterable[DirectionSample]) -> bool:
+    return any(part.ios or part.bytes or part.latency for part in parts)
 
 
 def _moment(dump: Dump) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from errno import EILSEQ, EOPNOTSUPP
 
 from worker.contract.items import Attachment, MediaType, Sample, StreamResult, StreamStarted
-from worker.contract.workload import Stream, TargetKind
+from worker.contract.workload import Stream
 from worker.engines.capacity import check_capacity
 from worker.engines.device import is_gone
 from worker.engines.errors import StreamFailed, errno_words
@@ -66,7 +66,7 @@ def run_stream(
     work = workload_of(stream)
     watched = StopWatch(work.stop, work.least_runtime_s, on_sample, stop)
     sampler = Sampler(stream.number, open_target.devices, watched.take, telemetry)
-    dumps = DumpSampler(work, sampler, alone=stream.target.kind is TargetKind.BLOCK)
+    dumps = DumpSampler(work, sampler)
     asked = threading.Event()
 
     def poll() -> None:

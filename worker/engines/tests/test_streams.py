@@ -218,30 +218,32 @@ def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any
 
 
 def test_a_frozen_device_ends_with_what_was_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fio's jobs are stopped after 2 s, and the device's counters with them, as if the drive had frozen."""
+    """fio's jobs are stopped after 2.5 s, and the device's counters with them, as if the drive had frozen."""
     counters = device.Counters(0.0, 0, 0, 0, 0, 0, 0, in_flight=1)
+    frozen_at = time.monotonic() + 2.5
 
     def counted(_device: str) -> device.Counters:
-        return msgspec.structs.replace(counters, at_s=time.monotonic())
+        now = time.monotonic()
+        return msgspec.structs.replace(counters, at_s=now, read_ios=round(1000 * min(now, frozen_at)))
 
     monkeypatch.setattr("worker.engines.sampling.read_counters", counted)
-    threading.Timer(2.5, freeze, [bench.state]).start()
+    threading.Timer(2.5, signal_jobs, [bench.state, signal.SIGSTOP]).start()
     result = bench.run(stream(runtime_s=30), silence_s=4)
     assert (result.stalled_s, result.exit_code) == (4, 137)
     assert_samples_add_up(bench, result)
     (read,) = result.directions
     assert read.runtime_ms == bench.samples[-1].offset_ms >= 4500
-    assert [sample.directions[0].ios for sample in bench.samples[-2:]] == [0, 0]
+    assert [sample.directions[0].ios for sample in bench.samples[-3:]] == [0, 0, 0]
     assert all(sample.estimated for sample in bench.samples[-3:-1])
 
 
-def freeze(state: Path) -> None:
-    """Stop the processes of the stream's scope."""
+def signal_jobs(state: Path, number: signal.Signals) -> None:
+    """Stop or continue the processes of the stream's scope."""
     ours = f"{supervisor.MARK}={_marker_of(state)}".encode()
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if ours in (entry / "environ").read_bytes() and (entry / "comm").read_text().strip() == "fio":
-                os.kill(int(entry.name), signal.SIGSTOP)
+                os.kill(int(entry.name), number)
 
 
 def test_it_names_an_io_error_in_fios_words(bench: Bench) -> None:
@@ -321,6 +323,35 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
     assert result.device.queue_depth > 0.5
     with pytest.raises(StreamFailed, match="use a smaller size"):
         bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), open_target)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_the_io_of_another_program_is_not_counted_while_fio_is_silent(bench: Bench, loop: str) -> None:
+    """fio's jobs are stopped for 5 s near the end, and something else reads from their drive meanwhile."""
+    ended = threading.Event()
+
+    def disturb() -> None:
+        while len(bench.samples) < 3 and not ended.wait(0.05):
+            pass
+        signal_jobs(bench.state, signal.SIGSTOP)
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            subprocess.run(("dd", f"if={loop}", "of=/dev/null", "bs=64k", "iflag=direct"), capture_output=True)
+        signal_jobs(bench.state, signal.SIGCONT)
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    try:
+        work = stream(TargetKind.BLOCK, loop, size_bytes=None, iodepth=1, runtime_s=10)
+        result = bench.run(work, OpenTarget(path=loop, device=Path(loop).name))
+    finally:
+        ended.set()
+        other.join()
+    assert_samples_add_up(bench, result)
+    (silence,) = (sample for sample in bench.samples if sample.length_ms >= 4000)
+    assert silence.device is not None
+    assert silence.device.read_bytes > 2 * silence.directions[0].bytes  # the other program's I/O is telemetry
 
 
 @pytest.mark.root

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from worker import guard
 from worker.contract.workload import Stream
+from worker.guard.directories import _file_system
 from worker.guard.tests import rig
 from worker.policy import Policy
 
@@ -176,7 +177,28 @@ def test_test_files_count_as_free_space(tmp_path: Path, scratch: Path, monkeypat
     with guard.admit(rig.stream(allowed), allowed, ()):
         (scratch / ".sweetspot/sweetspot.1024.0").write_bytes(os.urandom(8 * rig.MIB))
     found = guard.survey(allowed.targets[0]).size_bytes
-    assert 108 * rig.MIB <= found < 109 * rig.MIB
+    assert 98 * rig.MIB <= found < 99 * rig.MIB  # 5 % of 200 MiB stay free
+
+
+def test_the_size_of_a_directory_is_what_a_workload_may_use(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.guard.directories._free", lambda _: (100 * rig.MIB, 200 * rig.MIB))
+    for given, room in (({}, 90 * rig.MIB), ({"max_bytes": 30 * rig.MIB}, 30 * rig.MIB)):
+        allowed = allow(tmp_path, scratch, **given)
+        assert guard.survey(allowed.targets[0]).size_bytes == room
+        with guard.admit(rig.stream(allowed, size=room), allowed, ()):
+            pass
+        assert refusal(rig.stream(allowed, size=room + 4096), allowed).code == "guard_no_space"
+
+
+def test_directories_of_one_file_system_have_its_name(tmp_path: Path, scratch: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    first, second = (guard.survey(allow(tmp_path, folder).targets[0]).file_system for folder in (scratch, other))
+    assert first == second != ""
+    with Path("/proc/self/stat").open() as elsewhere:
+        assert _file_system(elsewhere.fileno()) != first
 
 
 def test_it_leaves_room_on_the_file_system(tmp_path: Path, scratch: Path) -> None:

@@ -103,3 +103,13 @@ def test_it_warns_about_a_purged_drive_until_it_is_written(tmp_path: Path) -> No
             os.fsync(opened.fileno())
         (target,) = report_targets(allowed, drives=drives)
         assert target.warnings == ()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
+@pytest.mark.parametrize("sector_bytes", [512, 4096])
+def test_it_reports_the_sectors_of_a_device(tmp_path: Path, sector_bytes: int) -> None:
+    file = rig.sparse(tmp_path / "image", 4 * rig.MIB)
+    with rig.loop(file, "--sector-size", str(sector_bytes)) as device:
+        (target,) = report_targets(rig.load(tmp_path, rig.block(device, file)))
+    assert (target.present, target.logical_block_bytes) == (True, sector_bytes)

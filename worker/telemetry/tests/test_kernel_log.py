@@ -12,9 +12,9 @@ from worker.contract.items import KernelLine
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
-from worker.telemetry import KernelWatch
+from worker.telemetry import KernelWatch, names_at, names_in
 from worker.telemetry.kernel_log import MAX_LINES, MAX_OTHER_LINES, is_storage_problem
-from worker.telemetry.kernel_names import KernelNames, kernel_names
+from worker.telemetry.kernel_names import KernelNames
 
 TROUBLES = (
     (4, "nvme nvme0: I/O 12 QID 3 timeout, aborting"),
@@ -88,78 +88,126 @@ def test_it_says_what_was_overwritten_before_it_could_be_read() -> None:
     assert line.text.startswith("22 records before this one were overwritten")
 
 
-OWN = ("sda", "sda1", "host0", "0:0:0:0", "ata1", "0000:00:1f.2", "nvme0", "nvme0n1", "0000:01:00.0", "0000:00:01.0",
-       "md0", "dm-1")  # fmt: skip
-OTHERS_HERE = ("sdb", "sdb1", "host2", "2:0:0:0", "0:2:1:0", "ata3", "nvme1", "nvme1n1", "nvme1n1p2", "0000:02:00.0",
-               "0000:00:02.0", "md12", "dm-12", "dm-3", "loop0", "vda", "virtio2")  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "elsewhere"),
-    [
-        ("nvme nvme0: I/O 12 QID 3 timeout, aborting", False),
-        ("nvme nvme1: I/O 12 QID 3 timeout, aborting", True),
-        ("nvme1n1p2: I/O Cmd(0x2) @ LBA 256, 8 blocks, I/O Error (sct 0x2 / sc 0x81)", True),
-        ("nvme nvme10: controller is down; will reset", False),  # came later: nobody knows what it is
-        ("nvme2c2n1: I/O error", False),
-        ("blk_update_request: I/O error, dev sdb, sector 2048 op 0x0:(READ)", True),
-        ("blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ)", False),
-        ("Buffer I/O error on dev sdb1, logical block 0, async page read", True),
-        ("I/O error, dev /dev/sdb, sector 0", True),
-        ("sd 2:0:0:0: [sdb] tag#17 FAILED Result: hostbyte=DID_OK", True),
-        ("sd 0:0:0:0: [sda] tag#17 FAILED Result: hostbyte=DID_OK", False),
-        ("sd 0:0:0:0: tag#17 timing out command", False),
-        ("sd 10:0:0:0: timing out command", False),  # not 0:0:0:0 either
-        ("scsi host2: resetting", True),
-        ("scsi host0: resetting", False),
-        ("ata1.00: failed command: READ FPDMA QUEUED", False),
-        ("ata3.00: failed command: READ FPDMA QUEUED", True),
-        ("ata13: hard resetting link", False),
-        ("pcieport 0000:00:02.0: AER: Corrected error received: 0000:02:00.0", True),
-        ("pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0", False),
-        ("pcieport 0000:00:01.0: AER: Corrected error received: 0000:02:00.0", False),  # the way is shared
-        ("megaraid_sas 0000:02:00.0: FW in FAULT state Fault code:0x10000", True),
-        ("mpt3sas_cm0: log_info(0x31110e03): originator(PL), device reset", False),
-        ("mpt3sas_cm0: sd 2:0:0:0: task abort: FAILED", True),
-        ("md/raid1:md0: Disk failure on sdb, disabling device.", False),
-        ("md/raid1:md12: Disk failure on sdb1, disabling device.", True),
-        ("XFS (dm-1): log I/O error -5", False),
-        ("XFS (dm-12): log I/O error -5", True),
-        ("XFS (dm-123): log I/O error -5", False),
-        ("BTRFS error (device dm-3): bdev /dev/mapper/vg-x errs: wr 1, rd 0", True),
-        ("virtio_blk virtio2: [vda] I/O error", True),
-        ("INFO: task fio:1234 blocked for more than 120 seconds.", False),
-        ("some-sdb-like word failed", False),
-        ("an I/O error that names nothing", False),
-    ],
+# A trial on sda, nvme0n1, and on md0 over dm-1.
+NAMES = KernelNames(
+    ("sda", "host0", "scsi0", "target0:0:0", "0:0:0:0", "ata1", "0000:00:1f.2", "nvme0", "nvme0n1", "nvme0c0n1",
+     "0000:01:00.0", "0000:00:01.0", "mpt3sas_cm0", "arcmsr0", "end_device-0:1", "rport-2:0-3", "md0", "dm-1",
+     "mapper/vg-data", "loop6", "cciss!c0d0"),
+    disks=("sda", "nvme0n1", "loop6"), numbers=("253:1", "8:0"),
+)  # fmt: skip
+OURS = (
+    "nvme nvme0: I/O 12 QID 3 timeout, aborting",
+    "nvme0n1: I/O Cmd(0x2) @ LBA 256, 8 blocks, I/O Error (sct 0x2 / sc 0x81)",
+    "nvme0c0n1: I/O Cmd(0x2) @ LBA 256, 8 blocks, I/O Error (sct 0x2 / sc 0x81)",
+    "block nvme0n1: no available path - failing I/O",
+    "critical medium error, dev nvme0n1p2, sector 0 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+    "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
+    "I/O error, dev sda, sector 0 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2",
+    "Buffer I/O error on dev sda1, logical block 0, async page read",
+    "I/O error, dev /dev/sda, sector 0",
+    "sd 0:0:0:0: [sda] tag#17 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s",
+    "sd 0:0:0:0: tag#17 timing out command, waited 30s",
+    "scsi target0:0:0: handle(0x0009), sas_address(0x4433221100000000), phy(0)",
+    "scsi host0: resetting",
+    "scsi0:0:1:0: Attempting to queue an ABORT message: CDB: 0x2a",
+    "ata1.00: failed command: READ FPDMA QUEUED",
+    "ata1.00: exception Emask 0x0 SAct 0x10 SErr 0x0 action 0x6 frozen",
+    "ata1: hard resetting link",
+    "ahci 0000:00:1f.2: port does not support device sleep, failed",
+    "pcieport 0000:00:01.0: AER: Corrected error received: 0000:02:00.0",  # the way is shared
+    "mpt3sas_cm0: log_info(0x31110e03): originator(PL), code(0x11), sub_code(0x0e03) device reset",
+    "megaraid_sas 0000:01:00.0: FW in FAULT state Fault code:0x10000 subcode:0x0 func:megasas_wait_for_outstanding",
+    "arcmsr0: abort device command of scsi id = 0 lun = 0",
+    "md/raid1:md0: Disk failure on sdb, disabling device.",
+    "md: md0: recovery interrupted.",
+    "INFO: task md0_raid1:612 blocked for more than 120 seconds.",
+    "INFO: task jbd2/sda1-8:412 blocked for more than 120 seconds.",
+    "Aborting journal on device dm-1-8.",
+    "JBD2: I/O error when updating journal superblock for sda1-8.",
+    "device-mapper: multipath: 253:9: Failing path 8:0.",
+    "EXT4-fs (loop6): Remounting filesystem read-only",
+    "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0",
+    "XFS (dm-1): log I/O error -5",
+    'XFS (loop6p1): metadata I/O error in "xfs_read_agi" at daddr 0x2 len 1 error 5',
+    "BTRFS error (device dm-1 state EA): bdev /dev/mapper/vg-data errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
+    "BTRFS error (device dm-7): bdev /dev/mapper/vg-data errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
+    "cciss/c0d0: I/O error",
 )
-def test_a_line_is_elsewhere_only_if_all_it_names_is_other_devices(text: str, elsewhere: bool) -> None:
-    assert KernelNames(OWN, OTHERS_HERE).elsewhere(text) is elsewhere
-    assert not KernelNames((), OTHERS_HERE).elsewhere(text)  # where nothing is known of the trial's devices
+ELSEWHERE = (
+    "nvme nvme1: I/O 12 QID 3 timeout, aborting",
+    "nvme nvme10: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10",
+    "nvme1n1p2: I/O Cmd(0x2) @ LBA 256, 8 blocks, I/O Error (sct 0x2 / sc 0x81)",
+    "nvme0n2: I/O Cmd(0x2) @ LBA 256, 8 blocks, I/O Error (sct 0x2 / sc 0x81)",
+    "nvme2c2n1: I/O error",
+    "I/O error, dev sdaa, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
+    "blk_update_request: I/O error, dev sdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0",
+    "I/O error, dev loop1, sector 0 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+    "I/O error, dev loop14, sector 0 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+    "I/O error, dev loop66, sector 0 op 0x0:(READ) flags 0x80700 phys_seg 1 prio class 2",
+    "loop: Write error at byte offset 4096, length 4096.",
+    "EXT4-fs (loop14): I/O error while writing superblock",
+    "Buffer I/O error on dev sdb1, logical block 0, async page read",
+    "sd 2:0:0:0: [sdb] tag#17 FAILED Result: hostbyte=DID_OK",
+    "sd 10:0:0:0: timing out command, waited 30s",
+    "sd 0:0:0:1: timing out command, waited 30s",
+    "scsi host2: resetting",
+    "scsi host01: resetting",
+    "ata13: hard resetting link",
+    "ata3.00: failed command: READ FPDMA QUEUED",
+    "pcieport 0000:00:02.0: AER: Corrected error received: 0000:02:00.0",
+    "megaraid_sas 0000:02:00.0: FW in FAULT state Fault code:0x10000",
+    "mpt3sas_cm1: log_info(0x31110e03): originator(PL), device reset",
+    "mpt3sas_cm1: sd 2:0:0:0: task abort: FAILED",
+    "md/raid1:md12: Disk failure on sdb1, disabling device.",
+    "md/raid1:md127: Disk failure on sdb1, disabling device.",
+    "XFS (dm-12): log I/O error -5",
+    "BTRFS error (device dm-3): bdev /dev/mapper/vg-data2 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0",
+    "device-mapper: multipath: 253:9: Failing path 8:01.",
+    "device-mapper: multipath: 253:9: Failing path 18:0.",
+    "virtio_blk virtio2: [vda] I/O error",
+    "INFO: task fio:1234 blocked for more than 120 seconds.",
+    "some-sda-like word failed",
+    "an I/O error that names nothing",
+)
+
+
+@pytest.mark.parametrize("text", OURS)
+def test_a_line_that_names_a_device_parent_or_link_is_the_trials(text: str) -> None:
+    assert not NAMES.elsewhere(text)
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_every_other_line_is_elsewhere(text: str) -> None:
+    assert NAMES.elsewhere(text)
+
+
+@pytest.mark.parametrize("text", [*OURS, *ELSEWHERE])
+def test_every_line_is_elsewhere_if_nothing_is_known_of_the_trials_devices(text: str) -> None:
+    assert KernelNames().elsewhere(text)
 
 
 def test_lines_from_elsewhere_take_no_more_than_their_share() -> None:
     watch = KernelWatch()
-    first = watch.take(record(0, "ata3: hard resetting link"))
-    watch.about(KernelNames(OWN, OTHERS_HERE))
+    first = watch.take(record(0, "ata1: hard resetting link"))
+    watch.about(NAMES)
     texts = ["ata3: hard resetting link"] * (MAX_OTHER_LINES + 9) + ["ata1: hard resetting link"] * MAX_LINES
     lines = [line for number, text in enumerate(texts, 1) if (line := watch.take(record(number, text))) is not None]
     assert first is not None
-    assert not first.elsewhere  # before anybody said which devices are the trial's
-    assert [line.elsewhere for line in lines].count(True) == MAX_OTHER_LINES
+    assert first.elsewhere  # before anybody said which devices are the trial's
+    assert [line.elsewhere for line in lines].count(True) == MAX_OTHER_LINES - 1
     assert len(lines) == MAX_LINES - 1
-    assert "further lines about other devices" in lines[MAX_OTHER_LINES - 1].text
+    assert "are dropped" in lines[MAX_OTHER_LINES - 2].text
     lost = watch.take(record(900, "ata3: hard resetting link"))
     assert lost is None  # there is no room any more
 
 
-def test_what_may_be_lost_of_the_trials_own_lines_is_said_to_be_its() -> None:
-    watch = KernelWatch()
-    watch.about(KernelNames(OWN, OTHERS_HERE))
-    watch.take(record(1, "ata3: hard resetting link"))
-    line = watch.take(record(9, "ata3: hard resetting link"))
-    assert line is not None
-    assert (line.elsewhere, line.text[:9]) == (False, "7 records")
+def test_overwritten_records_do_not_accuse_the_trials_drive() -> None:
+    watch = KernelWatch(NAMES)
+    elsewhere = []
+    for sequence, text in ((1, "nothing"), (9, "ata1: nothing of importance"), (12, "ata1: hard resetting link")):
+        line = watch.take(f"6,{sequence},1500000,-;{text}")
+        elsewhere += [line.elsewhere] if line else []
+    assert elsewhere == [True, False]
 
 
 def drive(sys: Path, name: str, way: str, *partitions: str) -> None:
@@ -173,46 +221,61 @@ def drive(sys: Path, name: str, way: str, *partitions: str) -> None:
         (sys / "class/block" / part).symlink_to(at / part)
 
 
+def on(sys: Path, above: str, below: str) -> None:
+    for where, folder, what in ((above, "slaves", below), (below, "holders", above)):
+        (sys / "class/block" / where / folder).mkdir(exist_ok=True)
+        (sys / "class/block" / where / folder / what).touch()
+
+
 def test_it_knows_what_belongs_to_a_target(tmp_path: Path) -> None:
     """A directory on a volume over a partition and an NVMe namespace that is reached by a subsystem."""
     port = "pci0000:00/0000:00:1f.2/ata{0}/host{1}/target{1}:0:0/{1}:0:0:0/block/{2}"
     drive(tmp_path, "sda", port.format(1, 0, "sda"), "sda1", "sda2")
     drive(tmp_path, "sdb", port.format(2, 1, "sdb"), "sdb1")
+    for host, driver, number in ((0, "ahci", "1"), (1, "mpt3sas", "3")):
+        (tmp_path / f"class/scsi_host/host{host}").mkdir(parents=True)
+        (tmp_path / f"class/scsi_host/host{host}/proc_name").write_text(driver)
+        (tmp_path / f"class/scsi_host/host{host}/unique_id").write_text(number)
     drive(tmp_path, "nvme0n1", "virtual/nvme-subsystem/nvme-subsys0/nvme0n1")
     controller = tmp_path / "devices/pci0000:00/0000:00:01.0/0000:01:00.0/nvme/nvme3"
     controller.mkdir(parents=True)
     (tmp_path / "devices/virtual/nvme-subsystem/nvme-subsys0/nvme3").symlink_to(controller)
     drive(tmp_path, "nvme3n1", "pci0000:00/0000:00:02.0/0000:02:00.0/nvme/nvme0/nvme3n1")
     drive(tmp_path, "dm-0", "virtual/block/dm-0")
+    (tmp_path / "devices/virtual/block/dm-0/dm").mkdir()
+    (tmp_path / "devices/virtual/block/dm-0/dm/name").write_text("vg-x\n")
     drive(tmp_path, "md5", "virtual/block/md5")
     for above, below in (("dm-0", "sda1"), ("dm-0", "nvme0n1"), ("md5", "sda2")):
-        for where, folder, what in ((above, "slaves", below), (below, "holders", above)):
-            (tmp_path / "class/block" / where / folder).mkdir(exist_ok=True)
-            (tmp_path / "class/block" / where / folder / what).touch()
-    names = kernel_names([OpenTarget(path="/srv/x", device="dm-0")], tmp_path)
-    ours = ("dm-0", "sda", "sda1", "sda2", "md5", "ata1.00", "sd 0:0:0:0:", "host0", "0000:00:1f.2", "nvme0n1")
-    mine = (*ours, "nvme3:", "0000:01:00.0")
-    theirs = ("sdb", "sdb1", "ata2", "sd 1:0:0:0:", "host1", "nvme3n1", "nvme0:", "0000:02:00.0")
-    assert [name for name in mine if names.elsewhere(f"{name} failed")] == []
+        on(tmp_path, above, below)
+    names = names_in([OpenTarget(path="/srv/x", device="dm-0")], tmp_path)
+    ours = ("dm-0", "/dev/mapper/vg-x", "sda", "sda1", "ata1.00", "sd 0:0:0:0:", "host0", "scsi0", "0000:00:1f.2",
+            "nvme0n1", "nvme0c3n1", "nvme3:", "0000:01:00.0")  # fmt: skip
+    theirs = ("sda2", "md5", "sdb", "sdb1", "ata2", "sd 1:0:0:0:", "host1", "mpt3sas_cm3", "nvme3n1", "nvme0:",
+              "0000:02:00.0")  # fmt: skip
+    assert [name for name in ours if names.elsewhere(f"{name} failed")] == []
     assert [name for name in theirs if not names.elsewhere(f"{name} failed")] == []
-    alone = kernel_names([OpenTarget(path="/srv/x")], tmp_path)  # on what it lies is not known
-    assert not alone.elsewhere("sdb failed")
+    whole = names_in([OpenTarget(path="/dev/sdb", device="sdb")], tmp_path)
+    assert [n for n in ("sdb", "sdb1", "sdb7", "mpt3sas_cm3", "host1") if whole.elsewhere(f"{n} failed")] == []
+    assert [n for n in ("sdba", "mpt3sas_cm1", "sda", "host0") if not whole.elsewhere(f"{n} failed")] == []
+    assert names_in([OpenTarget(path="/srv/x")], tmp_path).elsewhere("sdb failed")  # on what it lies is not known
 
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
-def test_a_loop_device_lies_on_its_files_drive(tmp_path: Path) -> None:
-    with rig.loop(rig.sparse(tmp_path / "a.img")) as device:
+def test_a_loop_device_on_the_same_disk_is_not_accused(tmp_path: Path) -> None:
+    """The disk under both files is a parent of each."""
+    with rig.loop(rig.sparse(tmp_path / "a.img")) as device, rig.loop(rig.sparse(tmp_path / "b.img")) as other:
         name = Path(device).name
-        names = kernel_names([OpenTarget(path=device, device=name)])
-        assert not names.elsewhere(f"I/O error, dev {name}")
         numbers = tmp_path.stat().st_dev
         under = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}") or name
-        assert not names.elsewhere(f"I/O error, dev {under}")
+        for names in (names_in([OpenTarget(path=device, device=name)]), names_at([device, "/nowhere", "relative"])):
+            assert not names.elsewhere(f"I/O error, dev {name}, sector 0")
+            assert not names.elsewhere(f"I/O error, dev {under}, sector 0")
+            assert names.elsewhere(f"I/O error, dev {Path(other).name}, sector 0")
 
 
 def test_it_keeps_so_many_lines_of_a_trial_and_says_where_it_stops() -> None:
-    watch = KernelWatch()
+    watch = KernelWatch(NAMES)
     lines = [line for number in range(MAX_LINES + 50) if (line := watch.take(record(number))) is not None]
     assert len(lines) == MAX_LINES
     assert "further lines of this trial" in lines[-1].text

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from worker.contract import histogram
@@ -17,6 +18,8 @@ from worker.contract.workload import MIB, CopyWorkload, Stream, TargetKind, Targ
 from worker.engines import StreamFailed, capabilities, prefill
 from worker.engines.file_copy import run_stream
 from worker.engines.file_copy.program import bucket_ns
+from worker.engines.file_copy.stream import Reader
+from worker.engines.sampling import Sampler
 from worker.open_target import OpenTarget
 from worker.process import open_scope
 from worker.recipes import render
@@ -168,3 +171,23 @@ def test_a_copy_that_is_cancelled_leaves_no_file(scratch: Scratch) -> None:
     with pytest.raises(StreamFailed, match="cancelled"):
         scratch.copy(stream)
     assert scratch.names == sorted(render(stream).files)
+
+
+def test_a_last_sample_within_the_same_millisecond_is_not_lost() -> None:
+    samples: list[Sample] = []
+    reader = Reader(Sampler(0, (), samples.append))
+    nothing: dict[str, Any] = {
+        "ios": 0,
+        "bytes": 0,
+        "sum_ns": 0,
+        "sum2_ns2": 0,
+        "min_ns": None,
+        "max_ns": 0,
+        "buckets": [],
+    }
+    write = nothing | {"ios": 3, "bytes": 3 * MIB, "min_ns": 100, "max_ns": 100, "buckets": [[100, 3]]}
+    for moved in (write, write, nothing):
+        line = {"event": "sample", "end_ms": 1000, "read": nothing, "write": moved}
+        reader.feed(msgspec.json.encode(line) + b"\n")
+    assert [sample.directions[1].bytes for sample in samples] == [3 * MIB, 3 * MIB]
+    assert [sample.offset_ms for sample in samples] == [1000, 1001]

@@ -1,7 +1,5 @@
 """Intervals are differences of cumulative counters and add up to the final dump."""
 
-import math
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +10,6 @@ from worker.engines.fio.difference import Differ
 from worker.engines.fio.output import Dump, Flow, Job, Latency
 
 KIB4 = 4096
-NO_LIMIT = {Direction.READ: math.inf}
 
 
 def dump(bins: dict[int, int], *, io_bytes: int | None = None, runtime_ms: int = 1000) -> Dump:
@@ -23,15 +20,15 @@ def dump(bins: dict[int, int], *, io_bytes: int | None = None, runtime_ms: int =
     return Dump("", "fio-3.33", 0, (Job(read=flow),))
 
 
-def differ(io_bytes: int | None = KIB4) -> Differ:
-    return Differ(LatencyKind.LAT, (Direction.READ,), io_bytes=io_bytes)
-
-
-def device(ios: int) -> DeviceSample:
+def device(reads: int) -> DeviceSample:
     return DeviceSample(
-        device="sda", utilisation_percent=0, queue_depth=0, read_ios=ios, write_ios=0, read_bytes=ios * KIB4,
+        device="sda", utilisation_percent=0, queue_depth=0, read_ios=reads, write_ios=0, read_bytes=reads * KIB4,
         write_bytes=0,
     )  # fmt: skip
+
+
+def differ(io_bytes: int | None = KIB4) -> Differ:
+    return Differ(LatencyKind.LAT, (Direction.READ,), io_bytes=io_bytes)
 
 
 @given(
@@ -60,43 +57,32 @@ def test_an_expected_direction_without_io_has_a_result_of_zero() -> None:
     assert (write.direction, write.ios, write.iops, write.runtime_ms) == (Direction.WRITE, 0, 0, 2000)
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 700)), min_size=1, max_size=12))
-def test_estimates_are_taken_off_later_intervals(seconds: list[tuple[int, int]]) -> None:
-    """Each second: I/Os of fio, and I/Os that the device counted while fio printed nothing; then the rest comes."""
-    machine, ios, estimated = differ(), 1000, 0
+@given(st.lists(st.tuples(st.integers(0, 500), st.floats(0, 1), st.integers(0, 500)), min_size=1, max_size=12))
+def test_shares_are_taken_off_later_intervals(seconds: list[tuple[int, float, int]]) -> None:
+    machine, ios = differ(), 1000
     parts = [*machine.advance(dump({100: ios}))]
-    for more, counted in seconds:
-        parts += machine.estimate(device(counted), device(ios + estimated), NO_LIMIT)
-        estimated += counted
+    for more, share, limit in seconds:
         ios += more
-        parts += machine.advance(dump({100: ios}))
-    parts += machine.advance(dump({100: ios + estimated + 10_000}), final=True)
-    assert sum(p.ios for p in parts) == ios + estimated + 10_000
+        parts += machine.spread(dump({100: ios}), share, device(limit))
+    parts += machine.advance(dump({100: ios + 17}), final=True)
+    assert sum(p.ios for p in parts) == ios + 17
     assert sum(p.bytes for p in parts) == KIB4 * sum(p.ios for p in parts)
 
 
-def test_an_estimate_uses_the_share_of_the_device_so_far() -> None:
-    """Two streams at one device: half of what it completed was this one's."""
+def test_a_share_has_no_latencies() -> None:
     machine = differ()
     machine.advance(dump({100: 1000}))
-    (part,) = machine.estimate(device(600), device(2000), NO_LIMIT)
-    assert (part.ios, part.bytes, part.p50_ns) == (300, 300 * KIB4, None)
-    (rest,) = machine.advance(dump({100: 1310, 9000: 2}))
-    assert (rest.ios, unpack(rest.latency).total) == (12, 312)
+    later = dump({100: 1310, 9000: 2})
+    (part,) = machine.spread(later, 0.25, None)
+    (rest,) = machine.advance(later)
+    assert (part.ios, part.bytes, part.p50_ns) == (78, 78 * KIB4, None)
+    assert (rest.ios, unpack(rest.latency).total) == (234, 312)
 
 
-def test_an_estimate_is_not_faster_than_what_was_reported() -> None:
+def test_a_share_is_not_more_than_the_device_completed() -> None:
     machine = differ()
-    machine.advance(dump({100: 1000}))
-    (part,) = machine.estimate(device(90_000), device(1000), {Direction.READ: 1000.0})
-    assert part.ios == 1000
-
-
-def test_a_frozen_device_is_zero() -> None:
-    machine = differ()
-    machine.advance(dump({100: 1000}))
-    (part,) = machine.estimate(device(0), device(1000), NO_LIMIT)
-    assert (part.ios, part.bytes) == (0, 0)
+    (part,) = machine.spread(dump({100: 1000}), 0.5, device(3))
+    assert (part.ios, part.bytes) == (3, 3 * KIB4)
 
 
 def test_it_reads_percentiles_from_the_interval_alone() -> None:

@@ -18,7 +18,7 @@ from worker.engines.sampling import Sampler
 class Simulated:
     """fio at 1,000 reads per second on a device that counts, with a clock of its own."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, alone: bool = True, **workload: Any) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **workload: Any) -> None:
         self.now_s = 100.0
         self.fio_ios = self.device_ios = 0
         self.in_flight = 1
@@ -28,7 +28,7 @@ class Simulated:
         monkeypatch.setattr("worker.engines.sampling.read_counters", self._counters)
         usual: dict[str, Any] = {"pattern": Pattern.RANDREAD, "runtime_s": 60}
         work = FioWorkload(**(usual | workload))
-        self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append), alone=alone)
+        self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append))
 
     def _counters(self, _device: str) -> Counters:
         return Counters(self.now_s, self.device_ios, 8 * self.device_ios, 0, 0, 0, 0, in_flight=self.in_flight)
@@ -80,8 +80,7 @@ def test_a_freeze_is_zero_while_it_lasts(simulated: Simulated) -> None:
         simulated.second(1000 * n)
     simulated.wait(0.5, reads_per_s=1000)
     simulated.wait(11, reads_per_s=0)
-    assert simulated.offsets[-1] == 14_500, "live"
-    assert simulated.rates[4:] == [0] * 11
+    assert simulated.offsets[-1] == 3000, "only fio counts its I/Os"
     simulated.wait(1, reads_per_s=1000)
     simulated.dump(4000)
     simulated.dump(15_500)
@@ -89,6 +88,7 @@ def test_a_freeze_is_zero_while_it_lasts(simulated: Simulated) -> None:
     simulated.second(17_500)
     assert (simulated.offsets[3], simulated.rates[3]) == (3500, 1000)  # half a second of I/O, then none
     assert simulated.offsets[14] == 14_500, "the end of the freeze"
+    assert simulated.rates[4:15] == [0] * 11
     assert set(simulated.rates[-2:]) == {1000}
     assert simulated.offsets == list(accumulate(s.length_ms for s in simulated.samples))
     assert simulated.offsets[-1] == 17_500
@@ -121,9 +121,62 @@ def test_a_freeze_of_one_job_causes_no_burst_afterwards(simulated: Simulated) ->
     simulated.dump(4000)
     simulated.dump(11_000)
     simulated.second(12_000)
-    assert max(simulated.rates) == 1000
-    assert set(simulated.rates[3:-1]) == {500}
+    assert simulated.rates == [1000, 1000, 1000, 500, 1000]
+    assert simulated.offsets == [1000, 2000, 3000, 11_000, 12_000]
     assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
+def test_ios_of_other_programs_are_never_those_of_fio(simulated: Simulated) -> None:
+    """Another program reads from the device, also while fio gets nothing: the silence is one long sample."""
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(5, reads_per_s=700, fio_counts=False)
+    simulated.wait(0.25, reads_per_s=1000)
+    simulated.dump(4000)
+    simulated.wait(1, reads_per_s=1000)
+    simulated.dump(9750, final=True)
+    assert [(s.offset_ms, s.directions[0].ios) for s in simulated.samples[3:]] == [(8750, 750), (9750, 1000)]
+
+
+def test_ios_of_other_programs_are_not_placed_in_a_standstill(simulated: Simulated) -> None:
+    """The device stands still for 3 s, then works for another program alone for 2 s."""
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(3, reads_per_s=0)
+    simulated.wait(2, reads_per_s=90_000, fio_counts=False)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.dump(4000)
+    assert [s.offset_ms for s in simulated.samples[3:]] == [3500, 4500, 5500, 6500, 9000]
+    assert [s.directions[0].ios for s in simulated.samples[3:]] == [167, 0, 0, 0, 833]  # 1,000 in 0.5 s and 2.5 s
+
+
+def test_one_read_of_another_program_in_a_standstill_is_not_a_burst_of_fio(simulated: Simulated) -> None:
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(3, reads_per_s=0)
+    simulated.device_ios += 1
+    simulated.wait(3, reads_per_s=0)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.dump(4000)
+    simulated.second(11_000)
+    frozen = [s for s in simulated.samples if 3500 < s.offset_ms <= 9500]
+    assert sum(s.directions[0].ios for s in frozen) == 1
+    assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
+def test_a_standstill_of_the_counters_says_nothing_of_commands_that_they_leave_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SCSI commands to a drive are not counted by it."""
+    simulated = Simulated(monkeypatch)
+    for seconds, runtime_ms in ((1, 1000), (4, 2000)):
+        simulated.wait(seconds, reads_per_s=0)
+        simulated.fio_ios += 1000 * seconds
+        simulated.dump(runtime_ms)
+    assert (simulated.offsets, simulated.rates) == ([1000, 5000], [1000, 1000])
 
 
 def test_a_freeze_without_end_is_part_of_the_result(simulated: Simulated) -> None:
@@ -140,16 +193,16 @@ def test_a_freeze_without_end_is_part_of_the_result(simulated: Simulated) -> Non
     assert sum(s.directions[0].ios for s in simulated.samples) == 5000
 
 
-def test_the_last_reads_before_a_freeze_without_end_are_part_of_the_result(simulated: Simulated) -> None:
-    """fio told about 5 s of the 5.5 s before the freeze. The device counted the rest; its latencies are unknown."""
+def test_ios_that_fio_never_reported_are_not_part_of_the_result(simulated: Simulated) -> None:
+    """fio told about 5 s of the 5.5 s before the freeze. The device's counters do not say whose the rest was."""
     for n in range(1, 6):
         simulated.second(1000 * n)
     printed = simulated.printed(5000)
     simulated.wait(0.5, reads_per_s=1000)
     simulated.wait(60, reads_per_s=0)
     (result,) = simulated.dumps.finish_stalled(printed)
-    assert (result.ios, result.bytes) == (5500, 5500 * 4096)
-    assert sum(s.directions[0].ios for s in simulated.samples) == 5500
+    assert (result.ios, result.bytes, result.runtime_ms) == (5000, 5000 * 4096, 65_500)
+    assert sum(s.directions[0].ios for s in simulated.samples) == 5000
     assert unpack(result.latency).total == 5000
 
 
@@ -186,17 +239,6 @@ def test_a_stopped_fio_on_an_idle_device_is_not_a_frozen_device(simulated: Simul
     simulated.in_flight = 0
     simulated.wait(60, reads_per_s=0)
     assert not simulated.dumps.is_frozen()
-
-
-def test_io_of_other_programs_on_the_disk_of_a_file_is_not_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sample is long instead, and holds what fio says afterwards."""
-    simulated = Simulated(monkeypatch, alone=False)
-    for n in range(1, 4):
-        simulated.second(1000 * n)
-    simulated.wait(6, reads_per_s=90_000, fio_counts=False)
-    assert len(simulated.samples) == 3
-    simulated.dump(4000)
-    assert (simulated.offsets[-1], simulated.samples[-1].directions[0].ios) == (9000, 0)
 
 
 def test_jobs_that_began_later_make_no_peak_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
