@@ -13,7 +13,7 @@ from worker import recipes
 from worker.contract.workload import Stream
 from worker.guard import loop_files, openers, paths
 from worker.guard.refusal import GuardRefused, Survey
-from worker.inventory import usage
+from worker.inventory import sysfs, usage
 from worker.open_target import OpenTarget, Recheck
 from worker.policy import PolicyEntry
 from worker.text_limits import MAX_LABEL
