@@ -23,9 +23,9 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import hold as hold_block
-from worker.guard.blocks import hold_whole, identify, refuse_replaced, refuse_unless_destroyable, resolve
+from worker.guard.blocks import hold_whole, identify, refuse_other_node, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
-from worker.guard.directories import PRIVATE, hold_directory, hold_file, survey_directory, survey_file
+from worker.guard.directories import PRIVATE, hold_directory, hold_file, refuse_mounted, survey_directory, survey_file
 from worker.guard.lease import Lease
 from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
@@ -211,6 +211,12 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collect
         return surveys[entry.kind](entry)
     except OSError as error:
         return Survey(problem=f"{entry.path}: {error.strerror or error}.")
+
+
+def refuse_replaced(open_target: OpenTarget) -> None:
+    """Refuse a target whose names no longer lead to what was checked. Raises GuardRefused."""
+    refuse_other_node(open_target)
+    refuse_mounted(open_target)
 
 
 def _hold(

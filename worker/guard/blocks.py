@@ -59,7 +59,7 @@ def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> 
         yield OpenTarget(path=held.path, numbers=held.numbers, device=sysfs.whole(held.name), target=entry.id)
 
 
-def refuse_replaced(open_target: OpenTarget) -> None:
+def refuse_other_node(open_target: OpenTarget) -> None:
     """Refuse a block device whose path no longer names the drive that is held. Engines open the path.
 
     While a drive is held, no other drive gets its device numbers. Raises GuardRefused.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from worker import recipes
+from worker import mounts, recipes
 from worker.contract.workload import Stream
 from worker.guard import openers, paths
 from worker.guard.refusal import GuardRefused, Survey
@@ -23,12 +23,33 @@ _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenTarget:
+def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int, directory_fd: int) -> OpenTarget:
     found = usage.devices_of(lies_in)
     alone = len(found) == 1
     return OpenTarget(
-        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id
-    )
+        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd,
+        directory_fd=directory_fd, target=entry.id,
+    )  # fmt: skip
+
+
+def refuse_mounted(open_target: OpenTarget) -> None:
+    """Refuse a directory or file target over whose files something was mounted since the check.
+
+    It cannot happen on a private copy of the mount (`mounts.isolated`). Raises GuardRefused.
+    """
+    fd = open_target.cwd_fd
+    if fd is None:
+        return
+    is_file = not open_target.path.startswith("/")
+    for name in (open_target.path,) if is_file else os.listdir(fd):
+        _refuse_mounted(name, fd, "" if is_file else open_target.path)
+
+
+def _refuse_mounted(name: str, fd: int, shown: str) -> None:
+    try:
+        mounts.refuse_mounted(name, fd, shown)
+    except mounts.MountInside as error:
+        raise GuardRefused(error.code, str(error)) from error
 
 
 # ---- directories
@@ -37,12 +58,16 @@ def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenT
 @contextmanager
 def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[OpenTarget]:
     """Hold the worker's private directory in the target; trials in it exclude each other."""
-    with paths.opened_directory(entry.path) as outer, private(outer, entry.path) as inner:
+    with (
+        paths.opened_directory(entry.path) as outer,
+        private(outer, entry.path) as inner,
+        mounts.isolated(inner) as cwd_fd,
+    ):
         shown = f"{entry.path}/{PRIVATE}"
         lock(inner, shown)
         _refuse_odd_content(inner, shown)
         _make_room(entry, streams, inner, shown)
-        yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
+        yield _place(entry, entry.path, lies_in=inner, cwd_fd=cwd_fd, directory_fd=inner)
 
 
 def survey_directory(entry: PolicyEntry) -> Survey:
@@ -126,8 +151,9 @@ def _range_lock(kind: int) -> bytes:
 
 
 def _refuse_odd_content(fd: int, shown: str) -> None:
-    """Refuse links in the private directory, because engines would follow them."""
+    """Refuse links and mounts in the private directory, because engines would follow them."""
     for name in os.listdir(fd):
+        _refuse_mounted(name, fd, shown)
         facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
         paths.refuse_odd_file(f"{shown}/{name}", facts)
         if facts.st_uid != os.geteuid():
@@ -220,7 +246,11 @@ def _free(fd: int) -> tuple[int, int]:
 def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     """Hold an existing file in a directory that other users cannot change."""
     parent, name = os.path.split(entry.path)
-    with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
+    with (
+        paths.opened_directory(parent) as directory,
+        _open_file(directory, name, entry) as fd,
+        mounts.isolated(directory) as cwd_fd,
+    ):
         paths.refuse_open_to_others(parent, os.fstat(directory))
         if stream.workload.writes:
             _refuse_write(entry, armed_serials)
@@ -229,7 +259,7 @@ def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]
             _lock_ranges(fd, entry.path)
         _refuse_short(stream, entry.path, os.fstat(fd))
         lock(fd, entry.path)
-        yield _place(entry, name, lies_in=fd, cwd_fd=directory)
+        yield _place(entry, name, lies_in=fd, cwd_fd=cwd_fd, directory_fd=directory)
 
 
 def survey_file(entry: PolicyEntry) -> Survey:
@@ -250,6 +280,8 @@ def _open_file(directory: int, name: str, entry: PolicyEntry) -> Iterator[int]:
         link = " (if it is a symbolic link, use the real path in the policy)" if error.errno == 40 else ""
         raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}{link}.") from error
     try:
+        if usage.mount_id(fd) != usage.mount_id(directory):
+            raise GuardRefused("guard_mounted", f"{entry.path} is a mount point: another file is mounted over it.")
         paths.refuse_odd_file(entry.path, os.fstat(fd))
         paths.refuse_open_to_others(entry.path, os.fstat(fd))
         yield fd

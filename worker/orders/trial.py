@@ -333,9 +333,9 @@ class Trial:
 
     def _folder(self, stream: Stream, open_target: OpenTarget) -> AbstractContextManager[None]:
         """Its processes have ended when it is removed."""
-        if not stream.workload.needs_folder or open_target.cwd_fd is None:
+        if not stream.workload.needs_folder or open_target.directory_fd is None:
             return nullcontext()
-        return temporary_folder(folder_name(stream), open_target.cwd_fd, self._host.journal)
+        return temporary_folder(folder_name(stream), open_target.directory_fd, self._host.journal)
 
     def _tell_kernel_log(self, *, without: str = "") -> None:
         if lines := self._kernel.lines(without=without):
