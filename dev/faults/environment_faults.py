@@ -1,9 +1,8 @@
 """Faults of networks, disks and clocks. Each function injects a fault, holds it for its duration and reverts it."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dev.faults.disks import SmallDisk
 from dev.faults.fault_schedule import ScheduledFault
@@ -11,6 +10,7 @@ from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
 from dev.faults.process_faults import fio_pids, terminate
 from dev.stack.loop_device import MIB
+from worker.mounts import remove_path
 
 SHIFTS_S = (10.0, 60.0, 600.0, 7200.0)
 
@@ -104,7 +104,8 @@ def fill_target(installation: Installation, fault: ScheduledFault) -> None:
     host = installation.host(fault)
     for entry in host.scratch.iterdir():
         if entry.is_dir() and entry.name != "lost+found":
-            shutil.rmtree(entry, ignore_errors=True)
+            with suppress(OSError):  # the worker may use it, or something is mounted in it
+                remove_path(entry)
     with _full(host.scratch_disk, int(fault.choice * 8 * MIB)):
         installation.pause(fault.duration_s)
 

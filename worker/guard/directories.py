@@ -37,12 +37,14 @@ def refuse_mounted(open_target: OpenTarget) -> None:
 
     It cannot happen on a private copy of the mount (`mounts.isolated`). Raises GuardRefused.
     """
-    fd = open_target.cwd_fd
+    fd, path = open_target.cwd_fd, open_target.path
     if fd is None:
         return
-    is_file = not open_target.path.startswith("/")
-    for name in (open_target.path,) if is_file else os.listdir(fd):
-        _refuse_mounted(name, fd, "" if is_file else open_target.path)
+    if path.startswith("/"):  # of a directory
+        for name in os.listdir(fd):  # noqa: PTH208 - of a descriptor
+            _refuse_mounted(name, fd, f"{path}/{PRIVATE}")
+    else:
+        _refuse_mounted(path, fd, ".")
 
 
 def _refuse_mounted(name: str, fd: int, shown: str) -> None:
