@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sqlite3
 import time
 from types import FrameType
 
@@ -11,7 +12,7 @@ from celery.signals import worker_shutting_down
 from worker import __version__
 from worker.contract.thread_safety import examine_types
 from worker.engines.complete_files import CompleteFiles
-from worker.journal import Journal
+from worker.journal import Journal, JournalError
 from worker.layouts import built_on
 from worker.link.celery_app import consume, make_app
 from worker.link.client import Client
@@ -19,10 +20,11 @@ from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
-from worker.link.spool import Spool
+from worker.link.spool import Spool, SpoolFull
 from worker.log import Shipping, hide_access, ship
 from worker.orders.context import HostContext
 from worker.orders.executor import IDLE_RESTORE_S, Executor
+from worker.reserve import STATE_DISK_FULL, is_full_disk
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,7 @@ IDLE_VARIABLE = "SWEETSPOT_WORKER_IDLE_RESTORE_S"
 CONSUME_AGAIN_S = 1.0
 TRIAL_STOP_S = 20.0
 FLUSH_S = 5.0
+SPACE_POLL_S = 2.0  # how often a worker that cannot start looks for space
 
 
 class Service:
@@ -39,9 +42,9 @@ class Service:
         self._enrolment = enrolment
         self._client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
         self._client.speak(enrolment.contract)
+        self._journal = Journal(paths.journal)  # before the spool, because it frees the reserved space on a full disk
         self._spool = Spool(paths.spool)
         self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
-        self._journal = Journal(paths.journal)
         self._store = EnrolmentStore(paths, enrolment)
         self._registration = Registration(
             paths,
@@ -133,4 +136,35 @@ def _shipped_log(enrolment: Enrolment) -> Shipping:
 def serve(paths: Paths) -> int:
     enrolment = load_enrolment(paths)
     with sole_use(paths.state):
+        _await_space(paths, enrolment)
         return Service(paths, enrolment).run()
+
+
+def _await_space(paths: Paths, enrolment: Enrolment) -> None:
+    """Wait until the databases can be opened, and tell the server meanwhile that the disk is full.
+
+    Raises JournalError for other problems.
+    """
+    registration: Registration | None = None
+    while (problem := _full_disk(paths)) is not None:
+        if registration is None:
+            log.critical("The worker cannot start before its state disk has space: %s", problem)
+            client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
+            client.speak(enrolment.contract)
+            registration = Registration(paths, EnrolmentStore(paths, enrolment), client, unfinished=tuple)
+        registration.register_if_due()
+        time.sleep(SPACE_POLL_S)
+
+
+def _full_disk(paths: Paths) -> Exception | None:
+    """The error if the databases cannot be opened because the disk is full, even in the reserved space."""
+    try:
+        Journal(paths.journal).close()  # first, because it frees the reserved space
+        Spool(paths.spool).close()
+        CompleteFiles(paths.files).close()
+    except (JournalError, SpoolFull, sqlite3.OperationalError) as error:
+        full = getattr(error, "code", "") in (STATE_DISK_FULL, SpoolFull.code) or is_full_disk(error)
+        if not full:
+            raise
+        return error
+    return None

@@ -25,6 +25,8 @@ class Hello(Message, frozen=True, kw_only=True):
     journal: Annotated[tuple[Id, ...], Meta(max_length=20_000)] = ()  # attempts with unconfirmed reports
     trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys that it trusts
     policy_problem: Text = ""  # why the policy file allows nothing, as a sentence
+    # The disk of the state directory is full: no trial starts, and `journal` may be incomplete.
+    state_disk_full: bool = False
     version: int = OLDEST_UNDERSTOOD
 
 

@@ -28,6 +28,7 @@ from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
 from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
+from worker.link.spool import RESERVE_BYTES, free_bytes
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
 from worker.policy import Policy
@@ -124,6 +125,7 @@ class Registration:
             journal=self._unfinished(),
             trusted_keys=tuple(self.public_keys),
             policy_problem=policy_problem,
+            state_disk_full=free_bytes(self._paths.state) < RESERVE_BYTES,
         )
 
     def _targets(
@@ -148,12 +150,19 @@ class Registration:
         if reply.token_due:
             self.token_due.set()
         self._client.speak(reply.contract)
+        try:
+            self._save(reply)
+        except OSError as error:
+            log.warning("The server's reply cannot be saved; it will be saved after a later one: %s", error)
+
+    def _save(self, reply: HelloReply) -> None:
+        """Raises OSError if something new cannot be saved. Only keys that are saved are trusted."""
         if reply.contract != self._store.enrolment.contract:
             self._store.change(contract=reply.contract)
         keys = accepted_keys(self.public_keys, reply.public_keys, reply.endorsements)
         if keys != self._store.enrolment.public_keys:
-            self.public_keys = read_keys(keys)
             self._store.change(public_keys=keys)
+            self.public_keys = read_keys(keys)
             self._registered_at = (
                 -EVERY_S
             )  # register soon: the server signs with a new key once it knows that the host trusts it
@@ -163,9 +172,12 @@ class Registration:
         while not self._stopping.wait(POLL_S):
             if self.token_due.is_set():
                 self.renew_token()
-            due = time.monotonic() - self._registered_at >= EVERY_S or self._policy_state() != self._policy_seen
-            if due and time.monotonic() - self._worked_at >= IDLE_S:
-                self.register_if_idle()
+            self.register_if_due()
+
+    def register_if_due(self) -> None:
+        due = time.monotonic() - self._registered_at >= EVERY_S or self._policy_state() != self._policy_seen
+        if due and time.monotonic() - self._worked_at >= IDLE_S:
+            self.register_if_idle()
 
     def register_if_idle(self) -> None:
         """Register unless an order is being carried out. Each kind of problem is logged once.

@@ -90,7 +90,8 @@ class Reporter:
         """Send waiting batches for up to `limit_s`; the rest stays on disk for the next start."""
         self._stop_at = time.monotonic() + limit_s
         self._send_soon()
-        self._thread.join(limit_s + 20)
+        if self._thread.ident is not None:  # not started if the worker fails or is stopped while it recovers
+            self._thread.join(limit_s + 20)
         with self._lock:
             self._seal_all()
 

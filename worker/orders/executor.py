@@ -12,6 +12,7 @@ away, the host's clock counts.
 """
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ from worker.log import about
 from worker.orders import timeliness
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.handlers import HANDLERS
-from worker.orders.outcomes import error_text, finished
+from worker.orders.outcomes import code_of, error_text, finished
 from worker.orders.restore import restore
 from worker.temporary import remove_recorded
 
@@ -89,7 +90,12 @@ class Executor:
             log.error("Dropped an order (%s): %s", error.code, error)
             return
         with about(order.attempt):
-            self._receive(order, envelope)
+            try:
+                self._receive(order, envelope)
+            except sqlite3.OperationalError as error:
+                if not self._context.journal.reserve.explains(error):
+                    raise
+                log.error("Dropped an order, because the state disk is full. The server sends it again: %s", error)
 
     def _unsealed(self, envelope: str) -> AnyOrder:
         return unseal(envelope, host=self._host, public_keys=self._registration.public_keys)
@@ -179,15 +185,25 @@ class Executor:
 
     def _work_on(self) -> None:
         while not self._stopping.is_set():
-            self._finish_unwritten()
-            entry = self._context.journal.next_order()
-            if entry is not None and self._may_start():
-                self._work(entry)
-                continue
-            self._wake.wait(IDLE_POLL_S)
-            self._wake.clear()
-            self._restore_if_forgotten()
-            self._retry_restoring()
+            try:
+                self._work_or_wait()
+            except sqlite3.OperationalError as error:
+                if not self._context.journal.reserve.explains(error):
+                    raise
+                log.error("The state disk is full, so the worker waits with its orders: %s", error)
+                self._stopping.wait(IDLE_POLL_S)
+
+    def _work_or_wait(self) -> None:
+        """Carry out the next order, or wait for one."""
+        self._finish_unwritten()
+        entry = self._context.journal.next_order()
+        if entry is not None and self._may_start():
+            self._work(entry)
+            return
+        self._wake.wait(IDLE_POLL_S)
+        self._wake.clear()
+        self._restore_if_forgotten()
+        self._retry_restoring()
 
     def _may_start(self) -> bool:
         """Whether the server was heard, or was waited for."""
@@ -214,7 +230,7 @@ class Executor:
             self._note_left(order, end)
 
     def _note_left(self, order: AnyOrder, end: Finished) -> None:
-        if isinstance(order, CloseRunOrder) and end.code == "settings_not_restored":
+        if isinstance(order, CloseRunOrder) and end.outcome is not Outcome.DONE:
             self._left_by.add(order.run)
             self._restored_at = time.monotonic()
 
@@ -240,8 +256,9 @@ class Executor:
         try:
             return HANDLERS[type(order)](order, context)
         except Exception as error:
-            log.exception("The order failed because of an error in the worker.")
-            return finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {error_text(error)}")
+            log.exception("The order failed because of an error in the worker or a full disk.")
+            code = code_of(error, self._context.journal)
+            return finished(Outcome.FAILED, code, f"{type(error).__name__}: {error_text(error)}")
 
     def _time_problem(self, order: AnyOrder) -> tuple[str, str] | None:
         """Code and message of an order that must not start now. Asks the server for its time in doubt."""
