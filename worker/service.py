@@ -20,6 +20,7 @@ from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
+from worker.link.session import begin_session
 from worker.link.spool import Spool, SpoolFull
 from worker.log import Shipping, hide_access, ship
 from worker.orders.context import HostContext
@@ -44,7 +45,8 @@ class Service:
         self._client.speak(enrolment.contract)
         self._journal = Journal(paths.journal)  # before the spool, because it frees the reserved space on a full disk
         self._spool = Spool(paths.spool)
-        self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
+        session = begin_session(paths.state)
+        self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment), session=session)
         self._store = EnrolmentStore(paths, enrolment)
         self._registration = Registration(
             paths,
@@ -52,6 +54,7 @@ class Service:
             self._client,
             unfinished=self._unfinished,
             built_on=lambda: built_on(self._journal),
+            session=session,
         )
         self._registration.token_due = self._reporter.token_due
         context = HostContext(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
@@ -98,7 +101,13 @@ class Service:
         log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
 
     def _consume(self) -> None:
-        """Run Celery until it ends; an invalid message ends it. The order thread keeps running."""
+        """Run Celery until it ends; an invalid message ends it. The order thread keeps running.
+
+        A second worker with this identity takes no orders from the queue.
+        """
+        if self._registration.is_second:
+            time.sleep(CONSUME_AGAIN_S)
+            return
         code = consume(make_app(lambda: self._store.enrolment, self._executor.take), self._enrolment)
         if not self._stopping:
             log.error("Celery ended with %d: the queue held an invalid message, or is broken. Restarting Celery.", code)

@@ -4,9 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, SmallCount, Text, Time
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, Session, SmallCount, Text, Time
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
 from worker.contract.signing import Endorsement
+
+SESSION_OTHER = "session_other"  # code of the refusal of a second worker with the same identity
 
 
 class Hello(Message, frozen=True, kw_only=True):
@@ -27,6 +29,8 @@ class Hello(Message, frozen=True, kw_only=True):
     policy_problem: Text = ""  # why the policy file allows nothing, as a sentence
     # The disk of the state directory is full: no trial starts, and `journal` may be incomplete.
     state_disk_full: bool = False
+    session: Session = ""
+    previous_session: Session = ""  # of the worker that used the same state directory before
     version: int = OLDEST_UNDERSTOOD
 
 

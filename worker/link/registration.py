@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from worker import __version__, guard, inventory
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.controllers import Controller
-from worker.contract.greetings import Hello, HelloReply
+from worker.contract.greetings import SESSION_OTHER, Hello, HelloReply
 from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
 from worker.drives import purge
@@ -28,6 +28,7 @@ from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
 from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
+from worker.link.session import NO_SESSION, Session
 from worker.link.spool import RESERVE_BYTES, free_bytes
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
@@ -52,7 +53,10 @@ class Registration:
         *,
         unfinished: Callable[[], tuple[str, ...]],
         built_on: Callable[[], Collection[str]] = frozenset,
+        session: Session = NO_SESSION,
     ) -> None:
+        self.session = session
+        self.is_second = False  # another worker with this identity holds the host's session
         self._idle = threading.Lock()
         self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
@@ -104,7 +108,12 @@ class Registration:
 
     def _deliver(self, message: Hello) -> None:
         sent_at = time.monotonic()
-        reply = self._client.hello(replace(message, at=time.time()))
+        try:
+            reply = self._client.hello(replace(message, at=time.time()))
+        except Refused as error:
+            self.is_second = error.code == SESSION_OTHER
+            raise
+        self.is_second = False
         self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:
@@ -125,6 +134,8 @@ class Registration:
             journal=self._unfinished(),
             trusted_keys=tuple(self.public_keys),
             policy_problem=policy_problem,
+            session=self.session.id,
+            previous_session=self.session.previous,
             state_disk_full=free_bytes(self._paths.state) < RESERVE_BYTES,
         )
 

@@ -90,6 +90,8 @@ class Executor:
             log.error("Dropped an order (%s): %s", error.code, error)
             return
         with about(order.attempt):
+            if not self._is_for_this_worker(order):
+                return
             try:
                 self._receive(order, envelope)
             except sqlite3.OperationalError as error:
@@ -99,6 +101,12 @@ class Executor:
 
     def _unsealed(self, envelope: str) -> AnyOrder:
         return unseal(envelope, host=self._host, public_keys=self._registration.public_keys)
+
+    def _is_for_this_worker(self, order: AnyOrder) -> bool:
+        if self._registration.session.may_carry_out(order.session):
+            return True
+        log.error("Dropped an order for another worker with the identity of this host.")
+        return False
 
     def _receive(self, order: AnyOrder, envelope: str) -> None:
         if not self._context.journal.receive(envelope, order.attempt, issued_at=order.issued_at):
@@ -206,7 +214,9 @@ class Executor:
         self._retry_restoring()
 
     def _may_start(self) -> bool:
-        """Whether the server was heard, or was waited for."""
+        """Whether the server was heard, or was waited for, and this is the only worker with its identity."""
+        if self._registration.is_second:
+            return False
         if not self._registration.heard and time.monotonic() < self._wait_until:
             self._registration.register_if_idle()
             return self._registration.heard
