@@ -22,7 +22,7 @@ from worker.contract.greetings import TokenReply
 # on first use.
 _NEEDED = {
     "id", "slug", "state", "token_hash", "next_token_hash", "rotation_requested_at", "last_seen_at", "spool_bytes",
-    "session",
+    "session", "second_worker_at",
 }  # fmt: skip
 _COLUMNS = [
     field.attname for field in Host._meta.concrete_fields if field.attname in _NEEDED

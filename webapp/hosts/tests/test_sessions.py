@@ -6,14 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 from django.test import Client
-from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Host
 from webapp.hosts.sessions import HEARD_WITHIN, IN_FLIGHT, SecondWorker, claim_session, second_worker_words
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.models import AttemptKind
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind
 from webapp.tests.factories.hosts import a_host_with_token, a_target
 from webapp.tests.factories.reports import queued_orders, run_to_the_end
 from webapp.tests.factories.runs import a_run
@@ -116,23 +115,25 @@ def test_a_check_by_hand_changes_no_session(workers: Workers) -> None:
     assert workers.host.session == "a"
 
 
-def test_orders_name_the_session_and_no_trial_starts_while_there_are_two_workers(workers: Workers) -> None:
+def test_orders_name_the_session(workers: Workers) -> None:
     workers.hello("a")
-    run = a_run(a_target(workers.host), trials=2)
+    a_run(a_target(workers.host))
+    assert dispatch_host(workers.host.pk) is not None
+    assert [order.session for order in queued_orders(workers.host)] == ["a"]
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_no_trial_starts_while_there_are_two_workers(workers: Workers, *, second: bool) -> None:
+    workers.hello("a")
+    a_run(a_target(workers.host), trials=2)
     attempt = dispatch_host(workers.host.pk)
     assert attempt is not None
-    assert [order.session for order in queued_orders(workers.host)] == ["a"]
-    workers.hello("b")
+    if second:
+        workers.hello("b")
     run_to_the_end(workers.host, attempt)
-    waiting = dispatch_host(workers.host.pk)
-    assert waiting is None or waiting.kind == AttemptKind.CLOSE_RUN
-    assert run.trials.exclude(state="done").exists()
-    workers.later(HEARD_WITHIN)
-    Host.objects.filter(pk=workers.host.pk).update(last_seen_at=timezone.now())
-    if waiting is None:
-        following = dispatch_host(workers.host.pk)
-        assert following is not None
-        assert following.kind == AttemptKind.TRIAL
+    dispatch_host(workers.host.pk)
+    following = Attempt.objects.get(host=workers.host, state__in=ACTIVE_ATTEMPT_STATES)
+    assert following.kind == (AttemptKind.CLOSE_RUN if second else AttemptKind.TRIAL), "settings are restored"
 
 
 def test_of_two_workers_that_start_at_once_one_gets_the_session(workers: Workers) -> None:
