@@ -10,12 +10,14 @@ from types import FrameType
 from celery.signals import worker_shutting_down
 
 from worker import __version__
+from worker.contract.greetings import SESSION_OTHER
 from worker.contract.thread_safety import examine_types
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal, JournalError
 from worker.layouts import built_on
 from worker.link.celery_app import consume, make_app
-from worker.link.client import Client
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.encoding import encode_report
 from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
@@ -33,6 +35,7 @@ IDLE_VARIABLE = "SWEETSPOT_WORKER_IDLE_RESTORE_S"
 CONSUME_AGAIN_S = 1.0
 TRIAL_STOP_S = 20.0
 FLUSH_S = 5.0
+SESSION_POLL_S = 5.0  # how often a second worker asks whether the first one has gone
 SPACE_POLL_S = 2.0  # how often a worker that cannot start looks for space
 
 
@@ -93,12 +96,35 @@ class Service:
 
     def _start(self) -> None:
         examine_types()
+        self._await_session()
         self._executor.recover()
         self._reporter.start()
         self._registration.register_if_idle()
         self._registration.start()
         self._executor.start()
         log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
+
+    def _await_session(self) -> None:
+        """A second worker with this identity waits, and restores nothing of its copy of the journal.
+
+        Without an answer the worker goes on, because it may have to restore settings.
+        """
+        while not self._stopping and self._is_second():
+            self._registration.register_if_due()  # tells the server on which machine it runs
+            time.sleep(SESSION_POLL_S)
+
+    def _is_second(self) -> bool:
+        try:
+            self._client.report(
+                encode_report((), (), session=self._registration.session, version=self._client.contract)
+            )
+        except Unreachable:
+            return False
+        except Refused as error:
+            if error.code == SESSION_OTHER:
+                log.error("%s", error)
+                return True
+        return False
 
     def _consume(self) -> None:
         """Run Celery until it ends; an invalid message ends it. The order thread keeps running.

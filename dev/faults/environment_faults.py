@@ -8,7 +8,7 @@ from dev.faults.disks import SmallDisk
 from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
-from dev.faults.process_faults import fio_pids, terminate
+from dev.faults.process_faults import fio_pids, kill, terminate
 from dev.stack.loop_device import MIB
 from worker.mounts import remove_path
 
@@ -94,6 +94,15 @@ def fill_spool_at_the_end(installation: Installation, fault: ScheduledFault) -> 
         installation.pause(fault.duration_s)
 
 
+def fill_spool_at_the_start(installation: Installation, fault: ScheduledFault) -> None:
+    """The worker starts while its state directory is full, without the space that it keeps in reserve."""
+    host = installation.host(fault)
+    (host.state_folder / "journal.reserve").unlink(missing_ok=True)
+    with _full(host.spool_disk, 0):
+        kill(installation, host.worker)
+        installation.pause(fault.duration_s)
+
+
 def fill_database(installation: Installation, fault: ScheduledFault) -> None:
     with _full(installation.database_disk, 0 if fault.choice < 0.5 else 256 * 1024):
         installation.pause(fault.duration_s)
@@ -108,6 +117,27 @@ def fill_target(installation: Installation, fault: ScheduledFault) -> None:
                 remove_path(entry)
     with _full(host.scratch_disk, int(fault.choice * 8 * MIB)):
         installation.pause(fault.duration_s)
+
+
+# ---- mounts
+
+
+def mount_in_target(installation: Installation, fault: ScheduledFault) -> None:
+    """Bind a directory of somebody else into the worker's folder of the target, or a file over a file under test."""
+    host = installation.host(fault)
+    folder = host.scratch / ".sweetspot"
+    with suppress(StopIteration, OSError):
+        if fault.choice < 0.5:
+            point = next(iter(sorted(folder.glob("temporary.*")))) / "mount"
+            point.mkdir(exist_ok=True)
+        else:
+            point = next(path for path in sorted(folder.iterdir()) if path.is_file())
+        source = host.precious if point.is_dir() else host.precious / "data"
+        processes.run(["mount", "--bind", str(source), str(point)])
+        try:
+            installation.pause(fault.duration_s)
+        finally:
+            processes.run(["umount", str(point)])
 
 
 # ---- clocks
@@ -137,8 +167,10 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "cut all networks": disconnect_all_hosts,
     "full spool disk": fill_spool,
     "full spool disk at the end": fill_spool_at_the_end,
+    "full spool disk at the start": fill_spool_at_the_start,
     "full database disk": fill_database,
     "full target disk": fill_target,
+    "mount in target": mount_in_target,
     "shift worker clock": shift_worker_clock,
     "shift server clock": shift_server_clock,
     "break connections": _proxy("cut_all"),

@@ -152,6 +152,8 @@ class Peer:
         return TokenReply(host_token=self.next_token, broker_url=self.broker_url)
 
     def _report(self, report: Report) -> ReportReply:
+        if self.session and report.session != self.session:
+            raise Denied(409, SESSION_OTHER, "Another worker is active.")
         self.posts += 1
         self.actives.append(report.active)
         for batch in report.batches:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from worker.contract.items import Outcome
 from worker.contract.orders import InventoryOrder
+from worker.journal import Journal, TemporaryFolder
 from worker.tests.service import ROOT, Bench, until
 from worker.tests.service_orders import POLICY, trial
 
@@ -63,17 +64,21 @@ def test_a_worker_carries_out_orders_for_the_worker_before_it(bench: Bench) -> N
     assert bench.peer.hellos[-1].previous_session == session
 
 
-def test_a_second_worker_takes_no_orders(bench: Bench) -> None:
-    """Not even orders that are in its copy of the journal."""
+def test_a_second_worker_takes_no_orders_and_restores_nothing(bench: Bench, tmp_path: Path) -> None:
     bench.start()
     bench.peer.wait(lambda: bool(bench.peer.hellos))
     order = trial(bench)
     bench.kill()
     bench.send(order)
+    journal = Journal(bench.paths.journal)
+    journal.save_folder(TemporaryFolder(str(tmp_path / "scratch/temporary.0"), ""))
+    (tmp_path / "scratch/temporary.0").mkdir()
     bench.peer.session = "of the other worker"
     bench.launch()
     until(lambda: bench.peer.second_hellos > 0, 20, bench.log_text)
     with pytest.raises(AssertionError):
         bench.peer.wait(lambda: bool(bench.peer.items(order.attempt)), limit_s=5)
     assert bench.redis.llen(bench.queue) == 1
+    assert journal.folders(), "what its copy of the journal holds belongs to the other worker"
+    journal.close()
     assert bench.stop() == 0
