@@ -114,10 +114,9 @@ class Service:
             time.sleep(SESSION_POLL_S)
 
     def _is_second(self) -> bool:
+        session = self._registration.session
         try:
-            self._client.report(
-                encode_report((), (), session=self._registration.session, version=self._client.contract)
-            )
+            self._client.report(encode_report((), (), session=session, version=self._client.contract))
         except Unreachable:
             return False
         except Refused as error:

@@ -9,6 +9,7 @@ from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
 from dev.faults.process_faults import fio_pids, kill, terminate
+from dev.stack import processes
 from dev.stack.loop_device import MIB
 from worker.mounts import remove_path
 

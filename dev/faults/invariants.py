@@ -113,7 +113,7 @@ class InvariantChecker:
         data = host.precious / "data"
         if not data.exists() or data.read_bytes() != PRECIOUS:
             yield f"{host.slug}: {data} of somebody else was changed or removed"
-        if left := [path.name for path in host.scratch.glob("temporary.*")]:
+        if left := [path.name for path in host.scratch.glob(".sweetspot/temporary.*")]:
             yield f"{host.slug}: the scratch directory contains {', '.join(left)}"
         if host.controller.write_cache != BEFORE:
             yield f"{host.slug}: the controller's write cache was {BEFORE} and is {host.controller.write_cache}"
