@@ -18,6 +18,7 @@ from dev.faults.installation import Installation
 from dev.stack import postgres, processes, redis_server, services
 from worker.process import supervisor
 
+SECOND_WORKER_LIMIT_S = 60.0  # for its end
 FaultFunction = Callable[[Installation, ScheduledFault], None]
 
 
@@ -110,14 +111,16 @@ def kill(installation: Installation, name: str) -> None:
 
 
 def start_second_worker(installation: Installation, fault: ScheduledFault) -> None:
-    """A copy of the state directory is used by a second worker, in half of the cases as on another machine."""
+    """A copy of the state directory is used by a second worker, in half of the cases as on another machine.
+
+    It ends by SIGTERM, and so restores what it may have changed: nobody else knows its journal.
+    """
     second = installation.host(fault).second_worker(sees_the_first=fault.choice < 0.5)
     try:
         installation.pause(fault.duration_s)
     finally:
-        for pid in processes.tree(second.pid):
-            _signal([pid], signal.SIGKILL)
-        second.wait()
+        second.terminate()
+        second.wait(SECOND_WORKER_LIMIT_S)
 
 
 def _await_fio(installation: Installation, fault: ScheduledFault) -> list[int]:
