@@ -28,12 +28,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from worker.reserve import ENOUGH_BYTES, RESERVE_BYTES, Reserve
+from worker.reserve import ENOUGH_BYTES, FILE, RESERVE_BYTES, STATE_DISK_FULL, Reserve, is_full_disk
 
 log = logging.getLogger(__name__)
 
-RESERVE = "journal.reserve"  # file name
-_DISK_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
@@ -199,7 +197,7 @@ class Journal:
         self.boot_id = current_boot_id() if boot_id is None else boot_id
         self._path = path
         self._lock = threading.Lock()
-        self.reserve = Reserve(path.with_name(RESERVE))
+        self.reserve = Reserve(path.with_name(FILE))
         self.reserve.free_if_needed()  # opening the database writes files
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
@@ -208,7 +206,9 @@ class Journal:
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
             self._prepare()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
+            if self.reserve.explains(error):
+                raise self._full() from error
             raise JournalError(
                 "journal_damaged",
                 f"The journal {path} cannot be read: {error}. It holds the original values of settings: keep a copy, "
@@ -242,11 +242,14 @@ class Journal:
     def require_reserve(self) -> None:
         """Call before work that has to be undone. Raises JournalError if the disk is too full to record it."""
         if not self.reserve.hold():
-            raise JournalError(
-                "state_disk_full",
-                f"The disk of {self._path.parent} is full: the worker could not record what it has to undo. Free "
-                f"{RESERVE_BYTES + ENOUGH_BYTES >> 20} MiB.",
-            )
+            raise self._full()
+
+    def _full(self) -> JournalError:
+        return JournalError(
+            STATE_DISK_FULL,
+            f"The disk of {self._path.parent} is full: the worker could not record what it has to undo. Free "
+            f"{RESERVE_BYTES + ENOUGH_BYTES >> 20} MiB.",
+        )
 
     def _change(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Make a change in one transaction. If the disk is full, free the reserve and try once more."""
@@ -254,7 +257,7 @@ class Journal:
             try:
                 return self._changed(change)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in _DISK_FULL or not self.reserve.free():
+                if not is_full_disk(error) or not self.reserve.free():
                     raise
                 log.warning("The disk of %s is full; the worker uses the space that it kept.", self._path.parent)
                 return self._changed(change)

@@ -38,7 +38,8 @@ class OpenTarget(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""  # kernel name of the block device under the target (for /sys/block statistics), "" if unknown
     size_bytes: int | None = None  # of the block device at `path`: of a partition, not of its disk; None for others
     several: tuple[str, ...] = ()  # devices of a file system on several devices (btrfs); `device` is then ""
-    cwd_fd: int | None = None  # the engine's working directory; None for block targets
+    cwd_fd: int | None = None  # the engine's working directory, isolated from mounts; None for block targets
+    directory_fd: int | None = None  # the same directory on the host's own mount
     pass_fds: tuple[int, ...] = ()  # further descriptors that the engine inherits
     target: str = ""  # id of the policy entry that allows the target
     members: tuple[str, ...] = ()  # kernel names of the drives under a layout; () without a layout

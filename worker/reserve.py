@@ -5,12 +5,26 @@
 While it is not held, the worker begins no trial, purge or change by hand, because it could not record how to undo it.
 """
 
+import errno
 import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
+STATE_DISK_FULL = "state_disk_full"  # code of errors
+FILE = "journal.reserve"  # its name in the state directory
 RESERVE_BYTES = 8 * 1024 * 1024
 ENOUGH_BYTES = 2 * 1024 * 1024  # with less free space, the disk counts as full
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# SQLite cannot write, or cannot create the files that it needs for reading.
+_SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether a full disk may have caused this error."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in _FULL
 
 
 class Reserve:
@@ -43,8 +57,16 @@ class Reserve:
 
     def free_if_needed(self) -> None:
         """Call before work that must write to the disk."""
-        if self._free_bytes() < ENOUGH_BYTES:
+        if self.is_disk_full:
             self.free()
+
+    @property
+    def is_disk_full(self) -> bool:
+        return self._free_bytes() < ENOUGH_BYTES
+
+    def explains(self, error: BaseException) -> bool:
+        """Whether this disk, and not another one, is full and may have caused the error."""
+        return is_full_disk(error) and self.is_disk_full
 
     def _is_whole(self) -> bool:
         with suppress(OSError):

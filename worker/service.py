@@ -3,26 +3,31 @@
 import logging
 import os
 import signal
+import sqlite3
 import time
 from types import FrameType
 
 from celery.signals import worker_shutting_down
 
 from worker import __version__
+from worker.contract.greetings import SESSION_OTHER
 from worker.contract.thread_safety import examine_types
 from worker.engines.complete_files import CompleteFiles
-from worker.journal import Journal
+from worker.journal import Journal, JournalError
 from worker.layouts import built_on
 from worker.link.celery_app import consume, make_app
-from worker.link.client import Client
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.encoding import encode_report
 from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
-from worker.link.spool import Spool
+from worker.link.session import begin_session
+from worker.link.spool import Spool, SpoolFull
 from worker.log import Shipping, hide_access, ship
 from worker.orders.context import HostContext
 from worker.orders.executor import IDLE_RESTORE_S, Executor
+from worker.reserve import STATE_DISK_FULL, is_full_disk
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +35,8 @@ IDLE_VARIABLE = "SWEETSPOT_WORKER_IDLE_RESTORE_S"
 CONSUME_AGAIN_S = 1.0
 TRIAL_STOP_S = 20.0
 FLUSH_S = 5.0
+SESSION_POLL_S = 5.0  # how often a second worker asks whether the first one has gone
+SPACE_POLL_S = 2.0  # how often a worker that cannot start looks for space
 
 
 class Service:
@@ -39,9 +46,10 @@ class Service:
         self._enrolment = enrolment
         self._client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
         self._client.speak(enrolment.contract)
+        self._journal = Journal(paths.journal)  # before the spool, because it frees the reserved space on a full disk
         self._spool = Spool(paths.spool)
-        self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
-        self._journal = Journal(paths.journal)
+        session = begin_session(paths.state)
+        self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment), session=session)
         self._store = EnrolmentStore(paths, enrolment)
         self._registration = Registration(
             paths,
@@ -49,6 +57,7 @@ class Service:
             self._client,
             unfinished=self._unfinished,
             built_on=lambda: built_on(self._journal),
+            session=session,
         )
         self._registration.token_due = self._reporter.token_due
         context = HostContext(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
@@ -87,6 +96,7 @@ class Service:
 
     def _start(self) -> None:
         examine_types()
+        self._await_session()
         self._executor.recover()
         self._reporter.start()
         self._registration.register_if_idle()
@@ -94,8 +104,35 @@ class Service:
         self._executor.start()
         log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
 
+    def _await_session(self) -> None:
+        """A second worker with this identity waits, and restores nothing of its copy of the journal.
+
+        Without an answer the worker goes on, because it may have to restore settings.
+        """
+        while not self._stopping and self._is_second():
+            self._registration.register_if_due()  # tells the server on which machine it runs
+            time.sleep(SESSION_POLL_S)
+
+    def _is_second(self) -> bool:
+        session = self._registration.session
+        try:
+            self._client.report(encode_report((), (), session=session, version=self._client.contract))
+        except Unreachable:
+            return False
+        except Refused as error:
+            if error.code == SESSION_OTHER:
+                log.error("%s", error)
+                return True
+        return False
+
     def _consume(self) -> None:
-        """Run Celery until it ends; an invalid message ends it. The order thread keeps running."""
+        """Run Celery until it ends; an invalid message ends it. The order thread keeps running.
+
+        A second worker with this identity takes no orders from the queue.
+        """
+        if self._registration.is_second:
+            time.sleep(CONSUME_AGAIN_S)
+            return
         code = consume(make_app(lambda: self._store.enrolment, self._executor.take), self._enrolment)
         if not self._stopping:
             log.error("Celery ended with %d: the queue held an invalid message, or is broken. Restarting Celery.", code)
@@ -133,4 +170,35 @@ def _shipped_log(enrolment: Enrolment) -> Shipping:
 def serve(paths: Paths) -> int:
     enrolment = load_enrolment(paths)
     with sole_use(paths.state):
+        _await_space(paths, enrolment)
         return Service(paths, enrolment).run()
+
+
+def _await_space(paths: Paths, enrolment: Enrolment) -> None:
+    """Wait until the databases can be opened, and tell the server meanwhile that the disk is full.
+
+    Raises JournalError for other problems.
+    """
+    registration: Registration | None = None
+    while (problem := _full_disk(paths)) is not None:
+        if registration is None:
+            log.critical("The worker cannot start before its state disk has space: %s", problem)
+            client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
+            client.speak(enrolment.contract)
+            registration = Registration(paths, EnrolmentStore(paths, enrolment), client, unfinished=tuple)
+        registration.register_if_due()
+        time.sleep(SPACE_POLL_S)
+
+
+def _full_disk(paths: Paths) -> Exception | None:
+    """The error if the databases cannot be opened because the disk is full, even in the reserved space."""
+    try:
+        Journal(paths.journal).close()  # first, because it frees the reserved space
+        Spool(paths.spool).close()
+        CompleteFiles(paths.files).close()
+    except (JournalError, SpoolFull, sqlite3.OperationalError) as error:
+        full = getattr(error, "code", "") in (STATE_DISK_FULL, SpoolFull.code) or is_full_disk(error)
+        if not full:
+            raise
+        return error
+    return None

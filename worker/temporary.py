@@ -6,12 +6,12 @@ recorded in the journal ─► created ─► removed after the stream, whatever
 
 import logging
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from worker import mounts
 from worker.contract.items import SettingRestored
 from worker.journal import Journal, TemporaryFolder
 from worker.text_limits import MAX_LABEL, MAX_TEXT
@@ -36,7 +36,7 @@ def temporary_folder(name: str, directory_fd: int, journal: Journal) -> Iterator
     try:
         yield
     finally:
-        if note := _remove(name, directory_fd):
+        if note := _remove(path, directory_fd):
             log.error("%s was not removed: %s", path, note)
         else:
             journal.drop_folder(folder)
@@ -83,7 +83,7 @@ def _remove_folder(folder: TemporaryFolder) -> str:
     try:
         if folder.parent not in ("", identity(fd)):
             return f"{path.parent} is another directory than before. {_advice(path)}"
-        return _remove(path.name, fd)
+        return _remove(path, fd)
     finally:
         os.close(fd)
 
@@ -92,15 +92,17 @@ def _advice(path: Path) -> str:
     return f"Mount its file system, or run “sweetspot-worker forget {path}” if it is gone for good."
 
 
-def _remove(name: str, directory_fd: int) -> str:
-    """Links in the folder are removed, not followed."""
+def _remove(path: Path, directory_fd: int) -> str:
+    """Why the folder is still there; "" if it is gone."""
     problem = ""
     for _ in range(TRIES):
-        if name not in os.listdir(directory_fd):
+        if path.name not in os.listdir(directory_fd):
             return ""
         try:
-            shutil.rmtree(name, dir_fd=directory_fd)
+            mounts.remove_tree(path.name, directory_fd, str(path.parent))
             return ""
+        except mounts.MountInside as error:
+            return str(error)
         except OSError as error:
             problem = str(error)
             time.sleep(TRY_EVERY_S)

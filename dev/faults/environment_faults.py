@@ -1,16 +1,17 @@
 """Faults of networks, disks and clocks. Each function injects a fault, holds it for its duration and reverts it."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dev.faults.disks import SmallDisk
 from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
-from dev.faults.process_faults import fio_pids, terminate
+from dev.faults.process_faults import fio_pids, kill, terminate
+from dev.stack import processes
 from dev.stack.loop_device import MIB
+from worker.mounts import remove_path
 
 SHIFTS_S = (10.0, 60.0, 600.0, 7200.0)
 
@@ -94,6 +95,15 @@ def fill_spool_at_the_end(installation: Installation, fault: ScheduledFault) -> 
         installation.pause(fault.duration_s)
 
 
+def fill_spool_at_the_start(installation: Installation, fault: ScheduledFault) -> None:
+    """The worker starts while its state directory is full, without the space that it keeps in reserve."""
+    host = installation.host(fault)
+    (host.state_folder / "journal.reserve").unlink(missing_ok=True)
+    with _full(host.spool_disk, 0):
+        kill(installation, host.worker)
+        installation.pause(fault.duration_s)
+
+
 def fill_database(installation: Installation, fault: ScheduledFault) -> None:
     with _full(installation.database_disk, 0 if fault.choice < 0.5 else 256 * 1024):
         installation.pause(fault.duration_s)
@@ -104,9 +114,31 @@ def fill_target(installation: Installation, fault: ScheduledFault) -> None:
     host = installation.host(fault)
     for entry in host.scratch.iterdir():
         if entry.is_dir() and entry.name != "lost+found":
-            shutil.rmtree(entry, ignore_errors=True)
+            with suppress(OSError):  # the worker may use it, or something is mounted in it
+                remove_path(entry)
     with _full(host.scratch_disk, int(fault.choice * 8 * MIB)):
         installation.pause(fault.duration_s)
+
+
+# ---- mounts
+
+
+def mount_in_target(installation: Installation, fault: ScheduledFault) -> None:
+    """Bind a directory of somebody else into the worker's folder of the target, or a file over a file under test."""
+    host = installation.host(fault)
+    folder = host.scratch / ".sweetspot"
+    with suppress(StopIteration, OSError):
+        if fault.choice < 0.5:
+            point = next(iter(sorted(folder.glob("temporary.*")))) / "mount"
+            point.mkdir(exist_ok=True)
+        else:
+            point = next(path for path in sorted(folder.iterdir()) if path.is_file())
+        source = host.precious if point.is_dir() else host.precious / "data"
+        processes.run(["mount", "--bind", str(source), str(point)])
+        try:
+            installation.pause(fault.duration_s)
+        finally:
+            processes.run(["umount", str(point)])
 
 
 # ---- clocks
@@ -136,8 +168,10 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "cut all networks": disconnect_all_hosts,
     "full spool disk": fill_spool,
     "full spool disk at the end": fill_spool_at_the_end,
+    "full spool disk at the start": fill_spool_at_the_start,
     "full database disk": fill_database,
     "full target disk": fill_target,
+    "mount in target": mount_in_target,
     "shift worker clock": shift_worker_clock,
     "shift server clock": shift_server_clock,
     "break connections": _proxy("cut_all"),

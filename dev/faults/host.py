@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +22,7 @@ from dev.stack.state import REPOSITORY, State
 
 SETTINGS = ("scheduler", "read_ahead_kb", "nr_requests")
 CONTROLLER_SETTING = "controller.write_cache"
+PRECIOUS = bytes(range(256)) * 4096
 DRIVE_BYTES = 32 * MIB
 SPOOL_BYTES = 96 * MIB  # the worker keeps 32 MiB of it free
 SCRATCH_BYTES = 384 * MIB  # a new PostgreSQL needs some 100
@@ -59,6 +62,7 @@ class StorageHost:
         self._proxy_mode = self._root / "proxy.json"
         self.scratch = self._root / "scratch"
         self.state_folder = self._root / "state"
+        self.precious = self._root / "precious"  # of somebody else
         self.spool_disk: SmallDisk | None = None
         self.scratch_disk: SmallDisk | None = None
         self.device = ""
@@ -73,6 +77,8 @@ class StorageHost:
         self.device = loop_device.attach(self.image, DRIVE_BYTES, direct_io=False)
         processes.run(["mkfs.ext4", "-q", "-F", self.device])  # so that it can be mounted
         self.controller.add(self.device)
+        self.precious.mkdir()
+        (self.precious / "data").write_bytes(PRECIOUS)
         self._set_read_ahead()
         self.initial_settings = disks.queue_settings(self.device)
         self.scratch.mkdir(mode=0o755, exist_ok=True)
@@ -117,6 +123,19 @@ class StorageHost:
     def start_worker(self) -> None:
         command = self._worker_command("start")
         processes.start(self._state, Command(self.worker, command, self._environment(), REPOSITORY))
+
+    def second_worker(self, *, sees_the_first: bool) -> "subprocess.Popen[bytes]":
+        """A worker with a copy of the state directory. `sees_the_first`: it has the same /run, so it sees its locks."""
+        copy = self._root / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.state_folder, copy, ignore=shutil.ignore_patterns("filler", "layouts", "journal.reserve"))
+        copy.chmod(0o700)
+        command = [part if part != str(self.state_folder) else str(copy) for part in self._worker_command("start")]
+        if not sees_the_first:
+            command = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh", *command]
+        return subprocess.Popen(
+            command, cwd=REPOSITORY, env=self._environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
 
     def start_proxy(self, *rules: str) -> None:
         argv = self._network.inside(self.number, (sys.executable, str(PROXY), str(self._proxy_mode), *rules))

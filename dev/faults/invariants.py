@@ -12,7 +12,7 @@ import redis
 
 from dev.faults.controller import BEFORE, PROGRAM
 from dev.faults.disks import queue_settings
-from dev.faults.host import StorageHost
+from dev.faults.host import PRECIOUS, StorageHost
 from dev.faults.installation import Installation
 from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RUN_END, TRIAL_STREAMS
 
@@ -111,7 +111,10 @@ class InvariantChecker:
             rows = host.query(database, sql)
             if rows:
                 yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
-        if left := [path.name for path in host.scratch.glob("temporary.*")]:
+        data = host.precious / "data"
+        if not data.exists() or data.read_bytes() != PRECIOUS:
+            yield f"{host.slug}: {data} of somebody else was changed or removed"
+        if left := [path.name for path in host.scratch.glob(".sweetspot/temporary.*")]:
             yield f"{host.slug}: the scratch directory contains {', '.join(left)}"
         if host.controller.write_cache != BEFORE:
             yield f"{host.slug}: the controller's write cache was {BEFORE} and is {host.controller.write_cache}"

@@ -18,6 +18,7 @@ from dev.faults.installation import Installation
 from dev.stack import postgres, processes, redis_server, services
 from worker.process import supervisor
 
+SECOND_WORKER_LIMIT_S = 60.0  # for its end
 FaultFunction = Callable[[Installation, ScheduledFault], None]
 
 
@@ -109,6 +110,19 @@ def kill(installation: Installation, name: str) -> None:
     _signal(_pid(installation, name), signal.SIGKILL)
 
 
+def start_second_worker(installation: Installation, fault: ScheduledFault) -> None:
+    """A copy of the state directory is used by a second worker, in half of the cases as on another machine.
+
+    It ends by SIGTERM, and so restores what it may have changed: nobody else knows its journal.
+    """
+    second = installation.host(fault).second_worker(sees_the_first=fault.choice < 0.5)
+    try:
+        installation.pause(fault.duration_s)
+    finally:
+        second.terminate()
+        second.wait(SECOND_WORKER_LIMIT_S)
+
+
 def _await_fio(installation: Installation, fault: ScheduledFault) -> list[int]:
     until = time.monotonic() + 5
     while not (found := fio_pids(installation, installation.host(fault).worker)) and time.monotonic() < until:
@@ -168,6 +182,7 @@ FAULTS: dict[str, FaultFunction] = {
     "kill worker 4 times": kill_worker_repeatedly,
     "freeze worker": freeze_worker,
     "terminate worker": terminate_worker,
+    "second worker": start_second_worker,
     "kill fio": kill_fio,
     "freeze fio": freeze_fio,
     "kill fio's supervisor": kill_fio_supervisor,

@@ -4,9 +4,11 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from dev.console import ToolError, step
+from worker.mounts import remove_path
 
 HOST_PACKAGES = ("mmdebstrap", "e2fsprogs", "openssh-client", "qemu-system-x86", "seabios")
 GUEST_PACKAGES = (
@@ -49,7 +51,7 @@ def build(directory: Path) -> None:
     install_packages()
     directory.mkdir(parents=True, exist_ok=True)
     with step("building the guest's disk from Debian's packages"):
-        shutil.rmtree(tree, ignore_errors=True)
+        _remove(tree)
         if not (directory / "key").exists():
             _run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(directory / "key")))
         try:
@@ -57,7 +59,13 @@ def build(directory: Path) -> None:
             _pack(directory, tree)
             recipe.write_text(described)
         finally:
-            shutil.rmtree(tree, ignore_errors=True)
+            _remove(tree)
+
+
+def _remove(tree: Path) -> None:
+    """Nothing while something is mounted in it, as mmdebstrap mounts it."""
+    with suppress(OSError):
+        remove_path(tree)
 
 
 def _bootstrap(directory: Path, tree: Path) -> Sequence[str]:

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dev.console import ToolError, step
 from dev.stack.state import REPOSITORY
+from worker.mounts import remove_path
 
 PROGRAMS = {
     "mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "slirp4netns": "slirp4netns", "ip": "iproute2",
@@ -65,6 +66,12 @@ def missing_packages() -> list[str]:
     return [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
 
 
+def _remove(root: Path) -> None:
+    """Nothing while something is mounted in it."""
+    with suppress(OSError):
+        remove_path(root)
+
+
 @contextmanager
 def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[BareDebian]:
     """Build the file system in the new directory `folder`, boot it, and remove everything at the end. Raises ToolError.
@@ -76,7 +83,7 @@ def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[B
     root, network = folder / "root", f"sweetspot-{os.getpid()}-{folder.name}"
     folder.mkdir()
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, root, ignore_errors=True)
+        stack.callback(_remove, root)
         with step("building a bare Debian 12"):
             _call("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(root))
             _name(root, names)

@@ -1,6 +1,5 @@
 """Starts, stops and removes the private stack as a whole."""
 
-import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dev.console import say, step
 from dev.stack import loop_device, postgres, processes, redis_server, services
 from dev.stack.state import State
+from worker.mounts import remove_path
 
 # In the order of stopping: clients before the services they send to.
 STOPS: tuple[tuple[str, int, float], ...] = (
@@ -87,4 +87,4 @@ def remove(state: State) -> None:
     """Stop everything and remove all data."""
     stop(state, quietly=True)
     if state.exists:
-        shutil.rmtree(state.root)
+        remove_path(state.root)

@@ -16,6 +16,7 @@ SENTENCES: dict[str, str] = {
     "host.maintenance_start": "started maintenance of the host {object}",
     "host.maintenance_end": "ended maintenance of the host {object}",
     "host.rotate_token": "requested a new token for the host {object}",
+    "host.second_worker": "refused a second worker with the identity of the host {object}",
     "host.token_replace": "replaced the token of the host {object}",
     "host.remove": "removed the host {object}",
     "host.restore": "restored the host {object}",

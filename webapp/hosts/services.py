@@ -21,6 +21,7 @@ from webapp.hosts.inventory.wording import summary
 from webapp.hosts.keys import endorsements, public_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.names import free_slug, plain_slug
+from webapp.hosts.sessions import second_worker_words
 from worker.contract.base import common_version, encode
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply
 from worker.contract.inventory import Inventory, PolicyTarget
@@ -125,6 +126,8 @@ def _enrol_again(host: Host, message: Enrol) -> Host:
         archived_at=None,
         next_token_hash=None,
         rotation_requested_at=None,
+        session="",
+        former_session="",
         hostname=message.hostname,
         worker_version=message.worker_version[:40],
     )
@@ -145,6 +148,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
     contract = common_version(oldest=message.oldest_contract, newest=message.newest_contract)
     now = timezone.now()
     Host.objects.filter(pk=host.pk).update(
+        state_disk_full=message.state_disk_full,
         hostname=message.inventory.hostname or host.hostname,
         last_seen_at=now,
         boot_id=message.boot_id[:64],
@@ -165,6 +169,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
         public_keys=public_keys(),
         endorsements=endorsements(),
         token_due=host.rotation_requested_at is not None,
+        message=second_worker_words(host),
     )
 
 

@@ -21,7 +21,8 @@ from worker.contract.greetings import TokenReply
 # Every report starts with this query; through Django's ORM it took five times as long. Other columns are loaded
 # on first use.
 _NEEDED = {
-    "id", "slug", "state", "token_hash", "next_token_hash", "rotation_requested_at", "last_seen_at", "spool_bytes"
+    "id", "slug", "state", "token_hash", "next_token_hash", "rotation_requested_at", "last_seen_at", "spool_bytes",
+    "session", "second_worker_at",
 }  # fmt: skip
 _COLUMNS = [
     field.attname for field in Host._meta.concrete_fields if field.attname in _NEEDED

@@ -9,6 +9,7 @@ from webapp.core.errors import Refusal
 from webapp.core.formatting import bytes_decimal
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState, Target
+from webapp.hosts.sessions import second_worker_words
 from webapp.plans.destruction import destroyed
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import estimate
@@ -43,6 +44,8 @@ def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
         raise Refusal("host_unavailable", f"Host {host} is {host.get_state_display().lower()} and takes no runs.")
     if not also_in_maintenance and (window := open_window(host.pk)):
         raise Refusal("host_unavailable", f"Host {host} is {window} and takes no runs.")
+    if second := second_worker_words(host):
+        raise Refusal("host_unavailable", f"Host {host}: {second}")
     heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < heard_since:
         raise Refusal("host_unavailable", f"Host {host} is offline. Check that its worker is running.")

@@ -17,6 +17,7 @@ from webapp.core.errors import Refusal
 from webapp.core.logs import about, bind
 from webapp.hosts.models import Host
 from webapp.hosts.services import EnrolRefused
+from webapp.hosts.sessions import SecondWorker
 from webapp.hosts.tokens import authenticate_host
 from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch, decode, encode
 from worker.contract.greetings import Problem
@@ -29,6 +30,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (VersionMismatch, 426),
     (ContractError, 400),
     (EnrolRefused, 403),
+    (SecondWorker, 409),
     (Refusal, 400),
 )
 

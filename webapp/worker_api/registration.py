@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from webapp.core.rates import Rate
 from webapp.hosts.services import register_host
+from webapp.hosts.sessions import claim_session
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import lose_forgotten, revive_unfinished
 from webapp.runs.dispatch.locks import drop_left
@@ -28,9 +29,13 @@ def register(request: HttpRequest) -> HelloReply:
     if not NUMBER.take(host.pk) or (announced.isdigit() and not BYTES.take(host.pk, int(announced))):
         raise TooFast
     message = read_message(request, Hello, limit=MAX_HELLO_BYTES)
+    claim_session(
+        host=host, session=message.session, previous=message.previous_session, hostname=message.inventory.hostname
+    )
     reply = register_host(host=host, message=message)
     revive_unfinished(host=host, journal=message.journal)
-    lose_forgotten(host=host, journal=message.journal)
+    if not message.state_disk_full:  # else the journal may be incomplete
+        lose_forgotten(host=host, journal=message.journal)
     drop_left(host, message.inventory)
     dispatch_host(host.pk)
     return reply

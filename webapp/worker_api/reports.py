@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from webapp.core import tally
 from webapp.core.models import Counter
 from webapp.hosts.models import Host
+from webapp.hosts.sessions import claim_session
 from webapp.hosts.worker_log import keep_log
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
@@ -34,6 +35,7 @@ def report(request: HttpRequest) -> ReportReply:
 def _taken(request: HttpRequest, host: Host, body: bytes) -> ReportReply:
     parsed = parse_report(body)
     answer_in(request, parsed.report.version)
+    claim_session(host=host, session=parsed.report.session, previous=parsed.report.previous_session)
     reply = take_report(host=host, parsed=parsed)
     if parsed.report.log is not None:
         keep_log(host=host, shipped=parsed.report.log)

@@ -4,6 +4,7 @@ Exit status: 0 done, 1 failed or something is broken, 2 wrong usage or setup.
 """
 
 import argparse
+import sqlite3
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from worker import __version__, log
 from worker.cli import commands, doctor, enrol, layout, restore, run_file, sandbox, uninstall
 from worker.journal import JournalError
 from worker.link.enrolment import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
+from worker.reserve import is_full_disk
 
 DESCRIPTION = "Runs storage benchmarks on this host, for a Sweetspot server or from a file."
 
@@ -27,6 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 1
+    except (OSError, sqlite3.OperationalError) as error:
+        if not is_full_disk(error):
+            raise
+        print(f"sweetspot-worker: The disk of {paths.state} or of a target is full: {error}", file=sys.stderr)
+        return 2
 
 
 def build_parser() -> argparse.ArgumentParser:

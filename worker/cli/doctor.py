@@ -23,7 +23,7 @@ from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
 from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
-from worker.link.spool import RESERVE_BYTES, Spool
+from worker.link.spool import RESERVE_BYTES, Spool, SpoolFull
 from worker.link.targets import layouts_here, read_policy, report_targets_here
 from worker.settings import SETTING_NAMES
 
@@ -105,7 +105,11 @@ def examine(paths: Paths) -> Iterator[Check]:
     yield _isolation()
     yield from _policy(paths)
     yield from _journal(paths)
-    spool = Spool(paths.spool)
+    try:
+        spool = Spool(paths.spool)
+    except SpoolFull as error:
+        yield Check("disk", State.BROKEN, str(error), f"Free {formatting.size(RESERVE_BYTES)}.")
+        return
     yield from _spool(paths, spool)
     try:
         enrolment = load_enrolment(paths)
@@ -210,7 +214,7 @@ def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]
         paths,
         EnrolmentStore(paths, enrolment),
         client,
-        unfinished=spool.unconfirmed,
+        unfinished=lambda: _unfinished(paths, spool),
         built_on=lambda: layouts_here(paths),
     )
     try:
@@ -227,6 +231,16 @@ def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]
     words = f"the server's clock is {abs(skew):.1f} s {'ahead' if skew >= 0 else 'behind'}"
     bad = abs(skew) > SKEW_LIMIT_S
     yield Check("clock", State.NOTE if bad else State.OK, words, "Set up NTP on both machines." if bad else "")
+
+
+def _unfinished(paths: Paths, spool: Spool) -> tuple[str, ...]:
+    """Attempts whose end the server has not confirmed: those that are not listed are lost for it."""
+    journal = Journal(paths.journal)
+    try:
+        under_way = [entry.attempt for entry in journal.open_attempts()]
+    finally:
+        journal.close()
+    return tuple(dict.fromkeys([*under_way, *spool.unconfirmed()]))
 
 
 def _broker(enrolment: Enrolment) -> Check:

@@ -98,13 +98,15 @@ def read_trial(path: Path, paths: Paths) -> TrialOrder:
     now = {"issued_at": time.time(), "expires_at": time.time() + 86400}
     if serials := content.pop("armed_serials", ()):
         content["arming"] = {"serials": serials, "by": "the file", "until": time.time() + ARMED_S}
-    content["streams"] = [_stream(number, stream, paths) for number, stream in enumerate(content.get("streams") or [])]
+    streams = content.get("streams") or []
+    if isinstance(streams, list):  # else the contract refuses it below
+        content["streams"] = [_stream(number, stream, paths) for number, stream in enumerate(streams)]
     try:
         order = decode_order(msgspec.json.encode({**content, **head, **now}))
-    except ContractError as error:
+    except (ContractError, UnicodeEncodeError, RecursionError) as error:
         raise ConfigError("trial_file", f"{path}: {error}") from error
     assert isinstance(order, TrialOrder)
-    _check_workloads(path, order)
+    _check_streams(path, order)
     return order
 
 
@@ -112,7 +114,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             return msgspec.json.decode(file.read(MAX_FILE_BYTES), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError("trial_file", f"{path} cannot be read: {error}") from error
 
 
@@ -148,7 +150,14 @@ def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
         raise ConfigError("policy", error_text(error)) from error
 
 
-def _check_workloads(path: Path, order: TrialOrder) -> None:
+def _check_streams(path: Path, order: TrialOrder) -> None:
+    if order.start_limit_s is not None:
+        raise ConfigError("trial_file", f"{path}: start_limit_s is only for trials of a server on several hosts.")
+    numbers = [stream.number for stream in order.streams]
+    for request in order.settings:
+        if request.stream not in numbers:
+            words = f"{path}: setting {request.name} names stream {request.stream}, which does not exist."
+            raise ConfigError("trial_file", words)
     for stream in order.streams:
         if problems := recipes.workload_problems(stream.workload, stream.target.kind):
             raise ConfigError("trial_file", f"{path}, stream {stream.number}: {' '.join(problems)}")

@@ -7,7 +7,6 @@ are not touched; the worker created no users.
 import argparse
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker import guard, policy
+from worker import guard, mounts, policy
 from worker.cli import service_unit
 from worker.cli.restore import confirmed, open_entries
 from worker.contract.workload import TargetKind
@@ -106,9 +105,9 @@ def _refuse_open_entries(paths: Paths) -> None:
 
 def _refuse_mounts(paths: Paths) -> None:
     """Raises ConfigError if something is mounted in a folder that is removed: its files would be removed too."""
-    mounts = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    table = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
     for folder in _folders(paths):
-        for mount in mounts:
+        for mount in table:
             if Path(mount.point).is_relative_to(folder.resolve()):
                 raise ConfigError(
                     "mounted",
@@ -130,7 +129,7 @@ def _removals(paths: Paths) -> Iterator[Removal]:
         yield Removal(f"remove {COMMAND}", COMMAND.unlink)
     for folder, what in _folders(paths).items():
         if folder.exists():
-            yield Removal(f"remove {folder}: {what}", partial(shutil.rmtree, folder))
+            yield Removal(f"remove {folder}: {what}", partial(mounts.remove_path, folder))
 
 
 def _test_files(paths: Paths) -> Iterator[Removal]:
@@ -147,6 +146,7 @@ def _test_files(paths: Paths) -> Iterator[Removal]:
 
 def _remove_unit() -> None:
     service_unit.UNIT.unlink(missing_ok=True)
-    shutil.rmtree(service_unit.DROP_INS, ignore_errors=True)
+    if service_unit.DROP_INS.exists():
+        mounts.remove_path(service_unit.DROP_INS)
     if service_unit.is_booted():
         service_unit.systemctl("daemon-reload")

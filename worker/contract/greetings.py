@@ -4,9 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, SmallCount, Text, Time
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, Session, SmallCount, Text, Time
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
 from worker.contract.signing import Endorsement
+
+SESSION_OTHER = "session_other"  # code of the refusal of a second worker with the same identity
 
 
 class Hello(Message, frozen=True, kw_only=True):
@@ -25,6 +27,10 @@ class Hello(Message, frozen=True, kw_only=True):
     journal: Annotated[tuple[Id, ...], Meta(max_length=20_000)] = ()  # attempts with unconfirmed reports
     trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys that it trusts
     policy_problem: Text = ""  # why the policy file allows nothing, as a sentence
+    # The disk of the state directory is full: no trial starts, and `journal` may be incomplete.
+    state_disk_full: bool = False
+    session: Session = ""
+    previous_session: Session = ""  # of the worker that used the same state directory before
     version: int = OLDEST_UNDERSTOOD
 
 

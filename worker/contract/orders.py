@@ -13,6 +13,7 @@ from worker.contract.base import (
     Id,
     Message,
     Name,
+    Session,
     as_bytes,
     check_version,
 )
@@ -66,6 +67,7 @@ class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
     attempt: Id
     issued_at: float  # Unix time, s
     expires_at: float  # the worker does not start the order after this time
+    session: Session = ""  # which may carry it out: another worker with the same identity drops it; "": any
     version: int = CONTRACT_VERSION
 
 

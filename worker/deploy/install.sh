@@ -45,11 +45,23 @@ if [ -n "$token" ] && [ -e "$state/worker.json" ] && [ -z "$again" ]; then
   die "this host is already enrolled ($state/worker.json). To enrol it again, use “Enrol again” on its page, Manage."
 fi
 
+# Delete a directory, unless something is mounted in it: the files there would be deleted too.
+delete() {
+  [ -d "$1" ] || return 0
+  real=$(cd "$1" && pwd -P)
+  while read -r _ _ _ _ point _; do
+    case $point in
+      "$real" | "$real"/*) say "$point is a mount point, so $1 was not deleted. Unmount it, then delete $1."; return 0 ;;
+    esac
+  done </proc/self/mountinfo
+  rm -rf "$real"
+}
+
 work=$(mktemp -d)
 new=''
 clean_up() {
-  rm -rf "$work"
-  [ -z "$new" ] || [ "$(readlink "$home/current")" = "$new" ] || rm -rf "$new"
+  delete "$work"
+  [ -z "$new" ] || [ "$(readlink "$home/current")" = "$new" ] || delete "$new"
 }
 trap clean_up EXIT
 cd "$work" # Python finds no modules in a directory of other users
@@ -182,7 +194,7 @@ fi
 installed=$new
 new=''
 for other in "$home"/*-??????; do
-  [ "$other" = "$installed" ] || [ "$other" = "$before" ] || rm -rf "$other"
+  [ "$other" = "$installed" ] || [ "$other" = "$before" ] || delete "$other"
 done
 mkdir -p "$(dirname "$command")"
 if [ -L "$command" ] || [ ! -e "$command" ]; then ln -sfn "$home/current/bin/sweetspot-worker" "$command"

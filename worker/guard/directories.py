@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from worker import recipes
+from worker import mounts, recipes
 from worker.contract.workload import Stream
 from worker.guard import loop_files, openers, paths
 from worker.guard.refusal import GuardRefused, Survey
@@ -25,13 +25,24 @@ _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int, recheck: Recheck) -> OpenTarget:
+def _place(
+    entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int, directory_fd: int, recheck: Recheck
+) -> OpenTarget:
     found = usage.devices_of(lies_in)
     alone = len(found) == 1
     return OpenTarget(
-        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id,
-        recheck=recheck,
+        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd,
+        directory_fd=directory_fd, target=entry.id, recheck=recheck,
     )  # fmt: skip
+
+
+def _refuse_mounted(name: str, fd: int, shown: str) -> None:
+    """Refuse a file over which something was mounted. It cannot happen on a private copy of the mount
+    (`mounts.isolated`)."""
+    try:
+        mounts.refuse_mounted(name, fd, shown)
+    except mounts.MountInside as error:
+        raise GuardRefused(error.code, str(error)) from error
 
 
 # ---- directories
@@ -40,17 +51,23 @@ def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int, recheck:
 @contextmanager
 def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[OpenTarget]:
     """Hold the worker's private directory in the target; trials in it exclude each other."""
-    with paths.opened_directory(entry.path) as outer, private(outer, entry.path) as inner:
+    with (
+        paths.opened_directory(entry.path) as outer,
+        private(outer, entry.path) as inner,
+        mounts.isolated(inner) as cwd_fd,
+    ):
         shown = f"{entry.path}/{PRIVATE}"
 
         def recheck(*, programs: bool) -> None:
+            for name in os.listdir(cwd_fd):  # noqa: PTH208 - of a descriptor
+                _refuse_mounted(name, cwd_fd, shown)
             _refuse_files_in_use(inner, shown, everywhere=programs)
 
         lock(inner, shown)
         _refuse_odd_content(inner, shown)
         recheck(programs=True)
         _make_room(entry, streams, inner, shown)
-        yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner, recheck=recheck)
+        yield _place(entry, entry.path, lies_in=inner, cwd_fd=cwd_fd, directory_fd=inner, recheck=recheck)
 
 
 def survey_directory(entry: PolicyEntry) -> Survey:
@@ -152,8 +169,9 @@ def _range_lock(kind: int) -> bytes:
 
 
 def _refuse_odd_content(fd: int, shown: str) -> None:
-    """Refuse links in the private directory, because engines would follow them."""
+    """Refuse links and mounts in the private directory, because engines would follow them."""
     for name in os.listdir(fd):
+        _refuse_mounted(name, fd, shown)
         facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
         paths.refuse_odd_file(f"{shown}/{name}", facts)
         if facts.st_uid != os.geteuid():
@@ -267,10 +285,15 @@ def _free(fd: int) -> tuple[int, int]:
 def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     """Hold an existing file in a directory that other users cannot change."""
     parent, name = os.path.split(entry.path)
-    with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
+    with (
+        paths.opened_directory(parent) as directory,
+        _open_file(directory, name, entry) as fd,
+        mounts.isolated(directory) as cwd_fd,
+    ):
         paths.refuse_open_to_others(parent, os.fstat(directory))
 
         def recheck(*, programs: bool) -> None:
+            _refuse_mounted(name, cwd_fd, ".")
             _refuse_other_file(directory, name, entry.path, os.fstat(fd))
             if stream.workload.writes:
                 _refuse_file_in_use(entry.path, fd, programs=programs)
@@ -284,7 +307,7 @@ def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]
             openers.refuse_if_open_anywhere(entry.path, fd)
         _refuse_short(stream, entry.path, os.fstat(fd))
         lock(fd, entry.path)
-        yield _place(entry, name, lies_in=fd, cwd_fd=directory, recheck=recheck)
+        yield _place(entry, name, lies_in=fd, cwd_fd=cwd_fd, directory_fd=directory, recheck=recheck)
 
 
 def survey_file(entry: PolicyEntry) -> Survey:
@@ -305,6 +328,8 @@ def _open_file(directory: int, name: str, entry: PolicyEntry) -> Iterator[int]:
         link = " (if it is a symbolic link, use the real path in the policy)" if error.errno == 40 else ""
         raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}{link}.") from error
     try:
+        if usage.mount_id(fd) != usage.mount_id(directory):
+            raise GuardRefused("guard_mounted", f"{entry.path} is a mount point: another file is mounted over it.")
         paths.refuse_odd_file(entry.path, os.fstat(fd))
         paths.refuse_open_to_others(entry.path, os.fstat(fd))
         yield fd

@@ -80,9 +80,9 @@ def _target_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
         "target.kind": stream.target.kind.value,
         "device": ", ".join(open_target.devices),
     }
-    if open_target.cwd_fd is None:
+    if open_target.directory_fd is None:
         return facts
-    return facts | _file_system_facts(open_target.cwd_fd)
+    return facts | _file_system_facts(open_target.directory_fd)
 
 
 def _file_system_facts(directory_fd: int) -> dict[str, str]:

@@ -41,10 +41,11 @@ def build(
     state: Path,
     journal: Journal,
     go_on: Callable[[], None] = lambda: None,
+    stop_if_asked: Callable[[], None] = lambda: None,
 ) -> Built:
     """Build the layout on the policy's drives, in their order. After a failure, take everything down again.
 
-    `go_on` is called before each command; it may raise to stop.
+    `go_on` is called before each command, `stop_if_asked` during commands; each may raise to stop.
 
     Raises GuardRefused for a drive that may not be used, LayoutFailed for a command that fails.
     """
@@ -68,7 +69,7 @@ def build(
             if virtual_drives.is_made(layout):
                 record, members = virtual_drives.make(layout, drives, record, journal=journal, go_on=go_on)
                 made = virtual_drives.nodes(members, key)
-            device = _run(layout, leases, made, record, state, go_on)
+            device = _run(layout, leases, made, record, state, go_on, stop_if_asked)
             return Built(record, device, record.mount_point, members)
     except BaseException:
         if record is not None:
@@ -98,6 +99,7 @@ def _run(
     record: LayoutRecord,
     state: Path,
     go_on: Callable[[], None],
+    stop_if_asked: Callable[[], None],
 ) -> str:
     drives = tuple(Drive(lease.path, lease.size_bytes) for lease in leases)
     for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point, made=made):
@@ -108,7 +110,7 @@ def _run(
         if step.wipes:
             _wipe(step.wipes, leases, state)
         else:
-            _run_step(step, leases, state)
+            _run_step(step, leases, state, stop_if_asked)
         steps.wait_for_udev(state=state)
         if step.makes:
             steps.await_node(step.makes)
@@ -125,13 +127,14 @@ def _wipe(path: str, leases: tuple[Lease, ...], state: Path) -> None:
         wiping.wipe(path, fd, state=state)
 
 
-def _run_step(step: Step, leases: tuple[Lease, ...], state: Path) -> None:
+def _run_step(step: Step, leases: tuple[Lease, ...], state: Path, stop_if_asked: Callable[[], None]) -> None:
     """Hand over the drives that the command opens; all others stay held meanwhile."""
     with ExitStack() as handed_over:
         for lease in leases:
             if lease.name and (step.opens_all or not {lease.path, layouts.part_path(lease.path)}.isdisjoint(step.argv)):
                 handed_over.enter_context(lease.handed_over())
-        steps.run(step, state=state, drives=tuple(lease.stable_id for lease in leases))
+        drives = tuple(lease.stable_id for lease in leases)
+        steps.run(step, state=state, drives=drives, stop_if_asked=stop_if_asked)
 
 
 def _undo(key: str, state: Path, journal: Journal) -> None:

@@ -2,12 +2,13 @@
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from worker.process import ToolError, ToolMissing, ask, find
 from worker.recipes.layouts import Step
 
-LIMIT_S = 1800.0  # mkfs on a large array of slow drives can take hours
+LIMIT_S = 12 * 3600.0  # mkfs on a large array of slow drives can take hours
 UDEV_LIMIT_S = 10.0
 _END = 500  # characters kept of the start and of the end of a program's output
 
@@ -21,13 +22,20 @@ class LayoutFailed(Exception):
         self.message = message
 
 
-def run(step: Step, *, state: Path, drives: tuple[str, ...] = ()) -> str:
+def run(
+    step: Step, *, state: Path, drives: tuple[str, ...] = (), stop_if_asked: Callable[[], None] = lambda: None
+) -> str:
     """The command's output. `drives`: stable ids, quarantined if it cannot be killed.
 
-    Raises LayoutFailed layout_tool_missing or layout_refused.
+    `stop_if_asked` is called several times per second; if it raises, the command is killed.
+
+    Raises LayoutFailed layout_tool_missing or layout_refused, and what `stop_if_asked` raises.
     """
     try:
-        said = ask(*step.argv, limit_s=LIMIT_S, state=state, stdin_text=step.stdin, drives=drives)
+        said = ask(
+            *step.argv, limit_s=LIMIT_S, state=state, stdin_text=step.stdin, drives=drives,
+            on_poll=lambda _output: stop_if_asked(),
+        )  # fmt: skip
     except ToolMissing as error:
         raise LayoutFailed("layout_tool_missing", f"{error} It is needed to {step.words}.") from error
     except ToolError as error:

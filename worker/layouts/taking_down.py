@@ -190,5 +190,11 @@ def _arrays_called(name: str) -> Iterator[str]:
     for device in sysfs.names():
         if device.startswith("md"):
             said = ask("mdadm", "--detail", "--export", f"/dev/{device}")
-            if f"MD_NAME={name}" in said.out or f":{name}\n" in said.out:
+            if array_name(said.out) == name:
                 yield f"/dev/{device}"
+
+
+def array_name(export: str) -> str:
+    """The name in md's superblocks, without the host's name before it: of `mdadm --detail --export`."""
+    known = dict(line.partition("=")[::2] for line in export.splitlines())
+    return known.get("MD_NAME", "").rpartition(":")[2]

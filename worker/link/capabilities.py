@@ -1,5 +1,6 @@
 """What this host can run, cached on disk, because trying the engines takes seconds."""
 
+import logging
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from worker import __version__, engines, settings
 from worker.contract.inventory import Capabilities
 from worker.layouts.offered import offered
 from worker.whole_file import write_whole
+
+log = logging.getLogger(__name__)
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -25,7 +28,10 @@ def known_capabilities(path: Path, *, refresh: bool = False) -> Capabilities:
     if known is not None and known.key == key:
         return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
     found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
-    write_whole(path, msgspec.json.encode(_Known(key, found)))
+    try:
+        write_whole(path, msgspec.json.encode(_Known(key, found)))
+    except OSError as error:
+        log.warning("The engines will be tried again, because the result cannot be saved: %s", error)
     return found
 
 

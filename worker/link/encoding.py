@@ -7,6 +7,7 @@ import msgspec
 from worker.contract.base import CONTRACT_VERSION
 from worker.contract.items import Item
 from worker.contract.reports import WorkerLog
+from worker.link.session import NO_SESSION, Session
 from worker.link.spool import Spooled
 
 _encoder = msgspec.json.Encoder()
@@ -26,6 +27,7 @@ def encode_report(
     *,
     spool_bytes: int = 0,
     log: WorkerLog | None = None,
+    session: Session = NO_SESSION,
     version: int = CONTRACT_VERSION,
 ) -> bytes:
     """Encode a Report around batches that are JSON already, in the server's contract version."""
@@ -34,6 +36,8 @@ def encode_report(
         "active": list(active),
         "spool_bytes": spool_bytes,
         "log": log,
+        "session": session.id,
+        "previous_session": session.previous,
         "version": version,
     }
     return _encoder.encode(body)

@@ -7,18 +7,24 @@ host's token.
 
 import fcntl
 import ipaddress
+import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from worker.contract.base import is_id
+
+log = logging.getLogger(__name__)
+
 STATE_VARIABLE = "SWEETSPOT_WORKER_STATE"
 POLICY_VARIABLE = "SWEETSPOT_WORKER_POLICY"
 SYSTEM_STATE = Path("/var/lib/sweetspot-worker")
 SYSTEM_POLICY = Path("/etc/sweetspot-worker/policy.toml")
+RUN = Path("/run/sweetspot-worker")  # locks of identities
 
 
 class ConfigError(Exception):
@@ -130,19 +136,58 @@ def prepare_state(state: Path) -> None:
 
 @contextmanager
 def sole_use(state: Path) -> Iterator[None]:
-    """Lock the state directory: two workers on one journal would both change settings."""
-    fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Lock the state directory, and the identity in it: two workers would both change settings.
+
+    The second lock also refuses a worker with a copy of the directory on the same host. Raises ConfigError.
+    """
+    with ExitStack() as locks:
+        locks.enter_context(_locked(state / "lock", "state_in_use", f"Another worker process uses {state}."))
+        if host := _identity(state):
+            words = f"Another worker process has the identity of this host ({host}): {state} seems to be a copy."
+            try:
+                RUN.mkdir(mode=0o700, parents=True, exist_ok=True)
+                locks.enter_context(_locked(RUN / f"{host}.lock", "identity_in_use", words, remove=True))
+            except OSError as error:  # without root, settings cannot be changed
+                log.debug("A second worker with a copy of %s would not be noticed here: %s", state, error)
+        yield
+
+
+@contextmanager
+def _locked(path: Path, code: str, words: str, *, remove: bool = False) -> Iterator[None]:
+    """Hold the lock of a file. `remove`: remove the file at the end."""
+    fd = _lock(path, code, words)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(
-                "state_in_use",
-                f"Another worker process uses {state}. Stop it first, or name another directory with --state.",
-            ) from error
         yield
     finally:
+        if remove:
+            path.unlink(missing_ok=True)
         os.close(fd)
+
+
+def _lock(path: Path, code: str, words: str) -> int:
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(fd)):
+                return fd
+        except BlockingIOError as error:
+            os.close(fd)
+            raise ConfigError(code, f"{words} Stop it first, or name another directory with --state.") from error
+        os.close(fd)  # the holder before has just removed the file
+
+
+class _Identity(msgspec.Struct):
+    host: str
+
+
+def _identity(state: Path) -> str:
+    """The host's id; "" before its enrolment."""
+    try:
+        host = msgspec.json.decode((state / "worker.json").read_bytes(), type=_Identity).host
+    except (OSError, msgspec.DecodeError):
+        return ""
+    return host if is_id(host) else ""
 
 
 def load_enrolment(paths: Paths) -> Enrolment:

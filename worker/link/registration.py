@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from worker import __version__, guard, inventory
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.controllers import Controller
-from worker.contract.greetings import Hello, HelloReply
+from worker.contract.greetings import SESSION_OTHER, Hello, HelloReply
 from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
 from worker.drives import purge
@@ -29,6 +29,8 @@ from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
 from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
+from worker.link.session import NO_SESSION, Session
+from worker.link.spool import RESERVE_BYTES, free_bytes
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
 from worker.policy import Policy
@@ -52,7 +54,10 @@ class Registration:
         *,
         unfinished: Callable[[], tuple[str, ...]],
         built_on: Callable[[], Mapping[str, LayoutRecord]] = dict,
+        session: Session = NO_SESSION,
     ) -> None:
+        self.session = session
+        self.is_second = False  # another worker with this identity holds the host's session
         self._idle = threading.Lock()
         self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
@@ -104,7 +109,12 @@ class Registration:
 
     def _deliver(self, message: Hello) -> None:
         sent_at = time.monotonic()
-        reply = self._client.hello(replace(message, at=time.time()))
+        try:
+            reply = self._client.hello(replace(message, at=time.time()))
+        except Refused as error:
+            self.is_second = error.code == SESSION_OTHER
+            raise
+        self.is_second = False
         self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:
@@ -125,6 +135,9 @@ class Registration:
             journal=self._unfinished(),
             trusted_keys=tuple(self.public_keys),
             policy_problem=policy_problem,
+            session=self.session.id,
+            previous_session=self.session.previous,
+            state_disk_full=free_bytes(self._paths.state) < RESERVE_BYTES,
         )
 
     def _targets(
@@ -149,12 +162,19 @@ class Registration:
         if reply.token_due:
             self.token_due.set()
         self._client.speak(reply.contract)
+        try:
+            self._save(reply)
+        except OSError as error:
+            log.warning("The server's reply cannot be saved; it will be saved after a later one: %s", error)
+
+    def _save(self, reply: HelloReply) -> None:
+        """Raises OSError if something new cannot be saved. Only keys that are saved are trusted."""
         if reply.contract != self._store.enrolment.contract:
             self._store.change(contract=reply.contract)
         keys = accepted_keys(self.public_keys, reply.public_keys, reply.endorsements)
         if keys != self._store.enrolment.public_keys:
-            self.public_keys = read_keys(keys)
             self._store.change(public_keys=keys)
+            self.public_keys = read_keys(keys)
             self._registered_at = (
                 -EVERY_S
             )  # register soon: the server signs with a new key once it knows that the host trusts it
@@ -164,9 +184,12 @@ class Registration:
         while not self._stopping.wait(POLL_S):
             if self.token_due.is_set():
                 self.renew_token()
-            due = time.monotonic() - self._registered_at >= EVERY_S or self._policy_state() != self._policy_seen
-            if due and time.monotonic() - self._worked_at >= IDLE_S:
-                self.register_if_idle()
+            self.register_if_due()
+
+    def register_if_due(self) -> None:
+        due = time.monotonic() - self._registered_at >= EVERY_S or self._policy_state() != self._policy_seen
+        if due and time.monotonic() - self._worked_at >= IDLE_S:
+            self.register_if_idle()
 
     def register_if_idle(self) -> None:
         """Register unless an order is being carried out. Each kind of problem is logged once.

@@ -22,6 +22,7 @@ from worker.contract.reports import AttemptReply, ReportReply
 from worker.control import Control
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.encoding import encode_item, encode_report
+from worker.link.session import NO_SESSION, Session
 from worker.link.spool import Spool, Spooled, SpoolFull
 from worker.log import Shipping
 
@@ -59,8 +60,11 @@ class _Open:
 class Reporter:
     """`emit` and `finish` may be called from any thread; the reporter's own thread talks to the server."""
 
-    def __init__(self, spool: Spool, client: Client, *, shipping: Shipping | None = None) -> None:
+    def __init__(
+        self, spool: Spool, client: Client, *, shipping: Shipping | None = None, session: Session = NO_SESSION
+    ) -> None:
         self.spool = spool
+        self._session = session
         self.token_due = threading.Event()  # the server asks for a new host token to be fetched
         self._shipping = shipping
         self.heard_at = time.monotonic()  # last answer about an attempt
@@ -90,7 +94,8 @@ class Reporter:
         """Send waiting batches for up to `limit_s`; the rest stays on disk for the next start."""
         self._stop_at = time.monotonic() + limit_s
         self._send_soon()
-        self._thread.join(limit_s + 20)
+        if self._thread.ident is not None:  # not started if the worker fails or is stopped while it recovers
+            self._thread.join(limit_s + 20)
         with self._lock:
             self._seal_all()
 
@@ -218,7 +223,10 @@ class Reporter:
         sent_at, waiting_bytes = time.monotonic(), self._waiting_bytes(batches)
         self._next_at = sent_at + self._report_every_s
         try:
-            body = encode_report(batches, active, spool_bytes=waiting_bytes, log=lines, version=self._client.contract)
+            body = encode_report(
+                batches, active, spool_bytes=waiting_bytes, log=lines, session=self._session,
+                version=self._client.contract,
+            )  # fmt: skip
             reply = self._client.report(body)
         except Unreachable as error:
             self._log_trouble(str(error))

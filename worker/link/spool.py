@@ -9,11 +9,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
+
+from worker.reserve import is_full_disk
 
 KEEP_S = 30 * 86400
 RESERVE_BYTES = 32 * 1024 * 1024  # left free for final batches and for other programs
@@ -68,11 +70,16 @@ class Spool:
         self._directory = path.parent
         self._reserve_bytes = reserve_bytes
         self._lock = threading.RLock()
-        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        path.chmod(0o600)
-        # Full: a batch is on the disk before it is sent. After a power cut its number would otherwise be given again,
-        # and the server would take the new batch for the one that it has.
-        self._db.executescript("pragma journal_mode=wal; pragma synchronous=full;" + _TABLES)
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            path.chmod(0o600)
+            # Full: a batch is on the disk before it is sent. After a power cut its number would otherwise be given
+            # again, and the server would take the new batch for the one that it has.
+            self._db.executescript("pragma journal_mode=wal; pragma synchronous=full;" + _TABLES)
+        except (sqlite3.OperationalError, OSError) as error:
+            if not is_full_disk(error):
+                raise
+            raise SpoolFull(f"{path} cannot be opened: {error}.") from error
         self._prune()
 
     def close(self) -> None:
@@ -127,8 +134,8 @@ class Spool:
         return chosen
 
     def confirm(self, attempt: str, seq: int) -> None:
-        """Delete batches up to `seq`: the server has committed them."""
-        with self._lock:
+        """Delete batches up to `seq`: the server has committed them. On a full disk they stay and are sent again."""
+        with self._lock, _full_disk_ignored():
             self._db.execute("delete from batches where attempt = ? and seq <= ?", (attempt, seq))
 
     def oldest(self, attempt: str) -> int | None:
@@ -138,9 +145,12 @@ class Spool:
         return row[0] if row else None
 
     def refuse(self, attempt: str, code: str, message: str) -> int:
-        """Set the attempt's unconfirmed and later batches aside; returns the number of unconfirmed ones."""
+        """Set the attempt's unconfirmed and later batches aside; returns the number of unconfirmed ones.
+
+        0 on a full disk: they stay, are sent again and refused again.
+        """
         now = time.time()
-        with self._lock, self._transaction():
+        with self._lock, _full_disk_ignored(), self._transaction():
             self._db.execute(
                 "insert into attempts values (?, 0, 0, ?, ?) on conflict (attempt) do update "
                 "set refusal = excluded.refusal, changed_at = excluded.changed_at",
@@ -151,6 +161,7 @@ class Spool:
                 (code, message, now, attempt),
             )
             return self._db.execute("delete from batches where attempt = ?", (attempt,)).rowcount
+        return 0
 
     def is_finished(self, attempt: str) -> bool:
         """The attempt's last item has been spooled, whether or not it is confirmed."""
@@ -191,8 +202,7 @@ class Spool:
 
     def free_bytes(self) -> int:
         """Space left for the spool on its file system."""
-        facts = os.statvfs(self._directory)
-        return facts.f_bavail * facts.f_frsize
+        return free_bytes(self._directory)
 
     def _value(self, query: str, attempt: str) -> int | None:
         with self._lock:
@@ -202,7 +212,7 @@ class Spool:
     def _prune(self) -> None:
         """Delete confirmed and set-aside records older than `KEEP_S`. A full disk is no error here."""
         before = time.time() - KEEP_S
-        with suppress(sqlite3.OperationalError):
+        with _full_disk_ignored():
             self._db.execute("delete from set_aside where at < ?", (before,))
             self._db.execute(
                 "delete from attempts where changed_at < ? and attempt not in (select attempt from batches)", (before,)
@@ -210,6 +220,20 @@ class Spool:
 
     def _transaction(self) -> "_Transaction":
         return _Transaction(self._db)
+
+
+@contextmanager
+def _full_disk_ignored() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if not is_full_disk(error):
+            raise
+
+
+def free_bytes(directory: Path) -> int:
+    facts = os.statvfs(directory)
+    return facts.f_bavail * facts.f_frsize
 
 
 class _Transaction:
@@ -223,7 +247,14 @@ class _Transaction:
 
     def __exit__(self, kind: object, *_rest: object) -> None:
         if kind is None:
-            self._db.execute("commit")
+            try:
+                self._db.execute("commit")
+            except sqlite3.OperationalError:
+                self._roll_back()
+                raise
         else:
-            with suppress(sqlite3.OperationalError):
-                self._db.execute("rollback")
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.OperationalError):  # SQLite may have done it
+            self._db.execute("rollback")

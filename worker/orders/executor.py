@@ -12,6 +12,7 @@ away, the host's clock counts.
 """
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ from worker.log import about
 from worker.orders import timeliness
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.handlers import HANDLERS
-from worker.orders.outcomes import error_text, finished
+from worker.orders.outcomes import code_of, error_text, finished
 from worker.orders.restore import restore
 from worker.temporary import remove_recorded
 
@@ -89,10 +90,23 @@ class Executor:
             log.error("Dropped an order (%s): %s", error.code, error)
             return
         with about(order.attempt):
-            self._receive(order, envelope)
+            if not self._is_for_this_worker(order):
+                return
+            try:
+                self._receive(order, envelope)
+            except sqlite3.OperationalError as error:
+                if not self._context.journal.reserve.explains(error):
+                    raise
+                log.error("Dropped an order, because the state disk is full. The server sends it again: %s", error)
 
     def _unsealed(self, envelope: str) -> AnyOrder:
         return unseal(envelope, host=self._host, public_keys=self._registration.public_keys)
+
+    def _is_for_this_worker(self, order: AnyOrder) -> bool:
+        if self._registration.session.may_carry_out(order.session):
+            return True
+        log.error("Dropped an order for another worker with the identity of this host.")
+        return False
 
     def _receive(self, order: AnyOrder, envelope: str) -> None:
         if not self._context.journal.receive(envelope, order.attempt, issued_at=order.issued_at):
@@ -179,18 +193,30 @@ class Executor:
 
     def _work_on(self) -> None:
         while not self._stopping.is_set():
-            self._finish_unwritten()
-            entry = self._context.journal.next_order()
-            if entry is not None and self._may_start():
-                self._work(entry)
-                continue
-            self._wake.wait(IDLE_POLL_S)
-            self._wake.clear()
-            self._restore_if_forgotten()
-            self._retry_restoring()
+            try:
+                self._work_or_wait()
+            except sqlite3.OperationalError as error:
+                if not self._context.journal.reserve.explains(error):
+                    raise
+                log.error("The state disk is full, so the worker waits with its orders: %s", error)
+                self._stopping.wait(IDLE_POLL_S)
+
+    def _work_or_wait(self) -> None:
+        """Carry out the next order, or wait for one."""
+        self._finish_unwritten()
+        entry = self._context.journal.next_order()
+        if entry is not None and self._may_start():
+            self._work(entry)
+            return
+        self._wake.wait(IDLE_POLL_S)
+        self._wake.clear()
+        self._restore_if_forgotten()
+        self._retry_restoring()
 
     def _may_start(self) -> bool:
-        """Whether the server was heard, or was waited for."""
+        """Whether the server was heard, or was waited for, and this is the only worker with its identity."""
+        if self._registration.is_second:
+            return False
         if not self._registration.heard and time.monotonic() < self._wait_until:
             self._registration.register_if_idle()
             return self._registration.heard
@@ -214,7 +240,7 @@ class Executor:
             self._note_left(order, end)
 
     def _note_left(self, order: AnyOrder, end: Finished) -> None:
-        if isinstance(order, CloseRunOrder) and end.code == "settings_not_restored":
+        if isinstance(order, CloseRunOrder) and end.outcome is not Outcome.DONE:
             self._left_by.add(order.run)
             self._restored_at = time.monotonic()
 
@@ -240,8 +266,9 @@ class Executor:
         try:
             return HANDLERS[type(order)](order, context)
         except Exception as error:
-            log.exception("The order failed because of an error in the worker.")
-            return finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {error_text(error)}")
+            log.exception("The order failed because of an error in the worker or a full disk.")
+            code = code_of(error, self._context.journal)
+            return finished(Outcome.FAILED, code, f"{type(error).__name__}: {error_text(error)}")
 
     def _time_problem(self, order: AnyOrder) -> tuple[str, str] | None:
         """Code and message of an order that must not start now. Asks the server for its time in doubt."""

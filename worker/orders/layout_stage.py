@@ -28,7 +28,8 @@ KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
 
 class LayoutStage:
-    """The layouts of one trial. `enter` starts a phase, and raises to stop, also between two commands.
+    """The layouts of one trial. `enter` starts a phase, and raises to stop, also between two commands. `stop_if_asked`
+    raises to stop a command.
 
     `before_writing` is called with the kernel names of the drives before they are written.
     """
@@ -42,6 +43,8 @@ class LayoutStage:
         emit: Callable[[Item], None],
         enter: Callable[..., None],
         before_writing: Callable[[Iterable[str]], None],
+        *,
+        stop_if_asked: Callable[[], None] = lambda: None,
     ) -> None:
         self._order = order
         self._armed_serials = armed_serials
@@ -50,6 +53,7 @@ class LayoutStage:
         self._emit = emit
         self._enter = enter
         self._before_writing = before_writing
+        self._stop_if_asked = stop_if_asked
 
     def clear(self) -> None:
         """Take every layout down, even a requested one, so that its drives can be purged."""
@@ -146,6 +150,7 @@ class LayoutStage:
             state=self._state,
             journal=self._journal,
             go_on=lambda: self._enter(PhaseName.LAYOUT, layout=write(request.layout)),
+            stop_if_asked=self._stop_if_asked,
         )
 
     def _record(self, request: LayoutRequest, built: Built, *, took_s: float | None) -> None:

@@ -3,6 +3,8 @@
 import time
 
 from worker.contract.items import Finished, Outcome
+from worker.journal import Journal
+from worker.reserve import STATE_DISK_FULL
 
 
 def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:
@@ -12,6 +14,11 @@ def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:
 def failed(error: Exception) -> Finished:
     """The final item of a failed attempt. An error without a code is a fault of the worker."""
     return finished(Outcome.FAILED, getattr(error, "code", "internal_error"), error_text(error))
+
+
+def code_of(error: Exception, journal: Journal) -> str:
+    """The code of an error that has none: a full disk under the state directory, or a fault of the worker."""
+    return STATE_DISK_FULL if journal.reserve.explains(error) else "internal_error"
 
 
 def error_text(error: Exception) -> str:

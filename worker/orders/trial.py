@@ -50,7 +50,7 @@ from worker.open_target import OpenTarget
 from worker.orders.common_start import StartFailed, await_common_start
 from worker.orders.context import OrderContext
 from worker.orders.layout_stage import LayoutStage, on_layout
-from worker.orders.outcomes import error_text, failed, finished
+from worker.orders.outcomes import code_of, error_text, failed, finished
 from worker.orders.prefill import Prefill
 from worker.orders.steps import Steps, admissible
 from worker.orders.streams import by_target, strictest
@@ -115,8 +115,9 @@ class Trial:
         armed = guard.serials_in_time(self._order.arming, now=self._context.server_now(), destroys=self._destroys())
         host = self._host
         layout_stage = LayoutStage(
-            self._order, armed, host.state, host.journal, self._emit, self._enter, self._wear.begin
-        )
+            self._order, armed, host.state, host.journal, self._emit, self._enter, self._wear.begin,
+            stop_if_asked=self._stop_if_asked,
+        )  # fmt: skip
         self._purge(layout_stage, allowed, armed)
         self._build_layout(layout_stage, allowed)
         open_targets = self._admit(allowed, armed, held)
@@ -310,7 +311,8 @@ class Trial:
             self._control.fail(error.code, self._stream_words(stream, error_text(error)))
         except Exception as error:
             log.exception("Stream %d failed because of an error in the worker.", stream.number)
-            self._control.fail("internal_error", self._stream_words(stream, error_text(error)))
+            code = code_of(error, self._host.journal)
+            self._control.fail(code, self._stream_words(stream, error_text(error)))
 
     def _measure(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None) -> StreamResult:
         def on_sample(sample: Sample) -> None:
@@ -335,9 +337,9 @@ class Trial:
 
     def _folder(self, stream: Stream, open_target: OpenTarget) -> AbstractContextManager[None]:
         """Its processes have ended when it is removed."""
-        if not stream.workload.needs_folder or open_target.cwd_fd is None:
+        if not stream.workload.needs_folder or open_target.directory_fd is None:
             return nullcontext()
-        return temporary_folder(folder_name(stream), open_target.cwd_fd, self._host.journal)
+        return temporary_folder(folder_name(stream), open_target.directory_fd, self._host.journal)
 
     def _tell_kernel_log(self, *, without: str = "") -> None:
         if lines := self._kernel.lines(without=without):

@@ -18,6 +18,8 @@ import msgspec
 
 from worker.process import cgroups, supervisor
 from worker.process.child import Child, start
+from worker.reserve import FILE, Reserve
+from worker.whole_file import UNFINISHED, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -108,11 +110,16 @@ class Scope:
         if not gone:
             log.error("A process in scope %s cannot be killed, because it is waiting for a device.", self.name)
             if self._record_path:
-                stuck = msgspec.structs.replace(self._record, stuck=True)
-                self._record_path.write_bytes(msgspec.json.encode(stuck))
+                self._note_stuck(self._record_path)
             return False
         self.forget()
         return True
+
+    def _note_stuck(self, record_path: Path) -> None:
+        try:
+            _write(record_path, msgspec.structs.replace(self._record, stuck=True))
+        except OSError as error:
+            log.critical("%s cannot be written, so its drives are not quarantined: %s", record_path, error)
 
     def forget(self) -> None:
         """Remove the cgroup and the record."""
@@ -143,11 +150,20 @@ def open_scope(state_dir: Path | None, name: str, *, drives: tuple[str, ...] = (
 
 
 def _save_record(state_dir: Path, name: str, record: _Record) -> Path:
-    records = state_dir / RECORDS
-    records.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = records / f"{name}.json"
-    path.write_bytes(msgspec.json.encode(record))
+    path = state_dir / RECORDS / f"{name}.json"
+    _write(path, record)
     return path
+
+
+def _write(path: Path, record: _Record) -> None:
+    """Replace a record atomically; on a full disk in the reserved space, because programs also undo. Raises OSError."""
+    data = msgspec.json.encode(record)
+    try:
+        write_whole(path, data)
+    except OSError:
+        if not Reserve(path.parents[1] / FILE).free():
+            raise
+        write_whole(path, data)
 
 
 def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
@@ -157,6 +173,8 @@ def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
     """
     scopes = _recorded(state_dir)
     known = {scope.name for scope in scopes}
+    for path in (state_dir / RECORDS).glob(f"*{UNFINISHED}"):
+        path.unlink(missing_ok=True)
     for path in (state_dir / RECORDS).glob("*.json"):
         if path.stem not in known:  # unreadable; the marker below finds its processes
             path.unlink(missing_ok=True)

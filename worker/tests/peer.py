@@ -17,7 +17,16 @@ from worker.contract.base import (
     decode,
     encode,
 )
-from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
+from worker.contract.greetings import (
+    SESSION_OTHER,
+    Enrol,
+    EnrolReply,
+    Hello,
+    HelloReply,
+    Problem,
+    TokenReply,
+    TokenRequest,
+)
 from worker.contract.items import Finished, Item
 from worker.contract.reports import AttemptReply, Batch, LogLine, Refusal, Report, ReportReply
 
@@ -36,10 +45,12 @@ class Peer:
         self.arrived_at: dict[str, list[float]] = {}
         self.duplicates = 0
         self.hellos: list[Hello] = []
+        self.second_hellos = 0
         self.actives: list[tuple[str, ...]] = []
         self.posts = 0
         self.cancel: set[str] = set()
         self.refuse: dict[str, str] = {}
+        self.session = ""  # the only one that is accepted; "": every session
         self.bad_words: tuple[bytes, ...] = ()  # a report that holds one of these is refused as a whole
         self.lose_answers = 0  # so many reports are committed and then not answered
         self.token = TOKEN
@@ -127,6 +138,9 @@ class Peer:
         )
 
     def _hello(self, message: Hello) -> HelloReply:
+        if self.session and message.session != self.session:
+            self.second_hellos += 1
+            raise Denied(409, SESSION_OTHER, "Another worker is active.")
         self.hellos.append(message)
         now = time.time() + self.clock_ahead_s
         return HelloReply(contract=1, server_time=now, public_keys=self.keys, token_due=self.token_due)
@@ -138,6 +152,8 @@ class Peer:
         return TokenReply(host_token=self.next_token, broker_url=self.broker_url)
 
     def _report(self, report: Report) -> ReportReply:
+        if self.session and report.session != self.session:
+            raise Denied(409, SESSION_OTHER, "Another worker is active.")
         self.posts += 1
         self.actives.append(report.active)
         for batch in report.batches:

@@ -70,6 +70,11 @@ class Bench:
     def start(self, **environment: str) -> None:
         """Start it and wait until it takes orders."""
         seen = len(self.log_text())
+        self.launch(**environment)
+        self.await_log(r"sweetspot@\S+ ready", after=seen)
+        Bench.capabilities = self.paths.capabilities.read_bytes()
+
+    def launch(self, **environment: str) -> None:
         if Bench.capabilities and not self.paths.capabilities.exists():
             self.paths.capabilities.write_bytes(Bench.capabilities)
         command = [sys.executable, "-m", "worker", "--state", str(self.paths.state), "--policy", str(self.paths.policy)]
@@ -77,8 +82,6 @@ class Bench:
             self.process = subprocess.Popen(
                 [*command, "start"], cwd=ROOT, stdout=log, stderr=log, env={**os.environ, **environment}
             )
-        self.await_log(r"sweetspot@\S+ ready", after=seen)
-        Bench.capabilities = self.paths.capabilities.read_bytes()
 
     def stop(self, *, limit_s: float = 30) -> int:
         assert self.process is not None

@@ -1,5 +1,6 @@
 """A full disk under the state directory: a small file system in memory, filled to the last byte."""
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -10,19 +11,22 @@ import pytest
 
 from worker import layouts
 from worker.contract.items import Finished, Outcome
-from worker.contract.orders import SettingRequest
+from worker.contract.orders import InventoryOrder, SettingOperation, SettingOrder, SettingRequest
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
-from worker.journal import RESERVE, Journal, JournalError
+from worker.journal import Journal, JournalError
 from worker.layouts.tests.rack import Rack, racked
 from worker.link.client import Client
 from worker.link.reporter import Reporter
 from worker.link.spool import Spool
 from worker.open_target import OpenTarget
 from worker.orders.context import HostContext
+from worker.orders.outcomes import code_of
 from worker.orders.restore import restore
+from worker.process import open_scope
 from worker.recipes.layouts import parse
+from worker.reserve import FILE
 from worker.settings import session
 from worker.tests.service import Bench
 
@@ -89,14 +93,14 @@ def test_nothing_new_begins_until_there_is_space_again(state: Path) -> None:
     journal = Journal(state / "journal.db")
     journal.require_reserve()
     filler = fill(state)
-    assert (state / RESERVE).exists()
+    assert (state / FILE).exists()
     journal.reserve.free_if_needed()
     with pytest.raises(JournalError, match="Free 10 MiB") as error:
         journal.require_reserve()
     assert error.value.code == "state_disk_full"
     filler.unlink()
     journal.require_reserve()
-    assert (state / RESERVE).stat().st_blocks * 512 >= 8 * rig.MIB
+    assert (state / FILE).stat().st_blocks * 512 >= 8 * rig.MIB
 
 
 def test_a_full_disk_does_not_keep_the_end_of_an_attempt(state: Path) -> None:
@@ -145,3 +149,80 @@ def test_a_trial_waits_while_the_disk_is_full(bench: Bench) -> None:
     filler.unlink()
     end = bench.peer.wait_end(attempt)
     assert end.outcome is Outcome.DONE, end.message
+
+
+def test_a_worker_that_cannot_start_tells_the_server_why_and_starts_once_there_is_space(bench: Bench) -> None:
+    bench.peer.wait(lambda: bool(bench.peer.hellos))
+    assert not bench.peer.hellos[-1].state_disk_full
+    bench.kill()
+    for name in (FILE, "spool.db-shm", "journal.db-shm"):
+        (bench.paths.state / name).unlink(missing_ok=True)
+    filler = fill(bench.paths.state)
+    hellos = len(bench.peer.hellos)
+    bench.launch()
+    bench.peer.wait(lambda: len(bench.peer.hellos) > hellos)
+    assert bench.peer.hellos[-1].state_disk_full
+    assert bench.peer.hellos[-1].targets
+    filler.unlink()
+    bench.await_log(r"sweetspot@\S+ ready")
+    bench.peer.wait(lambda: not bench.peer.hellos[-1].state_disk_full)
+
+
+def test_an_inventory_goes_out_on_a_full_disk(bench: Bench) -> None:
+    bench.peer.wait(lambda: bool(bench.peer.hellos))
+    fill(bench.paths.state)
+    end = bench.peer.wait_end(bench.send(InventoryOrder(**bench.head())), limit_s=40)
+    assert (end.outcome, end.code) == (Outcome.DONE, "")
+    assert bench.peer.hellos[-1].state_disk_full
+
+
+def test_a_setting_is_refused_with_a_code_on_a_full_disk(bench: Bench) -> None:
+    bench.peer.wait(lambda: bool(bench.peer.hellos))
+    (found,) = bench.peer.hellos[-1].targets
+    target = TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
+    fill(bench.paths.state)
+    order = SettingOrder(
+        target=target, name="vm.dirty_ratio", operation=SettingOperation.SET, value="5", **bench.head()
+    )
+    end = bench.peer.wait_end(bench.send(order), limit_s=40)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "state_disk_full")
+
+
+def test_a_journal_that_a_full_disk_makes_unreadable_is_not_called_damaged(state: Path) -> None:
+    """Nobody may be told to delete it."""
+    Journal(state / "journal.db").close()
+    (state / FILE).unlink()
+    fill(state)
+    with pytest.raises(JournalError) as caught:
+        Journal(state / "journal.db")
+    assert caught.value.code == "state_disk_full"
+
+
+def test_confirmed_and_refused_batches_are_sent_again_from_a_full_disk(state: Path) -> None:
+    spool = Spool(state / "spool.db", reserve_bytes=0)
+    for _ in range(50):
+        spool.append("a", [b"1" * 4000])
+    filler = fill(state)
+    spool.confirm("a", 50)
+    spool.refuse("a", "gap", "")
+    assert spool.backlog()[0] in (0, 50)
+    filler.unlink()
+    spool.confirm("a", 50)
+    assert spool.empty
+
+
+def test_the_record_of_a_program_is_written_on_a_full_disk(state: Path) -> None:
+    Journal(state / "journal.db").close()
+    fill(state)
+    with open_scope(state, "one", drives=("wwn-1",)):
+        assert [path.name for path in (state / "scopes").iterdir()] == ["one.json"]
+    assert list((state / "scopes").iterdir()) == []
+
+
+def test_an_error_of_a_full_disk_elsewhere_is_not_blamed_on_the_state_disk(state: Path) -> None:
+    journal = Journal(state / "journal.db")
+    error = OSError(errno.ENOSPC, "")
+    assert code_of(error, journal) == "internal_error"
+    fill(state)
+    assert code_of(error, journal) == "state_disk_full"
+    assert code_of(ValueError(), journal) == "internal_error"

@@ -11,6 +11,7 @@ import pytest
 
 from webapp.hosts import installer, wheelhouse
 from webapp.hosts.wheel import Wheel, _wheel
+from worker.guard.tests import rig
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="the script needs root")]
 PROJECT = """
@@ -115,6 +116,21 @@ def test_a_new_version_is_swapped_in_and_a_failed_one_leaves_the_old_one(place: 
     place.serve("1.3")
     assert place.run().returncode == 0
     assert (place.version(), place.versions()) == ("1.3", ["1.2", "1.3"])  # the previous one is kept
+
+
+def test_an_old_version_in_which_something_is_mounted_is_not_deleted(place: Place, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").touch()
+    old = place.root / "opt/sweetspot-worker/0.9-abcdef"
+    (old / "data").mkdir(parents=True)
+    other = old.with_name("0.8-abcdef")
+    other.mkdir()
+    place.serve("1.0")
+    with rig.bound(precious, old / "data"):
+        assert (done := place.run()).returncode == 0, done.stderr
+        assert (precious / "data").exists()
+    assert place.versions() == ["0.9", "1.0"]
 
 
 def test_a_version_whose_service_does_not_stay_up_is_swapped_out_again(place: Place) -> None:

@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
+from webapp.hosts.sessions import has_second_worker
 from webapp.runs.dispatch.ending import end_finished_run
 from webapp.runs.dispatch.failure_limit import stop_failing, stop_unprepared
 from webapp.runs.dispatch.host_lock import lock_host
@@ -212,9 +213,10 @@ def _planned_of(run: Run) -> QuerySet[Trial]:
 
 
 def _planned(host_id: UUID) -> QuerySet[Trial]:
-    """Planned trials of a host outside its maintenance windows: none while it is in maintenance."""
+    """Planned trials of a host outside its maintenance windows: none in maintenance or with a second worker."""
     waiting = Trial.objects.filter(host=host_id, state=TrialState.PLANNED, attempts_left__gt=0)
-    return waiting.filter(host__state=HostState.ACTIVE)
+    second = Host.objects.filter(has_second_worker(), pk=OuterRef("host"))
+    return waiting.filter(~Exists(second), host__state=HostState.ACTIVE)
 
 
 def ready_runs(host_id: UUID) -> QuerySet[Run]:

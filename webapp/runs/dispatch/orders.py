@@ -89,6 +89,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         "attempt": str(attempt.pk),
         "issued_at": now,
         "expires_at": now + settings.ORDER_EXPIRES_SECONDS,
+        "session": attempt.host.session,
         "version": attempt.host.contract,
     }
     if attempt.kind == AttemptKind.INVENTORY:

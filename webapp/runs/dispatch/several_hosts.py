@@ -16,6 +16,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from webapp.hosts.maintenance_windows import open_windows
 from webapp.hosts.models import Host, HostState
+from webapp.hosts.sessions import has_second_worker
 from webapp.runs.dispatch.host_lock import try_lock_host
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -48,7 +49,9 @@ def _all_available(hosts: Sequence[Host], heard_since: datetime) -> bool:
         host.state == HostState.ACTIVE and host.last_seen_at is not None and host.last_seen_at >= heard_since
         for host in hosts
     )
-    return active and not open_windows([host.pk for host in hosts])
+    known = [host.pk for host in hosts]
+    seconds = Host.objects.filter(has_second_worker(), pk__in=known)
+    return active and not open_windows(known) and not seconds.exists()
 
 
 def others_wait(run: Run) -> bool:

@@ -23,6 +23,7 @@ _TITLES = {
     "host.window_add": "Maintenance window added",
     "host.window_delete": "Maintenance window deleted",
     "host.rotate_token": "New token requested",
+    "host.second_worker": "Second worker refused",
     "host.token_replace": "New token in use",
     "host.revoke": "Token revoked",
     "host.remove": "Removed",

@@ -10,6 +10,7 @@ from django.utils.text import capfirst
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow
 from webapp.hosts.models import Host, HostState, Target
+from webapp.hosts.sessions import second_worker_words
 from webapp.runs.models import Attempt
 from webapp.runs.phases import doing
 from worker.recipes import DEFAULT_ENGINE, ENGINES
@@ -72,6 +73,10 @@ def warnings(host: Host, targets: Iterable[Target], *, newest_version: str, acti
     if host.state == HostState.REVOKED:
         return []
     found = [*_about_worker(host, newest_version, active), *_about_clock(host)]
+    if second := second_worker_words(host):
+        found.insert(0, second)
+    if host.state_disk_full:
+        found.append("The disk of its worker's state directory is full, so no trial can start. Free some space there.")
     if host.policy_problem:
         found.append(f"Its policy file allows nothing: {host.policy_problem}")
     found += [f"{target.slug}: {target.problem}" for target in targets if target.in_policy and target.problem]

@@ -11,12 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
 
 from worker.cli import main
+from worker.cli.run_file import read_trial
 from worker.contract.signing import key_id
+from worker.contract.tests.damaged import damaged
 from worker.guard.tests import rig
 from worker.inventory.identity import identity
-from worker.link.enrolment import find_paths, load_enrolment
+from worker.link.enrolment import ConfigError, find_paths, load_enrolment
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 from worker.tests.service_orders import POLICY
 
@@ -116,6 +119,53 @@ def test_it_prints_items_as_json_lines(shell: Shell) -> None:
     assert items[0]["type"] == "phase"
     assert items[-1] == {**items[-1], "type": "finished", "outcome": "done"}
     assert {"observed", "stream_started", "sample", "stream_result"} <= {item["type"] for item in items}
+
+
+VALID_FILES = [
+    json.dumps(content).encode()
+    for content in (
+        {"streams": [{"target": "scratch", "workload": WORKLOAD}]},
+        {
+            "streams": [{"target": "scratch", "workload": {**WORKLOAD, "engine": "fio"}, "number": 3, "name": "a"}],
+            "settings": [{"name": "vm.dirty_ratio", "value": "5", "stream": 3}],
+            "steps": [{"step": "write", "block_bytes": 131072, "times": 2}, {"step": "pause", "seconds": 1}],
+            "armed_serials": ["x"], "drop_caches": True, "total_limit_s": 60,
+        },
+        {"streams": [{"target": "scratch", "workload": {"engine": "pgbench", "scale": 1, "runtime_s": 5}}]},
+    )
+]  # fmt: skip
+
+
+@given(text=damaged(VALID_FILES))
+@settings(max_examples=200, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(b'{"streams": 5}')
+@example(b'{"streams": [5]}')
+@example(b'{"streams": {"a": 1}}')
+@example(b"[" * 100_000)
+@example(b'{"streams": ' + b"[" * 100_000)
+@example(b'{"streams": [], "armed_serials": 5}')
+@example(b'{"streams": [{"target": "\\ud800"}]}')
+@example(VALID_FILES[1].replace(b'"stream": 3', b'"stream": 4'))
+@example(VALID_FILES[0].replace(b"}]}", b'}], "start_limit_s": 10}'))
+@example(b"\xff\xfe")
+@example(b"")
+def test_a_damaged_trial_file_ends_in_an_error_and_no_traceback(shell: Shell, text: bytes) -> None:
+    path = shell.place / "damaged.json"
+    path.write_bytes(text)
+    status = shell("run", str(path), "--dry-run")
+    assert status in (0, 2)
+    assert status == 0 or shell.err
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"streams": 5}', VALID_FILES[1].replace(b'"stream": 3', b'"stream": 4'), b"[" * 100_000]
+)
+def test_a_damaged_trial_file_has_a_code(shell: Shell, content: bytes) -> None:
+    path = shell.place / "damaged.json"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_trial(path, find_paths(state=str(shell.state), policy=str(shell.policy)))
+    assert caught.value.code == "trial_file"
 
 
 def read_of(target: str, **workload: object) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Run one file copy as a stream: start the program, follow its output, take its result."""
 
+import logging
 import math
 import os
 import platform
@@ -7,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -34,6 +34,8 @@ from worker.open_target import OpenTarget
 from worker.process import Limits, Scope
 from worker.recipes import render
 from worker.recipes.file_copy import METRICS, CopyJob
+
+log = logging.getLogger(__name__)
 
 COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
 VERSION = f"Python {platform.python_version()}"
@@ -157,8 +159,12 @@ def _metrics(end: Line, *, fsync: bool) -> dict[str, float]:
 
 def _remove_copies(job_text: str, open_target: OpenTarget) -> None:
     for name in msgspec.json.decode(job_text, type=CopyJob).copies:
-        with suppress(FileNotFoundError):
+        try:
             os.unlink(name, dir_fd=open_target.cwd_fd)
+        except FileNotFoundError:
+            continue
+        except OSError as error:  # a later trial removes it; EBUSY: something was mounted over it
+            log.warning("The copy %s was not removed: %s", name, error)
 
 
 def _samples(line: Line) -> tuple[DirectionSample, ...]:

@@ -7,8 +7,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -187,3 +187,24 @@ def stream(allowed: Policy, *, writes: bool = False, target: int = 0, size: int 
         ),
         workload=FioWorkload(pattern=pattern, size_bytes=size, files=files, runtime_s=1),
     )
+
+
+@contextmanager
+def bound(source: Path, point: Path) -> Iterator[None]:
+    """A bind mount of a directory or file over another one."""
+    with bound_later() as bind:
+        bind(source, point)
+        yield
+
+
+@contextmanager
+def bound_later() -> Iterator[Callable[[Path, Path], None]]:
+    """A function that binds a directory or file over another one until the end of the context."""
+    with ExitStack() as unmounting:
+
+        def bind(source: Path, point: Path) -> None:
+            if subprocess.run(["mount", "--bind", str(source), str(point)], check=False).returncode:
+                pytest.skip("mounts are not allowed here")
+            unmounting.callback(run, "umount", str(point))
+
+        yield bind

@@ -50,7 +50,9 @@ def test_it_observes_device_and_file_system_under_a_stream(tmp_path: Path) -> No
     with rig.loop(rig.sparse(tmp_path / "disk.img")) as device, rig.mounted(device, tmp_path / "point") as point:
         name, fd = Path(device).name, os.open(point, os.O_RDONLY)
         try:
-            facts = inventory.observed_facts(OpenTarget(path=str(point), device=name, cwd_fd=fd, target="d"), stream)
+            facts = inventory.observed_facts(
+                OpenTarget(path=str(point), device=name, directory_fd=fd, target="d"), stream
+            )
         finally:
             os.close(fd)
     assert facts["stream.3.file_system"] == "ext4"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,8 +18,10 @@ from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutRecord
 from worker.layouts import LayoutFailed, ownership, steps, wiping
 from worker.layouts.offered import offered
+from worker.layouts.taking_down import _arrays_called, array_name
 from worker.layouts.tests.rack import DRIVES, Rack, racked
 from worker.link.targets import report_targets
+from worker.process import ToolOutput
 from worker.recipes.layouts import Step, needed, parse
 
 pytestmark = rig.needs_root
@@ -341,3 +344,42 @@ def test_it_restores_what_runs_left_and_keeps_what_was_built_by_hand(
     assert f"Layouts here: {by_hand.key} (single / ext4)" in capsys.readouterr().err
     assert main([*options, "restore", "--yes", "--layout", by_hand.key]) == 0
     rack.assert_blank()
+
+
+def test_a_command_may_take_hours_and_is_stopped_when_asked(tmp_path: Path) -> None:
+    assert steps.LIMIT_S >= 8 * 3600, "mkfs on a large array of slow drives"
+    began = time.monotonic()
+
+    class Stopped(Exception):
+        pass
+
+    def stop_if_asked() -> None:
+        if time.monotonic() - began > 0.5:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        steps.run(Step("wait", ("sleep", "60")), state=tmp_path, stop_if_asked=stop_if_asked)
+    assert time.monotonic() - began < 20
+    assert list((tmp_path / "scopes").iterdir()) == []
+
+
+# Of `mdadm --detail --export` (mdadm 4.2), shortened.
+EXPORT = "MD_LEVEL=raid0\nMD_DEVICES=2\nMD_METADATA=1.2\nMD_UUID=c2bb0f9e:1\nMD_DEVNAME=127\nMD_NAME={name}\n"
+
+
+@pytest.mark.parametrize("host", ["", "store1:"])
+def test_the_name_of_an_array_is_not_a_prefix_of_another_one(host: str) -> None:
+    assert array_name(EXPORT.format(name=f"{host}sweetspot-t1-1")) == "sweetspot-t1-1"
+    assert array_name(EXPORT.format(name=f"{host}sweetspot-t1-10")) == "sweetspot-t1-10"
+    assert array_name("") == ""
+
+
+def test_only_the_array_with_the_exact_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a reboot, arrays have other kernel names."""
+    names = {"/dev/md126": "sweetspot-t1-10", "/dev/md127": "sweetspot-t1-1"}
+    monkeypatch.setattr("worker.layouts.taking_down.sysfs.names", lambda: ["sda", "md126", "md127"])
+    monkeypatch.setattr(
+        "worker.layouts.taking_down.ask",
+        lambda *command: ToolOutput(0, EXPORT.format(name=f"h:{names[command[-1]]}"), ""),
+    )
+    assert list(_arrays_called("sweetspot-t1-1")) == ["/dev/md127"]

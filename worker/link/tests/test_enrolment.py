@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from worker.link.enrolment import (
@@ -130,3 +131,40 @@ def test_it_finds_its_paths_by_option_then_environment(monkeypatch: pytest.Monke
     (tmp_path / "a").mkdir()
     (tmp_path / "a/policy.toml").touch()
     assert find_paths().policy == tmp_path / "a/policy.toml"
+
+
+def test_a_copy_of_the_state_directory_is_refused_on_the_same_host(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.link.enrolment.RUN", tmp_path / "run")
+    copy = Paths(state=tmp_path / "copy", policy=paths.policy)
+    for each in (paths, copy):
+        save_enrolment(each, ENROLMENT)
+    with sole_use(paths.state):
+        with pytest.raises(ConfigError) as caught, sole_use(copy.state):
+            pass
+        assert caught.value.code == "identity_in_use"
+    with sole_use(copy.state):
+        pass
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_hosts_with_other_identities_do_not_exclude_each_other(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.link.enrolment.RUN", tmp_path / "run")
+    other = Paths(state=tmp_path / "other", policy=paths.policy)
+    save_enrolment(paths, ENROLMENT)
+    save_enrolment(other, msgspec.structs.replace(ENROLMENT, host="h2"))
+    with sole_use(paths.state), sole_use(other.state):
+        pass
+
+
+def test_a_worker_without_a_place_for_the_second_lock_starts(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("worker.link.enrolment.RUN", tmp_path / "file/run")
+    save_enrolment(paths, ENROLMENT)
+    with sole_use(paths.state):
+        pass

@@ -1,0 +1,89 @@
+"""The session of a host: the worker process that works with the host's identity.
+
+    none ─► held by the first session ─► held by its successor, a worker with the same state directory
+                    └── silent for HEARD_WITHIN ─► held by the next session
+
+A second worker with the same identity, of a cloned machine or a copied state directory, is refused. Otherwise one
+worker could change a setting, and the other one would be asked to restore it. Each order names the session that may
+carry it out. A copy that was made while the worker ran looks like a successor, until the worker itself is heard again.
+So the host gets no new trials while a second worker is heard: settings are restored, and nothing new is changed.
+"""
+
+import logging
+from datetime import timedelta
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.services import audit
+from webapp.hosts.models import Host
+from worker.contract.greetings import SESSION_OTHER
+
+log = logging.getLogger(__name__)
+
+# An idle worker registers every minute; it counts as offline after two missed registrations.
+HEARD_WITHIN = timedelta(seconds=150)
+# A message of the former session may arrive so much later, after a proxy or a retry.
+IN_FLIGHT = timedelta(seconds=30)
+
+
+class SecondWorker(Refusal):
+    """Another worker holds the host's session."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(
+            SESSION_OTHER,
+            f"Another worker with the identity of {host.slug} is active. Stop one of them. Enrol the copy of a machine "
+            "as a host of its own.",
+        )
+
+
+def claim_session(*, host: Host, session: str, previous: str, hostname: str = "") -> None:
+    """Give the session to this worker, if it may have it. Raises SecondWorker.
+
+    `session`: "" of a command that takes no orders. `hostname`: of its machine, "" if the message does not say it.
+    """
+    if session in ("", host.session):
+        return
+    now = timezone.now()
+    free = Q(session="") | Q(last_seen_at__lt=now - HEARD_WITHIN)
+    if previous:
+        free |= Q(session=previous)
+    changes = {"session": session, "former_session": F("session"), "session_since": now, "last_seen_at": now}
+    if Host.objects.filter(free, pk=host.pk).update(**changes) == 1:
+        host.session = session
+        return
+    _note_second(host, session, hostname)
+    raise SecondWorker(host)
+
+
+def _note_second(host: Host, session: str, hostname: str) -> None:
+    now = timezone.now()
+    late = Q(former_session=session, session_since__gt=now - IN_FLIGHT)
+    others = Host.objects.filter(~late, pk=host.pk).exclude(session=session)
+    recent = Q(second_worker_at__gte=now - HEARD_WITHIN)
+    is_new = others.exclude(recent).update(second_worker_at=now) == 1
+    if not is_new and others.update(second_worker_at=now) == 0:
+        return
+    if hostname:
+        others.update(second_worker_hostname=hostname[:255])
+    if is_new:
+        log.error("host %s: a second worker with its identity was refused (%s)", host, hostname or "unknown machine")
+        audit(by=None, action="host.second_worker", on=host, detail={"hostname": hostname})
+
+
+def has_second_worker() -> Q:
+    """Hosts of which a second worker was heard lately."""
+    return Q(second_worker_at__gte=timezone.now() - HEARD_WITHIN)
+
+
+def second_worker_words(host: Host) -> str:
+    """A warning about a second worker that was heard lately; "" without one."""
+    if host.second_worker_at is None or host.second_worker_at < timezone.now() - HEARD_WITHIN:
+        return ""
+    machine = f" on {host.second_worker_hostname}" if host.second_worker_hostname else ""
+    return (
+        f"A second worker with this host's identity is active{machine}. It was refused, and this host gets no new "
+        "trials meanwhile. Stop one of the two workers; enrol the copy of a machine as a host of its own."
+    )

@@ -1,0 +1,53 @@
+"""The session of a worker process, by which the server tells two workers with one identity apart.
+
+The state directory keeps the id of the last session. A new worker sends it with its own: the server then knows that
+the former worker has ended, because a state directory has one worker at a time (`enrolment.sole_use`).
+"""
+
+import logging
+import os
+import re
+import secrets
+from pathlib import Path
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+FILE = "session"  # in the state directory
+_LENGTH = 32
+
+
+class Session(msgspec.Struct, frozen=True):
+    id: str = ""
+    previous: str = ""
+
+    def may_carry_out(self, session: str) -> bool:
+        """Whether an order for this session is for this worker. The last worker may have left it in the queue."""
+        return session in ("", self.id, self.previous)
+
+
+NO_SESSION = Session()  # of a command that takes no orders
+
+
+def begin_session(state: Path) -> Session:
+    """A new session. Its id is written over the previous one, which needs no space on a full disk."""
+    session = Session(secrets.token_hex(_LENGTH // 2), _read(state / FILE))
+    try:
+        fd = os.open(state / FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(fd, session.id.encode(), 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        log.warning("The session cannot be saved: after a restart, the server waits with new orders: %s", error)
+    return session
+
+
+def _read(path: Path) -> str:
+    try:
+        text = path.read_bytes()[:_LENGTH].decode("ascii", "replace")
+    except OSError:
+        return ""
+    return text if re.fullmatch(f"[0-9a-f]{{{_LENGTH}}}", text) else ""
