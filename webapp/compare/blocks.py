@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import Kinds, kinds_of
+from webapp.core.statistics import mean_of
 from webapp.plans.varying import differing, in_order
 from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
@@ -25,7 +26,7 @@ PERCENTILES = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell. `values` and `at` are means over the rows of each block."""
+    """One cell. `values` and `at` are arithmetic means over the rows of each block."""
 
     values: Mapping[Block, float]
     at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds; missing if unknown
@@ -56,6 +57,11 @@ class Measured:
     @property
     def positive(self) -> bool:
         return min(self.values.values()) > 0
+
+    @property
+    def mean(self) -> float:
+        """Over the blocks: the number that is shown, and whose ratio is compared."""
+        return mean_of(list(self.values.values()))
 
 
 def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:

@@ -21,7 +21,8 @@ MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 %
 
 def form_of(values: Sequence[float]) -> str:
     """The form of a ratio column: percent, or ratios if any value doubles or halves."""
-    return RATIO if any(value >= 2 or value <= 0.5 for value in values) else PERCENT
+    exact = 1 + 1e-9  # a ratio is the exponential of a logarithm: 0.5 may be 0.50000000001
+    return RATIO if any(max(value, 1 / value) * exact >= 2 for value in values) else PERCENT
 
 
 def shown(value: float, form: str) -> str:
