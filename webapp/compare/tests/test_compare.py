@@ -30,9 +30,8 @@ def test_it_summarises_repeats_and_compares_them_with_the_baseline(lab: Lab) -> 
     assert (cell.summary.values, cell.summary.n, cell.summary.sd) == ((61.5, 62.0, 62.5), 3, 0.5)
     mean, logs = (61.5 * 62.0 * 62.5) ** (1 / 3), [math.log(value) for value in (61.5, 62.0, 62.5)]
     factor = math.exp(scipy.stats.t.ppf(0.975, 2) * stdev(logs) / 3**0.5)
-    assert (cell.summary.mean, cell.summary.low, cell.summary.high) == pytest.approx(
-        (mean, mean / factor, mean * factor)
-    )
+    interval = (mean / factor, mean * factor)
+    assert (cell.summary.mean, cell.summary.low, cell.summary.high) == pytest.approx((mean, *interval))
     assert cell.against_baseline is not None
     assert cell.against_baseline.ratio.value == pytest.approx(0.62, rel=1e-4)
     assert (cell.against_baseline.text, cell.against_baseline.better) == ("−38 %", False)

@@ -116,10 +116,7 @@ def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
     alternate(lab.run)
     Result.objects.filter(point__ioengine="psync", point__iodepth=2).update(iops=0.0)
     made = compare(ENGINES)
-    assert (
-        sentence(made)
-        == "psync 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3), 1 of 2 points; not compared at 2: a value is 0."
-    )
+    assert sentence(made).endswith("; not compared at 2: a value is 0.")
     cell = made.panels[0].series[1].cells[1]
     assert (cell.summary.low, cell.spread_text, cell.doubts) == (None, "n = 3", ("0 in 3 of 3 repeats",))
     assert cell.against_baseline is None
