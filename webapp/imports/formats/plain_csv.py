@@ -185,7 +185,7 @@ def figures(row: Row, known: Mapping[str, str]) -> Figures:
         elif field in RESULTS:
             part, scale = RESULTS[field]
             (latency if part.endswith("_ns") else rates)[part] = number(text, column) * scale
-    return Figures(factors, rates, msgspec.convert(latency | {"percentiles": percentiles}, Latency))
+    return Figures(factors, rates, Latency(**latency, percentiles=percentiles))
 
 
 def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
