@@ -44,7 +44,7 @@ def mean_of(values: Sequence[float]) -> float:
     """
     least, most = min(values), max(values)
     if least == most:
-        return least  # without the rounding of a logarithm
+        return float(least)  # without the rounding of a logarithm
     if least < 0:
         return math.fsum(values) / len(values)
     logs = [math.log(value) for value in values if value > 0]

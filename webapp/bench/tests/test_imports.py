@@ -125,7 +125,7 @@ def test_references_are_read_only_if_chosen_and_never_claimed(samsung: Lab) -> N
     assert published.cell.against_baseline
     assert published.cell.against_baseline.better is None
     assert page.references == (of_import(reference),)
-    assert all("n = 1: may be chance" in one.sentence for one in page.findings)
+    assert all("measured once" in one.sentence for one in page.findings)
 
 
 def test_one_drive_of_an_import_is_a_product_of_its_own(db: None) -> None:
@@ -218,7 +218,7 @@ def test_a_conclusion_names_what_is_assumed_of_an_import(samsung: Lab) -> None:
     made = an_import(text=text)
     samsung.measure(99.0, 100.0, 101.0, iodepth=1)
     (finding,) = shown(of_import(made), MODEL).findings
-    assert finding.sentence.startswith(f"{SAMSUNG} ×0.01 the IOPS of Old tests")
+    assert finding.sentence.startswith(f"{SAMSUNG} has ×0.01 the IOPS of Old tests")
     assert finding.sentence.endswith(". Assumed of Old tests: QD 1, 1 job.")
 
 

@@ -125,7 +125,7 @@ def test_a_difference_is_claimed_only_with_repeats(samsung: Lab, intel: Lab) -> 
     assert cell is not None
     assert cell.cell.against_baseline is not None
     assert cell.cell.against_baseline.better is None
-    assert "n = 1: may be chance" in page.findings[0].sentence
+    assert "measured once" in page.findings[0].sentence
     assert page.single == 4  # two cells of rates, two of p99
 
 
@@ -136,7 +136,7 @@ def test_repeats_give_an_interval_and_a_finding(samsung: Lab, intel: Lab) -> Non
     cell = page.groups[0].rows[0].cells[1]
     assert cell is not None
     assert (cell.cell.summary.n, cell.cell.summary.low is None) == (4, False)
-    assert f"{INTEL} ×0.50 the IOPS of {SAMSUNG}" in page.findings[0].sentence
+    assert f"{INTEL} has ×0.50 the IOPS of {SAMSUNG}" in page.findings[0].sentence
 
 
 def test_all_claims_of_a_page_are_corrected_together(samsung: Lab, intel: Lab) -> None:

@@ -14,6 +14,7 @@ from webapp.compare.tests.measuring import ENGINES, measure_engines
 from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused
 from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
 from worker.contract.histogram import LAST_BUCKET_NS
 
@@ -197,3 +198,10 @@ def test_a_file_has_no_test_result_without_repeats(lab: Lab) -> None:
     lab.measure(20.0, ioengine="psync")
     _, psync = comparison_table(compare(ENGINES)).rows
     assert tuple(psync)[-6:] == (pytest.approx(2.0), None, None, None, None, None)
+
+
+def test_levels_with_commas_do_not_share_a_key() -> None:
+    for host, drive, iops in (("a,b", "c", "10200"), ("a", "b,c", "10300")):
+        an_import(title=f"{host} {drive}", host=host, drive=drive, text=PLAIN.replace("10200", iops))
+    made = compare(read_query([("x", "iodepth"), ("series", "host,model")]))
+    assert len({series.key for panel in made.panels for series in panel.series}) == 2
