@@ -30,14 +30,15 @@ def test_a_ratio_is_computed_once() -> None:
 def test_the_interval_of_a_mean_is_students_for_its_logarithm() -> None:
     """t(0.975, 2) = 4.302653 from the tables; the logarithms are -ln 2, 0 and ln 2."""
     made = summarise([50.0, 100.0, 200.0])
-    assert (made.n, made.mean, made.sd) == (3, pytest.approx(100.0), pytest.approx(76.3763))
+    assert (made.n, made.mean, made.sd) == pytest.approx((3, 100.0, 76.3763))
     half = 4.302653 * math.log(2) / 3**0.5
     assert (made.low, made.high) == pytest.approx((100 * math.exp(-half), 100 * math.exp(half)), rel=1e-6)
 
 
 def test_a_mean_leaves_zeros_out_and_has_no_interval() -> None:
     made = summarise([0.0, 50.0, 200.0])
-    assert (made.n, made.mean, made.low, made.high) == (3, pytest.approx(100.0), None, None)
+    assert (made.n, made.low, made.high) == (3, None, None)
+    assert made.mean == pytest.approx(100.0)
     assert summarise([0.0, 0.0]).mean == 0
     assert summarise([-10.0, 30.0]).mean == 10.0  # degrees, not a rate
 

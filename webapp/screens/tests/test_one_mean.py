@@ -46,7 +46,7 @@ def labs(db: None) -> tuple[Lab, Lab]:
 def body(client: Client, address: str) -> str:
     response = client.get(address)
     assert response.status_code == 200, response.content[:500]
-    return (b"".join(response.streaming_content) if response.streaming else response.content).decode()
+    return response.getvalue().decode()
 
 
 def texts(page: str) -> str:
