@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size stop-curve fuzz truth truth-statistics faults presets lab
+.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size fuzz truth truth-statistics faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -77,10 +77,6 @@ bench-size: ## measure the pages with a million results and 100 million samples 
 	@.ci/setup --tests
 	@$(DEV).bench.pages $(ARGS)
 
-stop-curve: ## show time and error of stop rules on recorded series (ARGS="PATH …")
-	@.ci/setup --tests
-	@$(DEV).bench.stop_curve $(ARGS)
-
 fuzz: ## send damaged messages to the decoders and the server, try all changes of Explore (ARGS="--hypothesis-seed=S")
 	@.ci/setup --tests
 	@$(DEV) test "$(FUZZ) $(ARGS)"
@@ -114,7 +110,7 @@ distributions: ## install the worker in throw-away roots (ARGS="debian-12 debian
 
 server-check: ## install the server in a bare Debian 12 (systemd-nspawn), use, move, upgrade and restore it; requires root
 	@.ci/setup --tests
-	@$(DEV).server_check
+	@$(DEV).server_check $(ARGS)
 
 compose-env: ## write .env with a secret for each part of docker-compose.yml
 	@python3 webapp/deploy/compose.py env
@@ -124,4 +120,4 @@ compose-check: ## build docker-compose.yml, measure with its worker, restart eve
 
 screens: ## take pictures of every page of the running demo, into docs/screens
 	@.ci/setup --tests
-	@$(DEV) screens
+	@$(DEV) screens $(ARGS)

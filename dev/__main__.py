@@ -1,23 +1,27 @@
 """`python -m dev COMMAND`: the commands of the Makefile that need no options."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from dev.console import ToolError, print_error, say
 from dev.stack import lifecycle, services
-from dev.stack.state import default_state
+from dev.stack.state import State, default_state
+from dev.stack.temporary import SHARED_VARIABLE
 
 INTERRUPTED = 130
 NOT_RUNNING = "The demo is not running."
-DEMO = default_state("demo")
+DEMO = State(Path(os.environ[SHARED_VARIABLE])) if SHARED_VARIABLE in os.environ else default_state("demo")
 
 
-def demo() -> int:
+def demo(size: str = "") -> int:
+    """With the size `smallest`, run only a few trials of a second."""
     from dev.demo import start
 
-    return start.main(DEMO)
+    return start.main(DEMO, smallest=size == "smallest")
 
 
 def stop() -> int:
@@ -53,10 +57,10 @@ def run_tests(arguments: str) -> int:
     return runner.main(arguments)
 
 
-def screens() -> int:
+def screens(*arguments: str) -> int:
     from dev.screens import capture
 
-    return capture.main(DEMO)
+    return capture.main(DEMO, arguments)
 
 
 COMMANDS: dict[str, Callable[..., int]] = {

@@ -21,7 +21,7 @@ from pathlib import Path
 from dev.bench.figures import Figure, figure, show
 from dev.console import run_command, say, step
 from dev.stack import lifecycle, services
-from dev.stack.state import default_state
+from dev.stack.temporary import installation
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "webapp/imports/formats/tests/data/fio-json/3.33-group.json"
@@ -52,17 +52,12 @@ class Cost:
 def main(arguments: Sequence[str]) -> int:
     """Make the files, import the JSON files alone and then everything; 1 if a figure misses its limit."""
     options = _options(arguments)
-    state = default_state(f"import-{os.getpid()}")
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        try:
-            state.prepare()
-            lifecycle.start_stores(state, durable=False)
-            os.environ.update(services.environment(state))
-            subprocess.run([sys.executable, "manage.py", "migrate", "--verbosity=0"], cwd=ROOT, check=True)
-            figures = _measure(Path(folder), options)
-        finally:
-            with step("removing the bench's processes and data"):
-                lifecycle.remove(state)
+    purpose = f"import-{os.getpid()}"
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder, installation(purpose) as state:
+        lifecycle.start_stores(state, durable=False)
+        os.environ.update(services.environment(state))
+        subprocess.run([sys.executable, "manage.py", "migrate", "--verbosity=0"], cwd=ROOT, check=True)
+        figures = _measure(Path(folder), options)
     return show(figures, as_json=options.json)
 
 

@@ -22,9 +22,9 @@ from itertools import pairwise
 from dev.bench.figures import Figure, cpu_s, figure, show
 from dev.console import ToolError, run_command, step
 from dev.demo import start
-from dev.stack import lifecycle, processes, services
-from dev.stack.state import State, default_state
-from webapp.results.models import known
+from dev.stack import processes, services
+from dev.stack.state import State
+from dev.stack.temporary import installation
 
 OVERHEAD_WANTED, CPU_WANTED_PERCENT, TURNOVER_WANTED_MS = 0.99, 3.0, 300.0
 FACTORS = {"pattern": "randread", "block_size": "4k", "ioengine": "io_uring", "numjobs": "1"}
@@ -35,13 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     if os.getuid() != 0:
         raise ToolError("make bench creates a loop device, which requires root.")
-    state = default_state("bench")
-    try:
+    with installation("bench") as state:
         start.bring_up(state)
         figures = [*_overhead(options.pairs, options.seconds, state), _turnover(options.trials)]
-    finally:
-        with step("removing the bench's processes and data"):
-            lifecycle.remove(state)
     return show(figures, as_json=options.json)
 
 
@@ -77,7 +73,7 @@ def _overhead(pairs: int, seconds: int, state: State) -> list[Figure]:
 def _through_the_worker(depth: int, seconds: int, state: State) -> tuple[float, str, float]:
     """fio's own final IOPS, the job text, and the worker's CPU in % of a core from the trial's order to its close."""
     from dev.bench import runs
-    from webapp.results.models import StreamRun
+    from webapp.results.models import StreamRun, known
 
     cpu_before, started_at = _worker_cpu_s(state), time.monotonic()
     factors = {**FACTORS, "iodepth": str(depth), "runtime": f"{seconds}s"}

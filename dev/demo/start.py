@@ -40,14 +40,18 @@ BLOCK_SETTINGS = (
 )
 
 
-def main(state: State) -> int:
-    """Start all services, run the plan First look and print the address. Raises ToolError."""
+def main(state: State, *, smallest: bool = False) -> int:
+    """Start all services, run the plan First look and print the address. Raises ToolError.
+
+    `smallest`: one point of each part of the plan, for a second each, and no packages for other hosts.
+    """
     started_at = time.monotonic()
     say("Sweetspot on this machine:")
     targets = bring_up(state)
     say(f"Ready after {time.monotonic() - started_at:.0f} s: {services.public_url(state)}")
-    status = _run_plan(state, targets)
-    _build_wheelhouse()
+    status = _run_plan(state, targets, _smallest_plan() if smallest else PLAN)
+    if not smallest:
+        _build_wheelhouse()
     _print_summary(state)
     return status
 
@@ -151,14 +155,24 @@ def _enrol(state: State) -> None:
         state.write("enrolled_at", addresses)
 
 
-def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
+def _smallest_plan() -> str:
+    """The name of a copy of the plan at the smallest scale."""
+    from dev.presets.scaling import Scale, scaled
+    from webapp.plans.document import read
+    from webapp.plans.selectors import version_of
+    from webapp.plans.services import create_plan
+
+    return create_plan(document=scaled(read(version_of(PLAN).document), Scale(points=1)), by=None).slug
+
+
+def _run_plan(state: State, targets: tuple[PolicyTarget, ...], plan: str) -> int:
     """Start the plan and show its progress until it is done; 0 if every trial is done."""
     host = str(state.read_facts("host.json")["name"])
-    arguments = [PLAN, "--host", host, "--wait"]
+    arguments = [plan, "--host", host, "--wait"]
     chosen = [target.id for target in targets if target.id in FIRST_TARGETS]
     for name in chosen:
         arguments += ["--target", name]
-    say(f"Running the plan First look on {', '.join(chosen)}:")
+    say(f"Running the plan {plan} on {', '.join(chosen)}:")
     try:
         call_command("run_plan", *arguments)
     except CommandError as error:  # its message says what failed, or that the run continues after Ctrl-C

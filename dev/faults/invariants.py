@@ -20,9 +20,9 @@ from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RU
 EXPECTED_REASONS = frozenset(
     {
         "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
-        "guard_no_space", "guard_held", "guard_busy", "guard_mounted", "guard_quarantined", "state_disk_full",
-        "order_unreadable", "order_superseded", "order_too_early", "not_on_host", "pgbench_error", "step_failed",
-        "start_timeout", "start_missed", "other_host",
+        "device_gone", "guard_no_space", "guard_held", "guard_busy", "guard_mounted", "guard_quarantined",
+        "state_disk_full", "order_unreadable", "order_superseded", "order_too_early", "not_on_host", "pgbench_error",
+        "step_failed", "start_timeout", "start_missed", "other_host",
     }
 )  # fmt: skip
 # A fault explains an attempt or a run that failed with such a message: of a drive that is absent (its loop device has

@@ -10,6 +10,7 @@ from types import FrameType
 
 from dev.console import columns, print_error, run_command, say
 from dev.lab.machine import Machine
+from dev.lab.plan import show_plan
 from dev.lab.server import FORWARDED_PORTS, Server
 from dev.lab.storage_host import StorageHost
 from dev.lab.suite import Suite, differences
@@ -25,9 +26,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS)}; all by default")
     parser.add_argument("--directory", type=Path, default=REPOSITORY / ".build/lab", help="folder for the guest")
     parser.add_argument("--keep", action="store_true", help="keep the guest running and print its ssh command")
+    parser.add_argument("--plan", action="store_true", help="check what needs no guest, and start nothing")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
+    if options.plan:
+        problems = show_plan(options.parts or PARTS)
+        for problem in problems:
+            print_error(f"  ✗ {problem}")
+        return 1 if problems else 0
     signal.signal(signal.SIGTERM, _interrupted)
     return _run(options.directory.absolute(), options.parts or PARTS, keep=options.keep)
 

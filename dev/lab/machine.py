@@ -63,7 +63,7 @@ class Machine:
         self.drives.mkdir(parents=True, exist_ok=True)
         pid_file = self.directory / "pid"
         pid_file.unlink(missing_ok=True)
-        done = subprocess.run(self._command(pid_file), capture_output=True, text=True, check=False)
+        done = subprocess.run(self.command(pid_file), capture_output=True, text=True, check=False)
         if done.returncode:
             raise ToolError(f"QEMU did not start: {done.stderr.strip()}")
         self._pid = int(pid_file.read_text())
@@ -178,7 +178,8 @@ class Machine:
             return "\n".join((self.directory / "console").read_text(errors="replace").splitlines()[-15:])
         return "(nothing)"
 
-    def _command(self, pid_file: Path) -> Sequence[str]:
+    def command(self, pid_file: Path) -> Sequence[str]:
+        """QEMU with all devices; creates the files of the drives."""
         at = self.directory
         return (
             "qemu-system-x86_64", "-name", "sweetspot-lab", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",

@@ -7,8 +7,9 @@ from dev.lab import storcli
 from dev.lab.storage_host import BAYS, FRONT, NVME, POOL, REAR
 from dev.lab.system import System, layouts_built, locks, not_as_asked, not_done
 from dev.presets.scaling import Scale, scaled
-from webapp.plans.document import read
-from webapp.plans.selectors import version_of
+from webapp.plans.document import PlanDocument
+from webapp.plans.services import BUILTIN
+from webapp.plans.yaml_io import import_plan
 
 SCALE = Scale(points=4)
 CONTROLLER_CACHE = "controller-cache"
@@ -38,10 +39,18 @@ def presets(system: System) -> list[str]:
     return [*problems, *system.storage.left_on_drives(), *locks()]
 
 
+def documents() -> list[PlanDocument]:
+    """All of PLANS, from their files."""
+    return [_document(slug) for slug in PLANS]
+
+
+def _document(slug: str) -> PlanDocument:
+    return scaled(import_plan((BUILTIN / f"{slug}.yaml").read_text(encoding="utf-8")), SCALE)
+
+
 def _run(system: System, slug: str, targets: Sequence[str]) -> list[str]:
-    document = scaled(read(version_of(slug).document), SCALE)
     with step(slug):
-        run = system.finish(system.start(document, *targets))
+        run = system.finish(system.start(_document(slug), *targets))
     done = run.trials.filter(state="done").count()
     say(f"    {slug}: {done} of {run.trial_count} trials, {len(layouts_built(run))} layouts")
     return [*not_done(run), *not_as_asked(run)]

@@ -41,11 +41,14 @@ def _on_request(system: System, slug: str, method: PurgeMethod) -> list[str]:
     return []
 
 
+def document(slug: str, method: PurgeMethod) -> PlanDocument:
+    parts = (Part(name="some", factors=SOME), Part(name="purged", factors={**SOME, "purge": method.value}))
+    return PlanDocument(title=f"Purge {slug} {method}", parts=parts, repeats=1, order=Order.LISTED)
+
+
 def _in_a_plan(system: System, slug: str, method: PurgeMethod) -> list[str]:
     """Check the recorded state of the drive before each trial: written, purged, written."""
-    parts = (Part(name="some", factors=SOME), Part(name="purged", factors={**SOME, "purge": method.value}))
-    document = PlanDocument(title=f"Purge {slug} {method}", parts=parts, repeats=1, order=Order.LISTED)
-    run = system.finish(system.start(document, slug, armed=(slug,)))
+    run = system.finish(system.start(document(slug, method), slug, armed=(slug,)))
     found = read_rows(Result.objects.filter(run=run).order_by("trial__index"))
     states = [result.drive_state for result in found]
     wrong = [] if states == ["purged", "purged"] else [f"{run}: {slug} was {states} before its trials"]

@@ -2,9 +2,10 @@
 
 from dev.console import step
 from dev.lab.storage_host import BAYS
-from dev.lab.system import System, differences, locks, not_as_asked
+from dev.lab.system import System, differences, locks, not_restored
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import RunState
+from worker.settings import BY_KEY
 
 DOCUMENT = PlanDocument(
     title="Restarts",
@@ -20,12 +21,11 @@ DOCUMENT = PlanDocument(
         ),
     ),
 )  # fmt: skip
-REBOOTED = "the restart undid it"  # the note of worker.settings.restore for a setting that a power cut reset
 CUT_SHORT = {"worker_stopped", "worker_died"}
 
 
 def restarts(system: System) -> list[str]:
-    """The problems."""
+    """The problems. The worker reads no value of a setting that a power cut has reset; the inventory shows it."""
     before = system.take_inventory()
     run = system.start(DOCUMENT, BAYS[0])
     with step("restarting the guest during the run"):
@@ -41,5 +41,5 @@ def restarts(system: System) -> list[str]:
     done = run.trials.filter(state="done").count()
     if run.state not in (RunState.DONE, RunState.FAILED) or done < run.trial_count - 2:
         problems.append(f"{run} ended as {run.state} with {done} of {run.trial_count} trials: {run.reason}")
-    left = [problem for problem in not_as_asked(run) if not problem.endswith(REBOOTED)]
+    left = [text for change, text in not_restored(run) if change.observed or BY_KEY[change.name].survives_reboot]
     return [*problems, *left, *differences(before, system.take_inventory()), *locks()]

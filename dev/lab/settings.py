@@ -37,14 +37,23 @@ TRIALS: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
 )  # fmt: skip
 
 
+def documents() -> list[PlanDocument]:
+    """One for each of TRIALS."""
+    return [
+        PlanDocument(
+            title=f"Settings {number}", parts=(Part(name="main", factors={**WORK, **more, **wanted}),), repeats=1
+        )
+        for number, (_, more, wanted) in enumerate(TRIALS)
+    ]
+
+
 def settings(system: System) -> list[str]:
     """The problems."""
     problems: list[str] = []
     names: set[str] = set()
     with step("changing every setting by plans"):
-        for number, (slug, more, wanted) in enumerate(TRIALS):
-            part = Part(name="main", factors={**WORK, **more, **wanted})
-            run = system.finish(system.start(PlanDocument(title=f"Settings {number}", parts=(part,), repeats=1), slug))
+        for document, (slug, _, wanted) in zip(documents(), TRIALS, strict=True):
+            run = system.finish(system.start(document, slug))
             problems += [*not_done(run), *not_as_asked(run)]
             seen = SettingChange.objects.filter(attempt__run=run, restoring=False).values_list("name", flat=True)
             problems += [f"{run} does not report {name}" for name in sorted({*wanted} - {*seen})]

@@ -96,7 +96,7 @@ def _problems(items: Sequence[Mapping[str, object]]) -> list[str]:
     end = items[-1] if items else {}
     if end.get("type") != "finished":
         return ["The worker did not report the end of the trial."]
-    if (end["outcome"], end["code"]) != ("failed", "fio_error") or "went away" not in str(end["message"]):
+    if (end["outcome"], end["code"]) != ("failed", "device_gone"):
         return [f"The trial ended as {end['outcome']} {end['code']}: {end['message']}"]
     return []
 

@@ -14,7 +14,7 @@ from dev.lab.server import Server
 from dev.lab.storage_host import BAYS, StorageHost, serials
 from dev.stack.network import await_condition
 from webapp.hosts.installer import install_line
-from webapp.hosts.inventory.wording import table
+from webapp.hosts.inventory.differences import differences as inventory_differences
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostInventory, Target
 from webapp.hosts.services import issue_enrolment_token
@@ -36,7 +36,7 @@ from worker.contract.inventory import Inventory
 SLUG = "lab"
 LIMIT_S = 1800.0  # for software emulation on a busy machine
 LAYOUT = "layout"
-NEW_AFTER_RESTART = ("kernel, boot id", "name", "path", "major minor", "devices", "interrupts", "controllers")
+NEW_AFTER_RESTART = ("kernel.boot_id", "name", "path", "major_minor", "devices", "interrupts", "controllers")
 
 
 class System:
@@ -137,9 +137,9 @@ def differences(before: Inventory, after: Inventory) -> list[str]:
     """The product's own comparison of two inventories, without facts that change with every restart."""
     restarted = before.kernel.boot_id != after.kernel.boot_id
     return [
-        f"{change.where}: {change.what}: {change.before or '–'} → {change.after or '–'}"
-        for change in table(before, after)
-        if not (restarted and change.what in NEW_AFTER_RESTART)
+        f"{found.kind} {found.identity}: {found.change.name} {found.fact}: {found.before} → {found.after}"
+        for found in inventory_differences(before, after)
+        if not (restarted and found.fact in NEW_AFTER_RESTART)
     ]
 
 
@@ -155,13 +155,18 @@ def not_as_asked(run: Run) -> list[str]:
 
     Settings need no comparison here: a setting that differs fails its trial.
     """
-    changes = SettingChange.objects.filter(attempt__run=run)
-    wrong = [c for c in changes.filter(restoring=False, name=LAYOUT) if c.asked != c.observed]
-    left = changes.filter(restoring=True, restored=False)
+    built = SettingChange.objects.filter(attempt__run=run, restoring=False, name=LAYOUT)
+    wrong = [c for c in built if c.asked != c.observed]
     return [
         *(f"{run}: {c.name} of {c.device}: requested {c.asked}, observed {c.observed}" for c in wrong),
-        *(f"{run}: {c.name} of {c.device} was not restored to {c.asked}: {c.note}" for c in left),
+        *(text for _, text in not_restored(run)),
     ]
+
+
+def not_restored(run: Run) -> list[tuple[SettingChange, str]]:
+    """Settings and layouts that were not restored, each with a line that says so."""
+    changes = SettingChange.objects.filter(attempt__run=run, restoring=True, restored=False)
+    return [(c, f"{run}: {c.name} of {c.device} was not restored to {c.asked}: {c.note}") for c in changes]
 
 
 def layouts_built(run: Run) -> dict[str, str]:

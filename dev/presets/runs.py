@@ -23,8 +23,7 @@ from worker.contract.workload import TargetKind
 
 LIMIT_S = 900.0
 # Reasons that say what this host or its drives lack. Such a point was not tried, so it has not passed.
-LACKS = frozenset({"capability_missing", "uring_feature_missing"})
-LACKING_WORDS = ("is not behind a",)  # PCI controller, RAID controller
+LACKS = frozenset({"capability_missing", "uring_feature_missing", "setting_no_controller"})
 STOPPED = "stopped"  # after too many failures in a row
 OF_KIND = {"directory": (DIRECTORY,), "file": (FILE,), "block": DRIVES[:1], "pool": (POOL,)}
 
@@ -66,9 +65,9 @@ def report(plan: Plan, scale: Scale) -> Report:
     try:
         run = start_run(version=version, targets=targets, by=None, armed=[one.arming_serial for one in armed])
     except StartRefused as refused:
-        said = (f"{refused.message} ({refused.code})",)
-        lacks = is_lack(refused.code, refused.message)
-        return Report(plan.slug, slugs, lacking=said if lacks else (), problems=() if lacks else said)
+        reasons = (f"{refused.message} ({refused.code})",)
+        lacks = refused.code in LACKS
+        return Report(plan.slug, slugs, lacking=reasons if lacks else (), problems=() if lacks else reasons)
     _await(run)
     return _of_run(plan.slug, slugs, run, time.monotonic() - started_at)
 
@@ -97,7 +96,7 @@ def _await(run: Run) -> None:
 
 def _of_run(plan: str, slugs: Sequence[str], run: Run, seconds: float) -> Report:
     other = Counter((trial.reason_code, trial.reason) for trial in run.trials.exclude(state=TrialState.DONE))
-    lacking = [one for one in other if is_lack(*one)]
+    lacking = [one for one in other if one[0] in LACKS]
     explained = {*lacking, *(one for one in other if lacking and one[0] == STOPPED)}
     problems = [_words(one, count) for one, count in other.items() if one not in explained]
     if run.state != RunState.DONE and not lacking:
@@ -106,10 +105,6 @@ def _of_run(plan: str, slugs: Sequence[str], run: Run, seconds: float) -> Report
         plan, tuple(slugs), run.trial_count, run.trial_count - other.total(), seconds,
         tuple(_words(one, other[one]) for one in explained), (*problems, *_not_restored(run)),
     )  # fmt: skip
-
-
-def is_lack(code: str, reason: str) -> bool:
-    return code in LACKS or any(words in reason for words in LACKING_WORDS)
 
 
 def _words(reason: tuple[str, str], count: int) -> str:

@@ -1,20 +1,23 @@
 """`make server-check`: installs the server in a bare Debian 12 by the documented commands, and uses it."""
 
+import argparse
 import json
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from dev.console import ToolError, run_command, say, step
-from dev.server_check.bare_debian import BareDebian, bare_debian
+from dev.server_check.bare_debian import BareDebian, bare_debian, missing_packages, repository_files
 
 NAME, OTHER_NAME = "sweetspot.test", "lab.sweetspot.test"
 SOURCE = "/root/sweetspot"
 SERVER = "sweetspot-server"
+SERVER_SCRIPT = f"webapp/deploy/{SERVER}"
 AUTHORITY = "/etc/sweetspot/tls/ca.crt"
 SOCKET = "/run/sweetspot/web.sock"
 REDIS_USERS = "/var/lib/redis/sweetspot-users.acl"
@@ -40,8 +43,10 @@ WAIT_S = 60.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    if arguments:
-        raise ToolError("server-check takes no arguments")
+    parser = argparse.ArgumentParser(prog="make server-check", description="The server in a bare Debian 12.")
+    parser.add_argument("--plan", action="store_true", help="list the checks and what this machine lacks for them")
+    if parser.parse_args(arguments).plan:
+        return _show_plan()
     base = os.environ.get("SWEETSPOT_STATE_BASE", "/var/tmp")  # noqa: S108 - a directory of its own is made there
     with tempfile.TemporaryDirectory(prefix="sweetspot-server-check-", dir=base) as name:
         folder = Path(name)
@@ -51,6 +56,18 @@ def main(arguments: Sequence[str]) -> int:
         with bare_debian(folder / "offline", NAME, connected=False) as debian:
             _install_offline(debian, folder / Path(ARCHIVE).name)
     say("All checks of the server on a bare Debian 12 passed.")
+    return 0
+
+
+def _show_plan() -> int:
+    """The smallest form, without a container."""
+    for name in _Check.CHECKS:
+        say(name)
+    files = repository_files()
+    say(f"{len(files)} files are copied into the container. Missing packages: {' '.join(missing_packages()) or 'none'}")
+    needed = {SERVER_SCRIPT, "requirements.txt", ".ci/setup", ".ci/constraints.txt"}
+    if absent := needed - {str(path) for path in files}:
+        raise ToolError(f"These files are not in the repository: {', '.join(sorted(absent))}")
     return 0
 
 
@@ -73,29 +90,16 @@ class _Check:
 
     def run(self) -> None:
         self._install()
-        for name, check in (
-            ("units are valid and run", self._units),
-            ("plain HTTP is redirected, static files are served", self._pages),
-            ("log-in, and forms of other sites are refused", self._log_in),
-            ("the client's address comes from the proxy only", self._address),
-            ("a host enrols, and reaches its own queue over TLS", self._enrol),
-            ("log lines are JSON", self._json_lines),
-            ("a second installation changes nothing", self._again),
-            ("backup and restore", self._backup),
-            ("another machine, with another name and database", self._move),
-            ("another public name", self._rename),
-            ("a certificate of another authority", self._own_certificate),
-            ("upgrade without internet, and roll-back", self._upgrade),
-        ):
+        for name, check in self.CHECKS.items():
             with step(name):
-                check()
+                check(self)
 
     def _install(self) -> None:
         """The commands of docs/how-to/operations.md, after the archive was unpacked."""
         self._debian.copy_repository(SOURCE)
         started_at = time.monotonic()
         with step("installing the server"):
-            self._debian.run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install", NAME)
+            self._debian.run(f"{SOURCE}/{SERVER_SCRIPT}", "install", NAME)
         said = self._run(SERVER, "manage", "create_admin", "admin")
         self._password = said.rpartition("password: ")[2].strip()
         say(f"Two commands, {(time.monotonic() - started_at) / 60:.1f} minutes.")
@@ -129,7 +133,7 @@ class _Check:
 
     def _log_in(self) -> None:
         _expect("log-in", self._try_log_in(self._password), 302)
-        _expect("page after log-in", "Log out" in self._curl(*self._cookies, f"https://{NAME}/"), True)
+        _expect("page of people who are logged in", self._status(f"https://{NAME}/account/", *self._cookies), "200")
         _expect("form of another site", self._try_log_in(self._password, origin="https://evil.test"), 403)
 
     @property
@@ -183,7 +187,7 @@ class _Check:
 
     def _again(self) -> None:
         before = self._facts()
-        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install")
+        self._run(f"{SOURCE}/{SERVER_SCRIPT}", "install")
         _expect("settings, keys and release", self._facts(), before)
 
     def _facts(self) -> str:
@@ -214,7 +218,7 @@ class _Check:
         self._run("rm", "-r", "/etc/sweetspot", "/opt/sweetspot/current", "/var/backups/sweetspot", REDIS_USERS)
         self._run("tar", "-C", "/", "-xzf", "/root/moved/settings.tar.gz")
         self._run("sed", "-i", "s|@/sweetspot?|@/moved?|", "/etc/sweetspot/environment")
-        self._run(f"{SOURCE}/webapp/deploy/sweetspot-server", "install", OTHER_NAME, NAME)
+        self._run(f"{SOURCE}/{SERVER_SCRIPT}", "install", OTHER_NAME, NAME)
         _expect("people of the empty database", self._people(), "")
         self._run(SERVER, "restore", "/root/moved")
         _expect("people", self._people(), "admin")
@@ -266,8 +270,8 @@ class _Check:
     def _is_ready(self) -> bool:
         return self._debian.run("curl", "--silent", "--fail", "http://localhost/healthz", check=False).returncode == 0
 
-    def _status(self, address: str) -> str:
-        return self._curl("--output", "/dev/null", "--write-out", "%{http_code}", address)
+    def _status(self, address: str, *options: str) -> str:
+        return self._curl(*options, "--output", "/dev/null", "--write-out", "%{http_code}", address)
 
     def _curl(self, *arguments: str) -> str:
         return self._run("curl", "--silent", "--show-error", "--cacert", AUTHORITY, *arguments)
@@ -281,6 +285,21 @@ class _Check:
             if time.monotonic() > until:
                 raise ToolError(f"Not within {WAIT_S:.0f} s: {what}")
             time.sleep(1)
+
+    CHECKS: ClassVar[Mapping[str, Callable[["_Check"], None]]] = {
+        "units are valid and run": _units,
+        "plain HTTP is redirected, static files are served": _pages,
+        "log-in, and forms of other sites are refused": _log_in,
+        "the client's address comes from the proxy only": _address,
+        "a host enrols, and reaches its own queue over TLS": _enrol,
+        "log lines are JSON": _json_lines,
+        "a second installation changes nothing": _again,
+        "backup and restore": _backup,
+        "another machine, with another name and database": _move,
+        "another public name": _rename,
+        "a certificate of another authority": _own_certificate,
+        "upgrade without internet, and roll-back": _upgrade,
+    }
 
 
 def _expect(what: str, found: object, wanted: object) -> None:

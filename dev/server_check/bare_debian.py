@@ -50,11 +50,19 @@ class BareDebian:
         """Copy the files that git knows, as a release archive has them."""
         folder = self.root / place.lstrip("/")
         folder.mkdir(parents=True)
-        listed = subprocess.run(("git", "ls-files", "-z"), cwd=REPOSITORY, capture_output=True, check=True).stdout
-        for name in filter(None, os.fsdecode(listed).split("\0")):
-            if (REPOSITORY / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(REPOSITORY / name, folder / name)
+        for path in repository_files():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / path, folder / path)
+
+
+def repository_files() -> list[Path]:
+    """The files that git knows, relative to the repository."""
+    listed = subprocess.run(("git", "ls-files", "-z"), cwd=REPOSITORY, capture_output=True, check=True).stdout
+    return [Path(name) for name in filter(None, os.fsdecode(listed).split("\0")) if (REPOSITORY / name).is_file()]
+
+
+def missing_packages() -> list[str]:
+    return [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
 
 
 @contextmanager
@@ -63,8 +71,7 @@ def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[B
 
     `connected`: the container reaches package registries until `cut_network`. Otherwise it has only loopback.
     """
-    missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
-    if os.getuid() != 0 or missing:
+    if os.getuid() != 0 or missing_packages():
         raise ToolError(f"This check needs root and these packages: {' '.join(PROGRAMS.values())}")
     root, network = folder / "root", f"sweetspot-{os.getpid()}-{folder.name}"
     folder.mkdir()

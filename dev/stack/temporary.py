@@ -4,12 +4,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
+from dev.console import step
 from dev.stack import lifecycle, processes
 from dev.stack.processes import Record
 from dev.stack.state import State, default_state
 
 OWNER = "owner.json"
+SHARED_VARIABLE = "SWEETSPOT_SHARED_STATE"
 
 
 @contextmanager
@@ -23,6 +26,24 @@ def temporary(purpose: str, remove: Callable[[State], None] = lifecycle.remove) 
         yield state
     finally:
         remove(state)
+
+
+@contextmanager
+def installation(purpose: str) -> Iterator[State]:
+    """The state directory of a private installation of a tool; at the end everything in it is stopped and removed.
+
+    With SHARED_VARIABLE, it is the directory that this names, which belongs to the caller: several tools that run one
+    after another need not each start the services again.
+    """
+    if shared := os.environ.get(SHARED_VARIABLE):
+        yield State(Path(shared))
+        return
+    state = default_state(purpose)
+    try:
+        yield state
+    finally:
+        with step("removing the services and their data"):
+            lifecycle.remove(state)
 
 
 def _remove_orphans(purpose: str, remove: Callable[[State], None]) -> None:

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
-from dev.bench.figures import Figure, show
+from dev.bench.figures import show
 from dev.console import run_command, say
-from dev.truth.drive import NotPossible
+from dev.truth.drive import Disturbed, NotPossible
 
 PAGES = 40  # simulated pages for each scenario; `make truth-statistics` simulates more
 MISSED, IMPOSSIBLE = 1, 3
@@ -27,11 +27,13 @@ def main(arguments: Sequence[str]) -> int:
         prog="make truth", description="Compare measurements and claims with known values."
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all")
+    parser.add_argument("--smallest", action="store_true", help="run each part in its smallest form: seconds")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON too")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, _terminated)
-    statuses = [_part(name) for name in options.parts or PARTS]
+    statuses = [_part(name, options) for name in options.parts or PARTS]
     return MISSED if MISSED in statuses else max(statuses)
 
 
@@ -40,44 +42,48 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _part(name: str) -> int:
+def _part(name: str, options: argparse.Namespace) -> int:
     say(f"{name}:")
     try:
-        return PARTS[name]()
+        return PARTS[name](options)
     except NotPossible as reason:
         say(f"  ✗ This part cannot run on this machine, so it has not passed: {reason}.")
         return IMPOSSIBLE
+    except Disturbed as disturbed:
+        status = show(disturbed.figures, as_json=options.json)
+        for trial in disturbed.trials:
+            say(f"  ✗ Disturbed at each try by other load on this machine: {trial}")
+        return status or IMPOSSIBLE
 
 
-def _drives() -> int:
+def _drives(options: argparse.Namespace) -> int:
     from dev.truth import speeds
 
-    return _shown(speeds.figures)
+    return show(speeds.figures(speeds.smallest() if options.smallest else speeds.cases()), as_json=options.json)
 
 
-def _events() -> int:
+def _events(options: argparse.Namespace) -> int:
     from dev.truth import events
 
-    return _shown(events.figures)
+    return show(events.figures(events.smallest() if options.smallest else events.cases()), as_json=options.json)
 
 
-def _repeats() -> int:
+def _repeats(options: argparse.Namespace) -> int:
     from dev.truth import repeats
 
-    return _shown(repeats.figures)
+    counts = (repeats.RUNS, repeats.REPEATS)
+    if options.smallest:
+        counts = (repeats.SMALLEST_RUNS, repeats.SMALLEST_REPEATS)
+    return show(repeats.figures(*counts), as_json=options.json)
 
 
-def _statistics() -> int:
+def _statistics(options: argparse.Namespace) -> int:
     from dev.truth import statistics
 
-    return statistics.main(["--pages", str(PAGES)])
+    return statistics.main(["--pages", "1", "--scenarios", "4"] if options.smallest else ["--pages", str(PAGES)])
 
 
-def _shown(figures: Callable[[], Sequence[Figure]]) -> int:
-    return show(figures(), as_json=False)
-
-
-PARTS: Mapping[str, Callable[[], int]] = {
+PARTS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "drives": _drives, "events": _events, "repeats": _repeats, "statistics": _statistics,
 }  # fmt: skip
 

@@ -1,20 +1,14 @@
-"""What a page claims: colours, sentences and the headline."""
+"""What a page claims: its colours, and the conclusions of its sentences and of its headline."""
 
-import re
 from dataclasses import dataclass
 
-from webapp.compare.comparison import Comparison
-from webapp.compare.headline import headline
-
-# A claim of a difference, in the words of `compare.sentences`. "or drift" says that the claim may be false.
-_DIFFERENT = re.compile(r"\d %? ?(faster|slower|higher|lower)|(reaches|has) ×|×[\d.]+ the |\bfrom .+ to .+ over ")
-_EQUAL = re.compile(r"no difference")
-HEDGE = "or drift"
+from webapp.compare.comparison import Comparison, Conclusion
+from webapp.compare.headline import headline_conclusion
 
 
 @dataclass(frozen=True)
 class Claims:
-    page: bool  # a difference: a colour, or a sentence
+    page: bool  # a difference: a colour, or a sentence without the words “or drift”
     headline: bool
     equal: bool  # a sentence says that there is no difference
     warned: bool  # the page warns of drift
@@ -22,16 +16,11 @@ class Claims:
 
 def claims_of(made: Comparison) -> Claims:
     series = [one for panel in made.panels for one in panel.series]
-    sentences = [one.sentence for one in series]
-    against = [found for one in series for found in (one.against_baseline, *(c.against_baseline for c in one.cells))]
-    coloured = any(found is not None and found.better is not None for found in against)
+    against = [ratio for one in series for ratio in (one.against_baseline, *(c.against_baseline for c in one.cells))]
+    is_coloured = any(ratio is not None and ratio.better is not None for ratio in against)
     return Claims(
-        page=coloured or any(map(says_different, sentences)),
-        headline=says_different(headline(made)),
-        equal=any(_EQUAL.search(text) for text in sentences),
-        warned=any("drift" in text for text in (made.verdict, *made.notes)),
+        page=is_coloured or any(one.conclusion is Conclusion.DIFFERENT for one in series),
+        headline=headline_conclusion(made) is Conclusion.DIFFERENT,
+        equal=any(one.conclusion is Conclusion.EQUAL for one in series),
+        warned=any(one.order for one in series),
     )
-
-
-def says_different(sentence: str) -> bool:
-    return bool(_DIFFERENT.search(sentence)) and HEDGE not in sentence

@@ -9,11 +9,12 @@ drive that does not answer. Needs root, loop devices, and cgroup v1 (blkio) or v
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dev.bench.figures import Figure
 from dev.console import ToolError
 from dev.stack import loop_device, processes
 from dev.stack.state import State, default_state
@@ -28,6 +29,14 @@ WAYS = ("read", "write")
 
 class NotPossible(Exception):
     """This machine cannot make drives of known speed. The message says why."""
+
+
+class Disturbed(Exception):
+    """Other load on this machine disturbed these trials at each try. `figures`: of the others."""
+
+    def __init__(self, trials: Sequence[str], figures: Sequence[Figure]) -> None:
+        super().__init__(", ".join(trials))
+        self.trials, self.figures = trials, figures
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ database. Writes its table to .build/truth-statistics.md. Status 1 if a limit is
 
 import argparse
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from dev.console import run_command, say, step
+from dev.django_setup import set_up_without_database
 
 RESULT = Path(".build/truth-statistics.md")
 SEED = 20240501
@@ -24,11 +24,12 @@ FIGURE_PAGES = 8  # pages for coverage and power, times those of a scenario
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make truth-statistics", description="False claims, coverage and power.")
     parser.add_argument("--pages", type=int, default=500, help="for each scenario")
+    parser.add_argument("--scenarios", type=int, help="only the first ones")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
-    with ProcessPoolExecutor(options.processes, initializer=set_up) as pool:
-        text, ok = _measure(pool, options.pages, options.seed)
+    with ProcessPoolExecutor(options.processes, initializer=set_up_without_database) as pool:
+        text, ok = _measure(pool, options.pages, options.scenarios, options.seed)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text)
     say(text)
@@ -36,29 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if ok else 1
 
 
-def set_up() -> None:
-    """Django without a database: the comparison imports models."""
-    import django
-
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
-    given = {
-        "SWEETSPOT_SECRET_KEY": secrets.token_urlsafe(48),
-        "SWEETSPOT_DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none",
-        "SWEETSPOT_REDIS_URL": "redis://nobody:nothing@127.0.0.1:1/0",
-        "SWEETSPOT_HTTPS": "0",
-    }
-    for name, value in given.items():
-        os.environ.setdefault(name, value)
-    django.setup()
-
-
-def _measure(pool: ProcessPoolExecutor, pages: int, seed: int) -> tuple[str, bool]:
-    set_up()
+def _measure(pool: ProcessPoolExecutor, pages: int, count: int | None, seed: int) -> tuple[str, bool]:
+    set_up_without_database()
     from dev.truth.measure import false_claims, figures, scenarios
     from dev.truth.report import report
 
-    with step(f"{len(scenarios())} scenarios of {pages} pages"):
-        claims = list(pool.map(partial(false_claims, pages=pages, seed=seed), scenarios()))
+    chosen = scenarios()[:count]
+    with step(f"{len(chosen)} scenarios of {pages} pages"):
+        claims = list(pool.map(partial(false_claims, pages=pages, seed=seed), chosen))
     with step("coverage and power"):
         found = list(figures(FIGURE_PAGES * pages, seed))
     return report(claims, found, pages=pages, seed=seed), all(one.ok for one in claims) and all(one.ok for one in found)

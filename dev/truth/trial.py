@@ -114,6 +114,7 @@ class Script(threading.Thread):
         super().__init__(daemon=True)
         self._actions = actions
         self.done_at: list[float] = []  # in Unix seconds
+        self.late_s: list[float] = []
         self.start()
 
     def run(self) -> None:
@@ -121,4 +122,5 @@ class Script(threading.Thread):
         for after_s, act in self._actions:
             time.sleep(max(0.0, began + after_s - time.monotonic()))
             act()
+            self.late_s.append(time.monotonic() - began - after_s)
             self.done_at.append(time.time())

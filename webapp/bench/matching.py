@@ -72,7 +72,7 @@ class Matched:
         if found is None or found.ratio is None:
             return ""
         levels = Level(panel.key, panel.name, None), Level(str(product), self.names[product], None)
-        return self.tables[panel.metric.key].sentences(*levels)[0]
+        return self.tables[panel.metric.key].sentences(*levels).page
 
     def rows(self, panel: Panel, product: Product, key: str) -> Sequence[ResultRow]:
         return self.grouped.cells.get((panel.key, str(product), key), ())

@@ -17,6 +17,15 @@ class DifferenceKind(StrEnum):
     ALONG_X = "along_x"  # changes together with x, in the same way in every series
 
 
+class Conclusion(StrEnum):
+    """The claim of a sentence, for programs that must not depend on its words."""
+
+    DIFFERENT = "different"  # in both directions too: higher at some points, lower at others
+    MAY_BE_DRIFT = "may_be_drift"  # different, or drift
+    EQUAL = "equal"  # no difference beyond the margin
+    NONE = "none"
+
+
 class Struct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the parts of a comparison."""
 
@@ -70,7 +79,9 @@ class Series(Struct, frozen=True, kw_only=True):
     is_baseline: bool
     cells: tuple[Cell, ...]
     sentence: str  # the result against the baseline, or over x if it is the only series; else ""
+    conclusion: Conclusion  # of the sentence
     headline: str  # the same for the headline of a run: a difference only if it is certain enough; else ""
+    headline_conclusion: Conclusion
     against_baseline: BaselineRatio | None  # over the chart points that both have, without those set apart
     points: int  # in that mean
     order: str  # contrasts.same_order: unless it is "", drift may look like a difference

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.claims import EACH, MIN_BLOCKS, Claim
-from webapp.compare.comparison import BaselineRatio
+from webapp.compare.comparison import BaselineRatio, Conclusion
 from webapp.compare.contrasts import UNKNOWN_ORDER
 from webapp.compare.opposites import Side
 from webapp.core.formatting import ratio as as_ratio
@@ -81,6 +81,16 @@ def certainty(ratio: Ratio | None, n: int, form: str) -> str:
 
 
 @dataclass(frozen=True)
+class Sentences:
+    """Of the page and of a headline, with their claims."""
+
+    page: str = ""
+    conclusion: Conclusion = Conclusion.NONE
+    headline: str = ""
+    headline_conclusion: Conclusion = Conclusion.NONE
+
+
+@dataclass(frozen=True)
 class Statement:
     """What is known of one series against the baseline. The properties are parts of sentences."""
 
@@ -130,6 +140,19 @@ class Statement:
         return self.metric.lower_is_better and self.metric.unit in TIME_UNITS
 
     @property
+    def conclusion(self) -> Conclusion:
+        """Of `sentence`."""
+        is_rounded_away = self.claim.equal and self._value in NONE  # else: 0.0 % faster
+        if self.opposites or (self.claim.different and not is_rounded_away):
+            return Conclusion.MAY_BE_DRIFT if self.order else Conclusion.DIFFERENT
+        return Conclusion.EQUAL if self.claim.equal else Conclusion.NONE
+
+    def sentences(self, *, fits_headline: bool) -> Sentences:
+        if fits_headline:
+            return Sentences(self.sentence, self.conclusion, self.sentence, self.conclusion)
+        return Sentences(self.sentence, self.conclusion, self.neutral)
+
+    @property
     def neutral(self) -> str:
         """The numbers without a claim."""
         if self.ratio is None:
@@ -149,10 +172,9 @@ class Statement:
 
     @property
     def _result(self) -> str:
-        is_rounded_away = self.claim.equal and self._value in NONE  # else: 0.0 % faster
-        if self.claim.different and not is_rounded_away:
+        if self.conclusion in (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT):
             return self._difference
-        if self.claim.equal:
+        if self.conclusion is Conclusion.EQUAL:
             return f"{self.name} and {self.baseline} differ by less than {100 * self.margin:g} % in {self._what}"
         if self.n < MIN_BLOCKS or self._uncorrected:
             return self._observation
@@ -279,6 +301,22 @@ class RangeStatement:
     @property
     def sentence(self) -> str:
         return self._claimed if self.claim.different else self.neutral
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """Of `sentence`."""
+        if self.claim.different:
+            return Conclusion.MAY_BE_DRIFT if self.order else Conclusion.DIFFERENT
+        return self._neutral_conclusion
+
+    @property
+    def _neutral_conclusion(self) -> Conclusion:
+        return Conclusion.EQUAL if self.claim.equal else Conclusion.NONE
+
+    def sentences(self, *, fits_headline: bool) -> Sentences:
+        if fits_headline:
+            return Sentences(self.sentence, self.conclusion, self.sentence, self.conclusion)
+        return Sentences(self.sentence, self.conclusion, self.neutral, self._neutral_conclusion)
 
     @property
     def _claimed(self) -> str:

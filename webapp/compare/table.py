@@ -11,7 +11,7 @@ from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.compare.opposites import Side, Where, by_range, opposites
-from webapp.compare.sentences import RangeStatement, Statement, form_of, interval, shown
+from webapp.compare.sentences import RangeStatement, Sentences, Statement, form_of, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing, in_order
@@ -56,17 +56,20 @@ class Table:
         keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
         cells = tuple(self.cell(key, level) for level, key in enumerate(keys) if key in self._cells)
         result = self._found.series.get((panel.key, series.key))
-        sentence, headline = self.sentences(panel, series)
+        extremes = self._found.extremes.get(panel.key)
+        sentences = self.sentences(panel, series)
         return Series(
             key=series.key,
             name=series.text,
             is_baseline=series.key == self._baseline.key,
             cells=cells,
-            sentence=sentence,
-            headline=headline,
+            sentence=sentences.page,
+            conclusion=sentences.conclusion,
+            headline=sentences.headline,
+            headline_conclusion=sentences.headline_conclusion,
             against_baseline=self._overall(result) if result else None,
             points=len(result.points) if result else 0,
-            order=result.order if result else "",
+            order=extremes.order if extremes else result.order if result else "",
         )
 
     # ---- against the baseline
@@ -88,23 +91,21 @@ class Table:
             interval_text=interval(ratio, self.form),
         )
 
-    def sentences(self, panel: Level, series: Level) -> tuple[str, str]:
-        """Of the page, and of a headline."""
+    def sentences(self, panel: Level, series: Level) -> Sentences:
         result = self._found.series.get((panel.key, series.key))
         extremes = self._found.extremes.get(panel.key)
         if extremes:
-            over_x = self._range(extremes)
             fits = extremes.claim.fits_headline(extremes.n, extremes.ratio)
-            return over_x.sentence, over_x.sentence if fits else over_x.neutral
+            return self._range(extremes).sentences(fits_headline=fits)
         if series.key == self._baseline.key:
-            return "", ""
+            return Sentences()
         against = self._statement(panel, series, result)
         claim, ratio = against.claim, against.ratio
         fits = ratio is None or not claim.different or claim.fits_headline(against.n * against.points, ratio.value)
         if against.opposites and result:
             inside = [self._found.points[key] for key in result.points]
             fits = all(one.claim.fits_headline(one.n, one.ratio.value) for one in inside if one.claim.different)
-        return against.sentence, against.sentence if fits else against.neutral
+        return against.sentences(fits_headline=fits)
 
     def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:
         inside = [self._found.points[key] for key in result.points] if result else []

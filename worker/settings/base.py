@@ -23,7 +23,7 @@ class SettingScope(StrEnum):
 
 
 class SettingError(Exception):
-    """One setting could not be read or written. Codes: setting_refused, setting_clamped."""
+    """One setting could not be read or written. Codes: setting_refused, setting_clamped, setting_no_controller."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,8 @@ class SettingError(Exception):
 class SettingFailed(Exception):
     """A trial's settings could not be applied; `records` lists the changes before the failure.
 
-    Codes: setting_unknown, setting_not_allowed, setting_refused, setting_clamped, setting_conflict.
+    Codes: setting_unknown, setting_not_allowed, setting_refused, setting_clamped, setting_conflict,
+    setting_no_controller.
     """
 
     def __init__(self, code: str, message: str, records: tuple[SettingRecord, ...] = ()) -> None:
@@ -46,6 +47,11 @@ class SettingFailed(Exception):
 
 def refused(message: str) -> SettingError:
     return SettingError("setting_refused", message)
+
+
+def no_controller(message: str) -> SettingError:
+    """The device has no controller with this setting."""
+    return SettingError("setting_no_controller", message)
 
 
 class Setting(ABC):
@@ -127,7 +133,7 @@ class Setting(ABC):
         return False
 
     def missing(self, subject: str) -> str:
-        """Why the subject does not have this setting."""
+        """Why the subject does not have this setting. May raise a SettingError that says it with a code of its own."""
         return f"{named(subject)} has no {self.name}."
 
 

@@ -15,7 +15,7 @@ from worker.controllers import Adapter, CachePolicy, ToolError
 from worker.inventory import sysfs
 from worker.inventory.controllers import by_address, drivers_with_a_tool, is_shown_as
 from worker.inventory.sysfs import SYS
-from worker.settings.base import SettingError, refused
+from worker.settings.base import SettingError, no_controller, refused
 
 FRESH_S = 1.0  # the settings of one drive are read one after another
 
@@ -99,7 +99,7 @@ class ControllerDrives:
         """Find the drive among all controllers of the driver. Slow, so done once for each drive."""
         address, drivers = sysfs.controller(device, self.sys), drivers_with_a_tool(self.sys)
         if address not in drivers:
-            raise refused(f"{device} is not behind a RAID controller that this worker supports.")
+            raise no_controller(f"{device} is not behind a RAID controller that this worker supports.")
         told = controllers.read_controllers([drivers[address]])
         adapter, controller = by_address(told, drivers).get(address, (None, None))
         if adapter is None or controller is None:

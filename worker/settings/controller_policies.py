@@ -8,7 +8,7 @@ configured value. The controller keeps its settings over a restart. Not tested o
 
 from worker.contract.controllers import VirtualDrive
 from worker.controllers import CachePolicy
-from worker.settings.base import Setting, SettingError, refused
+from worker.settings.base import Setting, refused
 from worker.settings.controller_drives import ControllerDrives
 
 _BAD_BATTERY = "; with a bad battery "
@@ -49,11 +49,8 @@ class ControllerPolicy(Setting):
         return self._drives.adapter(subject).values(self._policy)
 
     def missing(self, subject: str) -> str:
-        """Why the policy cannot be read: the tool's message if there is one."""
-        try:
-            self.read(subject)
-        except SettingError as error:
-            return error.message
+        """Raises SettingError with the tool's message if there is one."""
+        self.read(subject)
         return super().missing(subject)
 
     def _told(self, drive: VirtualDrive) -> str:

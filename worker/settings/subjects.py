@@ -4,7 +4,7 @@ from pathlib import Path
 
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
-from worker.settings.base import Setting, SettingScope, refused
+from worker.settings.base import Setting, SettingScope, no_controller, refused
 
 HOST = ""  # the subject of settings of the whole kernel
 HOST_ID = "host"
@@ -22,7 +22,7 @@ def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
         return device
     address = sysfs.controller(device, sys)
     if not address:
-        raise refused(f"{setting.name}: {device} is not behind a PCI controller.")
+        raise no_controller(f"{setting.name}: {device} is not behind a PCI controller.")
     return address
 
 

@@ -4,5 +4,5 @@ posts     report posts per second of one gunicorn process ÷ a bare Django view 
 hosts     many hosts, each with a sample per second, against the whole stack
 overload  more hosts than the server can hear every second
 resend    finished trials that are resent after an outage
-memory    the worker's memory while fio's output of many hours passes through it
+memory    the worker's memory during a long trial
 """

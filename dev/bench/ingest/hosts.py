@@ -24,7 +24,7 @@ from dev.stack.state import State
 
 MAX_P99_DELAY_S, MAX_DELAY_S = 2.0, 15.0
 OVERLOAD = 4  # times as many hosts
-QUIET_HOSTS, QUIET_S = 20, 60  # that go on when the load has gone, and for how long
+QUIET_HOSTS = 20  # that go on when the load has gone
 
 
 class _Reply(msgspec.Struct):
@@ -60,7 +60,6 @@ class _Reporter:
 def measure(state: State, options: argparse.Namespace) -> list[Figure]:
     """As many hosts as the server can hear every second."""
     reporters, lost = _load(state, options.hosts, options.seconds)
-    lifecycle.stop(state)
     delays = [delay for each in reporters for delay in each.delays_s]
     return [_lost(lost), _delay("p99", float(np.percentile(delays, 99)), MAX_P99_DELAY_S)]
 
@@ -70,8 +69,7 @@ def overload(state: State, options: argparse.Namespace) -> list[Figure]:
     reporters, lost = _load(state, OVERLOAD * options.hosts, options.seconds)
     longest = max(delay for each in reporters for delay in each.delays_s)
     say(f"    the server asked for a report every {max(each.every_s for each in reporters):.1f} s under load")
-    _run(state, reporters[:QUIET_HOSTS], QUIET_S)
-    lifecycle.stop(state)
+    _run(state, reporters[:QUIET_HOSTS], options.quiet_seconds)
     every_s = max(each.every_s for each in reporters[:QUIET_HOSTS])
     return [
         _lost(lost),

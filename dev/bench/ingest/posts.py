@@ -21,7 +21,6 @@ from dev.stack.state import State
 
 WANTED = 0.5
 HOSTS = 8
-LENGTH_S = 4.0
 AGE = timedelta(days=1)  # of the attempts, whose clients report many seconds in each real one
 
 
@@ -34,8 +33,8 @@ def measure(state: State, options: argparse.Namespace) -> list[Figure]:
         server = Server(port, HOSTS)
         for pair in range(options.pairs + 1):
             with step(f"posts, pair {pair} of {options.pairs}" if pair else "warm-up"):
-                report_rate = _rate(state, [partial(each.report, server) for each in hosts])
-                bare_rate = _rate(state, [partial(each.bare, server) for each in hosts])
+                report_rate = _rate(state, [partial(each.report, server) for each in hosts], options.post_seconds)
+                bare_rate = _rate(state, [partial(each.bare, server) for each in hosts], options.post_seconds)
             if pair:
                 ratios.append(report_rate / bare_rate)
                 say(
@@ -57,16 +56,16 @@ class _Posts:
         server.post(f"/bare/{self._host.attempt}/{next(self._bare_seconds)}", {})
 
 
-def _rate(state: State, posts: Sequence[Callable[[], None]]) -> float:
+def _rate(state: State, posts: Sequence[Callable[[], None]], seconds: float) -> float:
     """Posts per CPU second; each client sends its next post as soon as the last is answered."""
     before = _gunicorn_cpu_s(state)
-    done = sum(at_once(_post_repeatedly, posts))
+    done = sum(at_once(partial(_post_repeatedly, seconds=seconds), posts))
     return done / (_gunicorn_cpu_s(state) - before)
 
 
-def _post_repeatedly(post: Callable[[], None]) -> int:
+def _post_repeatedly(post: Callable[[], None], seconds: float) -> int:
     began, done = time.monotonic(), 0
-    while time.monotonic() - began < LENGTH_S:
+    while time.monotonic() - began < seconds:
         post()
         done += 1
     return done

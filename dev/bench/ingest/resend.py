@@ -9,7 +9,7 @@ from dev.bench.ingest.load import Server
 from dev.bench.ingest.server import prepare
 from dev.bench.ingest.simulated_hosts import REPORT, create_hosts
 from dev.console import step
-from dev.stack import lifecycle, services
+from dev.stack import services
 from dev.stack.state import State
 
 WANTED_S = 30.0
@@ -31,7 +31,6 @@ def measure(state: State, options: argparse.Namespace) -> list[Figure]:
         list(threads.map(lambda report: server.post(REPORT, *report), reports))
     took_s = time.monotonic() - began
     lost = options.trials * SAMPLES - Sample.objects.filter(attempt__in=[host.attempt for host in hosts]).count()
-    lifecycle.stop(state)
     return [
         figure("samples lost", "", [float(lost)], "0", met=lost == 0),
         figure(f"{options.trials} resent trials committed", "s", [took_s], f"< {WANTED_S:g}", met=took_s < WANTED_S),

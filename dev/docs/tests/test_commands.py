@@ -52,6 +52,14 @@ def test_it_exists(pattern: str, existing: Callable[[], Collection[str]]) -> Non
     assert sorted((name, page) for name, page in named if name not in known) == []
 
 
+def test_every_command_of_the_server_that_a_page_names_is_run_by_a_test() -> None:
+    ours = {name for name, app in get_commands().items() if app.startswith("webapp.")}
+    named = {name for page in PAGES for name in re.findall(r"manage\.py ([a-z]\w+)", code(page.read_text()))} & ours
+    sources = [*(ROOT / "webapp").rglob("tests/**/*.py"), *(ROOT / "dev").rglob("*.py")]
+    called = {name for path in sources for name in re.findall(r'"(\w+)"', path.read_text())}
+    assert named - called == set()
+
+
 def test_the_manual_has_the_commands_for_a_server_without_internet_that_server_check_runs() -> None:
     assert PREPARE in (DOCUMENTS / "how-to/operations.md").read_text()
 

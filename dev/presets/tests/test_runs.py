@@ -2,20 +2,7 @@
 
 import pytest
 
-from dev.presets.runs import Report, is_lack
-
-
-@pytest.mark.parametrize(
-    ("code", "reason", "lacks"),
-    [
-        ("capability_missing", "Not supported by the host: a: layouts with md.", True),
-        ("setting_refused", "irq_affinity: loop4 is not behind a PCI controller.", True),
-        ("setting_refused", "nr_requests of loop0 was not set to '256': Invalid argument.", False),
-        ("plan_problem", "4 GiB are needed on a/file, 1 GiB are there.", False),
-    ],
-)
-def test_it_separates_what_a_host_lacks_from_problems(code: str, reason: str, lacks: bool) -> None:
-    assert is_lack(code, reason) is lacks
+from dev.presets.runs import Report
 
 
 @pytest.mark.parametrize(

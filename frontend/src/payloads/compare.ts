@@ -33,13 +33,17 @@ const cell = struct({
   against_baseline: nullable(baselineRatio),
 });
 
+const conclusion = oneOf("different", "may_be_drift", "equal", "none");
+
 const series = struct({
   key: string,
   name: string,
   is_baseline: boolean,
   cells: list(cell),
   sentence: string,
+  conclusion,
   headline: string,
+  headline_conclusion: conclusion,
   against_baseline: nullable(baselineRatio),
   points: number,
   order: string,

@@ -72,6 +72,12 @@ def test_it_keeps_one_sample_in_ten_of_old_samples_and_all_results(run: Run) -> 
     assert thin_samples() == 0
 
 
+def test_the_command_thins_as_beat_does(run: Run) -> None:
+    ended_days_ago(91)
+    call_command("thin_samples", stdout=StringIO())
+    assert Sample.objects.count() == 2
+
+
 def test_it_drops_the_partition_that_it_thinned(run: Run) -> None:
     ended_days_ago(150)
     assert thin_samples() == 23

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import log
 
-from webapp.compare.comparison import Comparison, Series
+from webapp.compare.comparison import Comparison, Conclusion, Series
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
 from webapp.compare.timeline import TimeLines
@@ -44,13 +44,12 @@ def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _rank(series: Series) -> tuple[int, float]:
-    """Certain differences by their size, equality, ratios without a claim, then series without a ratio."""
+    """Differences by their size, equality, ratios without a claim, then series without a ratio."""
     against = series.against_baseline
-    if against is None:
-        return (0 if series.is_baseline else 3), 0.0  # a chart with one series has a sentence about x
-    if against.better is None:
-        return (1 if against.equal else 2), 0.0
-    return 0, -abs(log(against.ratio.value))
+    size = abs(log(against.ratio.value)) if against else 0.0
+    if series.conclusion is Conclusion.NONE:
+        return (2 if against else 3), 0.0
+    return list(Conclusion).index(series.conclusion), -size
 
 
 def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:

@@ -1,9 +1,12 @@
 """Steps are found where they are; chance makes a step in at most 1 % of series."""
 
+from io import StringIO
+
 import numpy as np
 import pytest
+from django.core.management import call_command
 
-from webapp.trends.management.commands.simulate_trends import DEPENDENT, SERIES, false_steps
+from webapp.trends.management.commands.simulate_trends import CASES, DEPENDENT, SERIES, STEPS, false_steps
 from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS, steps
 
 NOISE = 0.01
@@ -68,3 +71,11 @@ def test_a_step_is_found_although_the_values_depend_on_each_other() -> None:
     noise = DEPENDENT["each depends on the one before, r = 0.5"](np.random.default_rng(2), 40)
     noise[20:] += 0.15
     assert steps(list(noise)) == [20]
+
+
+def test_the_command_prints_the_rates_of_every_case() -> None:
+    output = StringIO()
+    call_command("simulate_trends", series=2, stdout=output)
+    rows = [line for line in output.getvalue().splitlines() if line.startswith("|") and "---" not in line]
+    heads = 3
+    assert len(rows) == heads + len({**SERIES, **DEPENDENT}) + len(STEPS) + len(CASES)

@@ -130,7 +130,7 @@ def _refuse_wrong_latency(dump: Dump, stream: Stream) -> None:
 def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) -> StreamFailed:
     words = ended.words or "no message"
     if gone := next(filter(is_gone, open_target.devices), ""):  # fio itself would report "No space left on device"
-        return StreamFailed("fio_error", f"{gone} disappeared during the job. fio: {words}")
+        return StreamFailed("device_gone", f"{gone} disappeared during the job. fio: {words}")
     if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
         return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error == EILSEQ and workload_of(stream).verifies:

@@ -254,7 +254,7 @@ def test_a_killed_worker_puts_it_back_even_after_a_restart_of_the_host(
 
 def test_a_disk_without_such_a_controller_has_a_message(device: str, tmp_path: Path) -> None:
     drive = Rig(tmp_path, device, NAMES)
-    assert "not behind a RAID controller" in drive.fails(write_cache="write back").message
+    assert drive.fails(write_cache="write back").code == "setting_no_controller"
 
 
 def test_the_policy_must_name_it(tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:

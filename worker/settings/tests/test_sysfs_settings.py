@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import cpus
-from worker.settings.base import SettingError
+from worker.settings import REGISTRY, cpus
+from worker.settings.base import SettingError, SettingScope
 from worker.settings.cpu_files import CpuFile
 from worker.settings.cpu_idle import DeepestIdleState
 from worker.settings.interrupts import IrqAffinity
 from worker.settings.irqbalance import IrqBalance
 from worker.settings.md import SyncSpeed
 from worker.settings.queue_file import QueueFile
+from worker.settings.subjects import subject_of
 
 CONTROLLER = "0000:81:00.0"
 
@@ -143,3 +144,10 @@ def test_a_number_is_digits_alone(tmp_path: Path, value: str) -> None:
     with pytest.raises(SettingError, match="whole number"):
         QueueFile("nr_requests", "", sys=tmp_path).apply("sda", value)
     assert (tmp_path / "class/block/sda/queue/nr_requests").read_text().strip() == "32"
+
+
+def test_a_device_without_a_controller_has_its_own_code(tmp_path: Path) -> None:
+    of_controllers = next(setting for setting in REGISTRY.values() if setting.scope is SettingScope.CONTROLLER)
+    with pytest.raises(SettingError) as failure:
+        subject_of(of_controllers, "loop0", tmp_path)
+    assert failure.value.code == "setting_no_controller"
