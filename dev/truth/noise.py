@@ -90,6 +90,21 @@ def bimodal(chance: np.random.Generator, trials: Trials) -> Noise:
     return made
 
 
+def modes(chance: np.random.Generator, trials: Trials) -> Noise:
+    """Each application of a level is in one of two stable modes until the next one; the slower is 20 % slower."""
+    each = np.log(0.8) * chance.integers(0, 2, max(trials.segments) + 1)
+    made: Noise = each[np.asarray(trials.segments)] + white(chance, trials, 0.003)
+    return made
+
+
+def periodic(chance: np.random.Generator, trials: Trials) -> Noise:
+    """A disturbance of 5 % that comes back every 3 to 40 trials, such as garbage collection or a timer of the host."""
+    period, phase = chance.uniform(3, 40), chance.uniform(0, 2 * np.pi)
+    wave = 0.05 * np.sin(2 * np.pi * np.arange(len(trials)) / period + phase)
+    made: Noise = wave + white(chance, trials, 0.005)
+    return made
+
+
 def bucketed(chance: np.random.Generator, trials: Trials) -> Noise:
     """Little noise; the page compares a percentile that is a histogram bucket."""
     return white(chance, trials, 0.004)
@@ -106,5 +121,7 @@ MODELS: Mapping[str, Model] = {
     "warm-up": warm_up,
     "drift": drift,
     "bimodal": bimodal,
+    "modes": modes,
+    "periodic": periodic,
     "bucketed": bucketed,
 }

@@ -30,8 +30,8 @@ IOPS, LATENCY_NS, SECONDS = 100_000.0, 250_000.0, 10
 ORDERS = 40  # different seeds of the order for each scenario
 # The compared factor -> its levels. A scheduler is costly, so its trials stay together; an engine is cheap.
 LEVELS = {
-    "scheduler": ("none", "mq-deadline", "bfq"),
-    "ioengine": ("io_uring", "libaio", "psync"),
+    "scheduler": ("none", "mq-deadline", "bfq", "kyber"),
+    "ioengine": ("io_uring", "libaio", "psync", "sync"),
 }
 # Points a page -> the levels of the other factors.
 GRIDS = {

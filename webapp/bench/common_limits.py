@@ -68,7 +68,7 @@ def _sentence(curve: Curve, product: str, baseline: str, flat: Sequence[Pair], d
     against = differing[2].against_baseline
     assert against is not None  # it is outside the margin
     return (
-        f"{product} and {baseline} level off at the same rate: no difference in {curve.panel.metric.label} beyond "
-        f"±{100 * MARGIN:g} % at {label} {at}{words}, where neither rises further. At {label} "
+        f"{product} and {baseline} level off at the same rate: they differ by less than {100 * MARGIN:g} % in "
+        f"{curve.panel.metric.label} at {label} {at}{words}, where neither rises further. At {label} "
         f"{level_text(curve.factor, differing[0])}, the ratio is {against.text} (95 % CI {against.interval_text})."
     )

@@ -7,7 +7,7 @@ from webapp.core.table_files import Column, Kind, Table
 
 _COLUMNS = (
     Column("Pattern"), Column("Workload"), Column("Metric"), Column("Unit"), Column("Direction"), Column("Product"),
-    Column("Name"), Column("Baseline", Kind.SWITCH), Column("n", Kind.INTEGER), Column("Mean", Kind.NUMBER),
+    Column("Name"), Column("Baseline", Kind.SWITCH), Column("n", Kind.INTEGER), Column("Geometric mean", Kind.NUMBER),
     Column("95 % CI low", Kind.NUMBER), Column("95 % CI high", Kind.NUMBER),
     Column("Ratio to the baseline", Kind.NUMBER), Column("Ratio 95 % CI low", Kind.NUMBER),
     Column("Ratio 95 % CI high", Kind.NUMBER), Column("Better", Kind.SWITCH), Column("Mean over"),

@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from statistics import fmean
 
 from msgspec.structs import replace
 
@@ -57,7 +56,7 @@ class Matched:
         return [panel for panel in self.panels if panel.choice == choice]
 
     def mean(self, panel: Panel, product: Product, key: str) -> float:
-        return fmean(self.measured[panel.key, str(product), key].values.values())
+        return self.measured[panel.key, str(product), key].mean
 
     def cell(self, panel: Panel, product: Product, key: str) -> Cell | None:
         place = (panel.key, str(product), key)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.latency_kinds import Kinds, kinds_of
+from webapp.core.statistics import mean_of
 from webapp.plans.varying import differing, in_order
-from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP, Metric
+from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from worker.contract.histogram import LAST_BUCKET_NS
@@ -25,7 +26,7 @@ PERCENTILES = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell. `values` and `at` are means over the rows of each block."""
+    """One cell. `values` and `at` are arithmetic means over the rows of each block."""
 
     values: Mapping[Block, float]
     at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds; missing if unknown
@@ -56,6 +57,11 @@ class Measured:
     @property
     def positive(self) -> bool:
         return min(self.values.values()) > 0
+
+    @property
+    def mean(self) -> float:
+        """Over the blocks: the number that is shown, and whose ratio is compared."""
+        return mean_of(list(self.values.values()))
 
 
 def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:
@@ -134,14 +140,24 @@ def _place(row: ResultRow) -> tuple[str, str]:
 
 
 def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
-    """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates. A
-    tool that prints no counts prints at least two digits, unless its format states the step."""
+    """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates, the
+    last printed digit for what a tool prints without counts."""
     if metric.shown_as == "latency":
         return max([_latency_step(row, metric) for row in rows])
-    counted = [(row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,) for row in rows]
-    least = min([PRINTED_STEPS if count is None else count for counts in counted for count in counts])
-    step = min(1 / least, 1.0) if least > 0 else 1.0
-    return max(step, 1 / PRINTED_STEPS) if any(row.ios is None and row.imported for row in rows) else step
+    return max([_rate_step(row, metric) for row in rows])
+
+
+_RATE_STEPS = {"iops": IOPS_STEP, "bytes_per_s": BANDWIDTH_STEP}
+
+
+def _rate_step(row: ResultRow, metric: Metric) -> float:
+    """Of a value without counts, the printed digits; two of them if these are unknown."""
+    if row.imported and row.ios is None:
+        printed = row.metrics.get(_RATE_STEPS.get(metric.key, ""))
+        return _share(printed, metric.of(row) or 0.0) if printed else 1 / PRINTED_STEPS
+    counts = (row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,)
+    least = min([PRINTED_STEPS if count is None else count for count in counts])
+    return min(1 / least, 1.0) if least > 0 else 1.0
 
 
 def _latency_step(row: ResultRow, metric: Metric) -> float:

@@ -25,8 +25,7 @@ SeriesKey = tuple[str, str]  # keys of panel and series
 
 @dataclass(frozen=True)
 class PointResult:
-    """One point. Without a contrast (a zero, or different workloads in the blocks) there is no interval. Different
-    kinds of latency have no result."""
+    """One point. A value of 0, different workloads or different kinds of latency have no result."""
 
     ratio: Ratio
     claim: Claim
@@ -127,14 +126,10 @@ class _Chart:
 
 
 def _comparable(pair: Pair) -> bool:
-    return _is_alike(*pair) and all(one.positive for one in pair)
-
-
-def _is_alike(mine: Measured, theirs: Measured) -> bool:
-    """Of the same workloads and kinds, from different results. Enough for values that contain a 0, which have no
-    logarithm."""
+    """Of the same workloads and kinds, from different results, without a 0, which has no logarithm."""
+    mine, theirs = pair
     alike = mine.same_kind(theirs) and mine.same_points(theirs) and mine.independent(theirs)
-    return alike and mine.balanced and theirs.balanced
+    return alike and all(one.balanced and one.positive for one in pair)
 
 
 def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str, margin: float) -> Conclusions:
@@ -183,13 +178,8 @@ def _points(
     claimed = alone | dict(zip(tests, claims(list(tests.values()), margin), strict=True))
     found: dict[CellKey, PointResult] = {}
     for chart in charts.values():
-        for key, (mine, theirs) in chart.pairs.items():
-            contrast_ = chart.contrasts.get(key)
-            if contrast_ is not None:
-                found[key] = PointResult(contrast_.ratio, claimed[key], contrast_.n)
-            elif _is_alike(mine, theirs) and (baseline := fmean(theirs.values.values())):
-                ratio = Ratio(fmean(mine.values.values()) / baseline, None, None)
-                found[key] = PointResult(ratio, NOTHING, min(len(mine.values), len(theirs.values)))
+        for key, one in chart.contrasts.items():
+            found[key] = PointResult(one.ratio, claimed[key], one.n)
     return found, len(tests)
 
 
@@ -201,7 +191,7 @@ def _ranges(
     for panel in grouped.panels:
         keys = [key for key, cell in cells.items() if key[0] == panel.key and cell.positive and cell.balanced]
         if len(keys) > 1 and _alike([cells[key] for key in keys]):
-            ordered = sorted(keys, key=lambda key: fmean(cells[key].values.values()))
+            ordered = sorted(keys, key=lambda key: cells[key].mean)
             low, high = ordered[0], ordered[-1]
             others = [contrast([(cells[key], cells[low])]) for key in ordered[1:]]
             shown = others[-1]

@@ -4,7 +4,7 @@ The design is a split plot: costly factors change slowly, so all trials of a lev
 is therefore one observation (R. A. Fisher: The Design of Experiments, 1935; S. E. Lazic: The problem of
 pseudoreplication in neuroscientific studies, BMC Neuroscience 11, 2010):
 
-- Both series in the same run: the blocks are pairs, and the differences of their logarithms have Student's t with
+- Both series in the same runs: the blocks are pairs, and the differences of their logarithms have Student's t with
   n - 1 degrees of freedom.
 - Series of different runs: the blocks are not paired, and Welch's degrees of freedom hold (B. L. Welch: The
   generalization of Student's problem when several different population variances are involved, Biometrika 34, 1947).
@@ -73,14 +73,12 @@ class Contrast:
         return replace(self, freedom=max(self.freedom, joined))
 
 
-def contrast(pairs: Sequence[Pair], *, of_all: bool = False) -> Contrast:
-    """The mean over the points; all values are positive.
+def contrast(pairs: Sequence[Pair]) -> Contrast:
+    """The mean over the points of ln(mean of the series / mean of the baseline); all values are positive.
 
-    `of_all`: the ratio is that of the means over all blocks, so these are paired only if both sides have the same ones.
-    Else it is that of the pairs.
+    Each mean is over all blocks of its side, so that a ratio is that of the means that are shown beside it.
     """
-    paired = all(len(_common(pair)) > 1 for pair in pairs)
-    return _paired(pairs) if paired and not (of_all and any(map(leaves_out, pairs))) else _unpaired(pairs)
+    return _paired(pairs) if all(map(_is_paired, pairs)) else _unpaired(pairs)
 
 
 def _common(pair: Pair) -> list[Block]:
@@ -88,10 +86,10 @@ def _common(pair: Pair) -> list[Block]:
     return [block for block in series.values if block in baseline.values]
 
 
-def leaves_out(pair: Pair) -> bool:
-    """Whether the ratio uses fewer blocks than the means: those that both series have in common."""
-    common = len(_common(pair))
-    return common > 1 and any(len(one.values) > common for one in pair)
+def _is_paired(pair: Pair) -> bool:
+    """Whether both sides have the same runs, and two or more blocks in common. Single repeats may be missing."""
+    series, baseline = pair
+    return len(_common(pair)) > 1 and _runs(series) == _runs(baseline)
 
 
 def _step(pairs: Sequence[Pair]) -> float:
@@ -99,28 +97,33 @@ def _step(pairs: Sequence[Pair]) -> float:
 
 
 def _paired(pairs: Sequence[Pair]) -> Contrast:
+    """A block that one side lacks only adds the influence of the other side."""
     means, sums = [], Influences()
     for series, baseline in pairs:
-        logs = {block: math.log(series.values[block] / baseline.values[block]) for block in _common((series, baseline))}
-        means.append(sums.add(logs, len(pairs)))
-    variance = sums.variance()
-    return _made(means, variance, sums.least - 1, sums.least, _step(pairs))
+        mine, theirs = sums.add(_logs(series), len(pairs)), sums.add(_logs(baseline), len(pairs), -1)
+        means.append(mine - theirs)
+    least = min(len(_common(pair)) for pair in pairs)
+    return _made(means, sums.variance(least), least - 1, least, _step(pairs))
 
 
 def _unpaired(pairs: Sequence[Pair]) -> Contrast:
     sides = []
+    by_run = all(len(_runs(one)) >= MIN_RUNS for pair in pairs for one in pair)
     for side in (0, 1):
-        sums = Influences(by_run=all(_runs(one) >= MIN_RUNS for pair in pairs for one in pair))
-        logs = [{block: math.log(value) for block, value in pair[side].values.items()} for pair in pairs]
-        sides.append(([sums.add(each, len(pairs)) for each in logs], sums))
+        sums = Influences(by_run=by_run)
+        sides.append(([sums.add(_logs(pair[side]), len(pairs)) for pair in pairs], sums))
     (mine, own), (theirs, others) = sides
-    parts = [(sums.variance(), sums.least - 1.0) for sums in (own, others)]
+    parts = [(sums.variance(len(sums)), sums.least - 1.0) for sums in (own, others)]
     means = [one - other for one, other in zip(mine, theirs, strict=True)]
     return _made(means, *_welch(parts), min(own.least, others.least), _step(pairs))
 
 
-def _runs(one: Measured) -> int:
-    return len({run for run, _ in one.values})
+def _logs(one: Measured) -> dict[Block, float]:
+    return {block: math.log(value) for block, value in one.values.items()}
+
+
+def _runs(one: Measured) -> set[int]:
+    return {run for run, _ in one.values}
 
 
 def _made(means: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
@@ -132,26 +135,29 @@ def _made(means: Sequence[float], variance: float, freedom: float, n: int, step:
 
 
 class Influences:
-    """What each block adds to the mean over all points."""
+    """What each block adds to the mean over all points, or to the difference of two means."""
 
     def __init__(self, *, by_run: bool = False) -> None:
         self._by_run = by_run
         self._sums: dict[Hashable, float] = {}
         self.least = 0  # blocks (or runs) at the point that has the fewest
 
-    def add(self, logs: Mapping[Block, float], points: int) -> float:
-        """Add one of so many points; its mean."""
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def add(self, logs: Mapping[Block, float], points: int, sign: int = 1) -> float:
+        """Add one of so many points; its mean. With the sign -1, it is subtracted from the others."""
         mean = math.fsum(logs.values()) / len(logs)
         units = set()
         for block, value in logs.items():
             unit: Hashable = block[0] if self._by_run else block
             units.add(unit)
-            self._sums[unit] = self._sums.get(unit, 0.0) + (value - mean) / (len(logs) * points)
+            self._sums[unit] = self._sums.get(unit, 0.0) + sign * (value - mean) / (len(logs) * points)
         self.least = min(self.least or len(units), len(units))
         return mean
 
-    def variance(self) -> float:
-        count = len(self._sums)
+    def variance(self, count: int) -> float:
+        """Of the mean. `count`: the number of independent units, blocks or runs, for the correction n / (n - 1)."""
         return math.fsum(value**2 for value in self._sums.values()) * count / (count - 1) if count > 1 else 0.0
 
 

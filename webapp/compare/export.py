@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from webapp.compare.comparison import BaselineRatio, Cell, Comparison
 from webapp.core.table_files import Column, Kind, Table
 
-_FIGURES = ("mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")
+_FIGURES = ("geometric mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")
 _RATIO = ("Ratio to the baseline", "Ratio 95 % CI low", "Ratio 95 % CI high", "Corrected p")
 
 Key = tuple[int, int, int]  # panel, level, series

@@ -8,7 +8,7 @@ from webapp.compare.baseline import baseline_of
 from webapp.compare.blocks import PERCENTILES, Measured, measured, other_levels, with_points
 from webapp.compare.comparison import Comparison
 from webapp.compare.conclusions import Conclusions, conclusions
-from webapp.compare.contrasts import UNKNOWN_ORDER, leaves_out
+from webapp.compare.contrasts import UNKNOWN_ORDER
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, group
@@ -151,7 +151,7 @@ def comparison_of(selected: Selected) -> Comparison:
         single_factor=single,
         differs=found,
         warnings=tuple(_warnings(grouped, cells, baseline.key)),
-        notes=tuple(_notes(selected, cells, concluded, baseline.key)),
+        notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
 
@@ -180,7 +180,7 @@ def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
     )
 
 
-def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions, baseline: str) -> Iterator[str]:
+def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     if not selected.rows and not selected.missing:
         yield "No valid results match."
     if selected.invalid:
@@ -207,7 +207,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     invalid = sum(row.invalid for row in selected.rows)
     if invalid:
         yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."
-    yield from _statistics(selected, cells, found, baseline)
+    yield from _statistics(selected, cells, found)
 
 
 def _missing_cells(selected: Selected) -> Iterator[str]:
@@ -224,9 +224,7 @@ def _missing_cells(selected: Selected) -> Iterator[str]:
         yield f"{missing} of {wanted} points have {why}."
 
 
-def _statistics(
-    selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions, baseline: str
-) -> Iterator[str]:
+def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     """How claims are made, and when they are not."""
     orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
     if UNKNOWN_ORDER in orders:
@@ -243,11 +241,6 @@ def _statistics(
             f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {compared} "
             f"{'comparison' if compared == 1 else 'comparisons'} (Holm, 5 % for any false claim on the page); 95 % CIs "
             "are not."
-        )
-    if any(leaves_out((cells[key], cells[key[0], baseline, key[2]])) for key in found.points):
-        yield (
-            "Some ratios use only the repeats of the runs that both series have in common, and may differ from the "
-            "ratio of the means, which are over all repeats."
         )
     if selected.metric.column in PERCENTILES:
         yield (

@@ -14,6 +14,7 @@ from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
 NONE = ("0.0 %", "×1.00")  # as `shown` shows a difference that it rounds away
+ONCE = "measured once"  # instead of an interval
 TIME_UNITS = ("ms", "s", "min", "h", "d")
 _NO_TIMES = "imported files do not state when they were measured"
 MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 % is not
@@ -21,7 +22,8 @@ MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 %
 
 def form_of(values: Sequence[float]) -> str:
     """The form of a ratio column: percent, or ratios if any value doubles or halves."""
-    return RATIO if any(value >= 2 or value <= 0.5 for value in values) else PERCENT
+    exact = 1 + 1e-9  # a ratio is the exponential of a logarithm: 0.5 may be 0.50000000001
+    return RATIO if any(max(value, 1 / value) * exact >= 2 for value in values) else PERCENT
 
 
 def shown(value: float, form: str) -> str:
@@ -70,10 +72,10 @@ def unclear(against: BaselineRatio) -> str:
 
 
 def certainty(ratio: Ratio | None, n: int, form: str) -> str:
-    """`95 % CI ×1.2 to ×1.4, n = 3`"""
+    """`95 % CI ×1.2 to ×1.4, n = 3`, `measured once`"""
     known = interval(ratio, form) if ratio else ""
     if not known:
-        return f"n = {n}: may be chance"
+        return ONCE if n == 1 else f"n = {n}"
     few = ": too few repeats" if n < MIN_BLOCKS else ""
     return f"95 % CI {known}, n = {n}{few}"
 
@@ -113,23 +115,25 @@ class Statement:
 
     @property
     def sentence(self) -> str:
-        if self.ratio is not None and self.single and self.metric.shown_as == "entered":
-            return self._of_single_values(self.ratio.value, *self.single)
         if self.ratio is None:
-            return f"{self.name} and {self.baseline}{self._no_points}."
+            return f"{self.name} and {self.baseline} {self._no_points}."
+        if self.single:
+            return self._of_single_values(self.ratio.value, *self.single)
         if self.opposites:
             return f"{self._both_sides(*self.opposites)}{''.join(f'; {text}' for text in self.apart)}{self._drift}."
         sure = certainty(self.ratio, self.n, self.form)
         return f"{self._result} ({sure}){self._over}{self._small}{self._points_apart}{self._caution}."
 
     def _of_single_values(self, ratio: float, before: str, after: str) -> str:
-        """`new: 11.6× faster than old (348 min → 30 min), one value each, no interval.`"""
+        """`new took 0.09 of the time of old (348 min → 30 min, measured once).`"""
+        if self.metric.shown_as != "entered":
+            return f"{self._observation} ({before} → {after}, {ONCE})."
         higher, lower = ("slower", "faster") if self._is_time else ("higher", "lower")
         factor = as_ratio(max(ratio, 1 / ratio)).removeprefix("×")
         word = f"{factor}× {higher if ratio > 1 else lower} than"
         if factor == "1.00":
             word = "equal to" if math.isclose(ratio, 1, rel_tol=1e-9) else "within 1 % of"
-        return f"{self.name}: {word} {self.baseline} ({before} → {after}), one value each, no interval."
+        return f"{self.name} is {word} {self.baseline} ({before} → {after}, {ONCE})."
 
     @property
     def _is_time(self) -> bool:
@@ -155,34 +159,40 @@ class Statement:
             return self.sentence
         if self.opposites:
             values = [value for side in self.opposites for value in side.ratios]
-            return f"{self._compared}: {self._range(values)} {self._what}, {self.points} points; not certain."
+            return (
+                f"{self.name} showed {self._range(values)} {self._what} against {self.baseline}, {self.points} points; "
+                "not certain."
+            )
         sure = certainty(self.ratio, self.n, self.form)
-        return f"{self._compared}: {self._value} {self._what} ({sure}){self._over}; not certain."
+        return f"{self._observation} ({sure}){self._over}; not certain."
 
     @property
     def _no_points(self) -> str:
-        return f": {', '.join(self.apart)}" if self.apart else " share no test points"
+        return f"are {', '.join(self.apart)}" if self.apart else "share no test points"
 
     @property
     def _result(self) -> str:
         if self.conclusion in (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT):
             return self._difference
         if self.conclusion is Conclusion.EQUAL:
-            return f"{self._both}: no difference in {self._what} beyond ±{100 * self.margin:g} %"
+            return f"{self.name} and {self.baseline} differ by less than {100 * self.margin:g} % in {self._what}"
         if self.n < MIN_BLOCKS or self._uncorrected:
-            return f"{self._compared}: {self._value} {self._what}"
-        return f"{self._both}: cannot tell a difference in {self._what}"
+            return self._observation
+        return f"The repeats cannot tell {self.name} from {self.baseline} in {self._what}"
 
     def _both_sides(self, higher: Side, lower: Side) -> str:
-        """`B compared with A: faster at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
-        words = ["faster", "slower"] if self.metric.is_speed else [f"{self._what} higher", "lower"]
+        """`B is faster than A at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
+        what = "" if self.metric.is_speed else f" {self._what}"
+        words = [f"faster than {self.baseline}", "slower"] if self.metric.is_speed else ["higher", "lower"]
         sides = [
             f"{word} at {side.where} ({self._range(side.ratios)})"
             for word, side in zip(words, (higher, lower), strict=True)
         ]
         rest = self.points - len(higher.ratios) - len(lower.ratios)
         uncertain = f"; no certain difference at {rest} other point{'s' if rest > 1 else ''}" if rest else ""
-        return f"{self._compared}: {', '.join(sides)}{uncertain}"
+        if what:
+            return f"{self.name} has, against {self.baseline}, a{what} that is {', '.join(sides)}{uncertain}"
+        return f"{self.name} is {', '.join(sides)}{uncertain}"
 
     def _range(self, values: Sequence[float]) -> str:
         low, high = shown(min(values), self.form), shown(max(values), self.form)
@@ -196,22 +206,25 @@ class Statement:
 
     @property
     def _difference(self) -> str:
-        """`psync 38 % slower than io_uring`, `psync ×2.60 the p99 latency of io_uring`."""
+        """A claim: `psync is 38 % slower than io_uring`, `psync has ×2.60 the p99 latency of io_uring`."""
+        value = self.ratio.value if self.ratio else 1.0
+        if self.metric.is_speed and self.form == PERCENT and (value - 1) * 100 <= MAX_PERCENT:
+            amount = f"{_amount((value - 1) * 100)} %"
+            return f"{self.name} is {amount} {'faster' if value > 1 else 'slower'} than {self.baseline}"
+        return f"{self.name} has {self._relation}"
+
+    @property
+    def _observation(self) -> str:
+        """Without a claim: `psync showed 38 % lower IOPS than io_uring`."""
+        return f"{self.name} showed {self._relation}"
+
+    @property
+    def _relation(self) -> str:
         value = self.ratio.value if self.ratio else 1.0
         if self.form == RATIO or (value - 1) * 100 > MAX_PERCENT:
-            return f"{self.name} {as_ratio(value)} the {self._what} of {self.baseline}"
+            return f"{as_ratio(value)} the {self._what} of {self.baseline}"
         amount = f"{_amount((value - 1) * 100)} %"
-        if self.metric.is_speed:
-            return f"{self.name} {amount} {'faster' if value > 1 else 'slower'} than {self.baseline}"
-        return f"{self.name} {amount} {'higher' if value > 1 else 'lower'} {self._what} than {self.baseline}"
-
-    @property
-    def _both(self) -> str:
-        return f"{self.name} and {self.baseline}"
-
-    @property
-    def _compared(self) -> str:
-        return f"{self.name} compared with {self.baseline}"
+        return f"{amount} {'higher' if value > 1 else 'lower'} {self._what} than {self.baseline}"
 
     @property
     def _value(self) -> str:
@@ -220,8 +233,8 @@ class Statement:
     @property
     def _what(self) -> str:
         label = self.metric.label
-        abbreviated = label[:2].isupper()  # IOPS per watt, CPU per I/O
-        return label if abbreviated else f"{label[0].lower()}{label[1:]}"
+        keeps_case = label[:2].isupper() or self.metric.shown_as == "entered"  # IOPS per watt; what a person typed
+        return label if keeps_case else f"{label[0].lower()}{label[1:]}"
 
     @property
     def _over(self) -> str:
@@ -309,14 +322,19 @@ class RangeStatement:
     def _claimed(self) -> str:
         why = _NO_TIMES if self.order == UNKNOWN_ORDER else "they always ran in the same order"
         drift = f", or drift: {why}" if self.order else ""
-        extremes = f"from {self.low} ({self.low_at}) to {self.high} ({self.high_at})"
-        return f"{self.metric.label} {extremes} over {self.points} points{drift}."
+        return f"{self._values} over {self.points} points{drift}."
+
+    @property
+    def _values(self) -> str:
+        return f"{self.metric.label} is between {self.low} ({self.low_at}) and {self.high} ({self.high_at})"
 
     @property
     def neutral(self) -> str:
-        values = f"{self.metric.label} {self.low} to {self.high} at {self.points} points"
+        values = f"{self._values} at {self.points} points"
         if self.claim.equal:
-            return f"{values}: no difference beyond ±{100 * self.margin:g} %."
+            return f"{values}: they differ by less than {100 * self.margin:g} %."
+        if self.n == 1:
+            return f"{values}, {ONCE}."
         if self.claim.different:
             return f"{values} (n = {self.n}); not certain."
-        return f"{values}: cannot tell them apart (n = {self.n})."
+        return f"{values}: the repeats cannot tell them apart (n = {self.n})."

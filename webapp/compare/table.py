@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from statistics import fmean
 
 from webapp.compare.blocks import Measured
 from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim
@@ -173,13 +172,13 @@ class Table:
                 few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
                 yield f"{as_ratio(found.ratio.value)} at {levels[key[2]]}{few}"
             else:
-                yield f"{self._baseline.text} is 0 at {levels[key[2]]}"
+                yield f"not compared at {levels[key[2]]}: a value is 0"
         if len(keys) > _LISTED:
             yield f"{len(keys) - _LISTED} more points set apart"
 
     def _range(self, found: Extremes) -> RangeStatement:
         levels = {x.key: f"{label_of(self._x)} {x.text}" for x in self._grouped.x}
-        means = [self._metric.format(fmean(self._cells[key].values.values())) for key in (found.low, found.high)]
+        means = [self._metric.format(self._cells[key].mean) for key in (found.low, found.high)]
         return RangeStatement(
             metric=self._metric,
             margin=self._margin,
@@ -231,11 +230,17 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, 
     counted = Counter(doubt.short for row in rows for doubt in doubts(row))
     yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
     if not measured.positive:
-        yield "contains 0"
+        yield zeros_text(summary)
     if summary.n == 1 and repeated:
         yield "n = 1: its spread is unknown"
     if summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
         yield f"noisy (×/÷ {as_ratio(summary.high / summary.mean).removeprefix('×')})"
+
+
+def zeros_text(summary: Summary) -> str:
+    """`0 in 1 of 3 repeats: the value is the mean of the others`."""
+    zeros = sum(value == 0 for value in summary.values)
+    return f"0 in {zeros} of {summary.n} repeats" + (": the value is the mean of the others" if summary.mean else "")
 
 
 def _mixed(rows: Sequence[ResultRow]) -> str:

@@ -1,12 +1,14 @@
 """Means of repeats and ratios of two series, with 95 % confidence intervals.
 
-Rates and latencies are positive, so all intervals are symmetric for the logarithm and never reach 0. Ratios of several
-points are averaged as logarithms, which is their geometric mean (P. J. Fleming, J. J. Wallace: How not to lie with
-statistics: the correct way to summarize benchmark results, Communications of the ACM 29, 1986).
+Rates and latencies are positive, so the mean of repeats is their geometric mean everywhere: the ratio of two means is
+then the mean of the ratios (P. J. Fleming, J. J. Wallace: How not to lie with statistics: the correct way to summarize
+benchmark results, Communications of the ACM 29, 1986). A page that shows arithmetic means beside ratios contradicts
+itself. All intervals are symmetric for the logarithm and never reach 0.
 """
 
 import math
 from collections.abc import Sequence
+from statistics import stdev
 
 import msgspec
 from scipy.special import stdtr, stdtrit
@@ -15,7 +17,9 @@ CONFIDENCE = 0.95
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """One cell: a value for each block. One value has neither `sd` nor an interval."""
+    """One cell: a value for each block. One value has neither `sd` nor an interval; with a 0 there is no interval.
+
+    `mean` is `mean_of` the values."""
 
     values: tuple[float, ...]
     n: int
@@ -33,21 +37,34 @@ class Ratio(msgspec.Struct, frozen=True):
     high: float | None
 
 
-def summarise(values: Sequence[float], step: float = 0.0) -> Summary:
-    """Mean and sample standard deviation (n - 1); the interval is mean * exp(+- t(0.975, n - 1) sd / (mean sqrt(n))).
+def mean_of(values: Sequence[float]) -> float:
+    """The geometric mean of the values above 0; 0 if all are 0. Who shows it also states the number of zeros.
 
-    This is Student's t for ln(mean) by the delta method: var(ln m) = var(m) / m^2 (G. W. Oehlert: A note on the delta
-    method, The American Statistician 46, 1992). `step` is the resolution of a value, as 0.016: the interval is never
-    narrower, because equal values of coarse steps are not exact.
+    Values below 0 (temperatures) have the arithmetic mean: they have no ratios.
     """
-    n, mean = len(values), math.fsum(values) / len(values)
+    least, most = min(values), max(values)
+    if least == most:
+        return float(least)  # without the rounding of a logarithm
+    if least < 0:
+        return math.fsum(values) / len(values)
+    logs = [math.log(value) for value in values if value > 0]
+    return math.exp(math.fsum(logs) / len(logs))
+
+
+def summarise(values: Sequence[float], step: float = 0.0) -> Summary:
+    """Geometric mean and sample standard deviation (n - 1). The interval is Student's t for the mean of the logarithms:
+    mean * exp(+- t(0.975, n - 1) s / sqrt(n)), where s is the standard deviation of the logarithms.
+
+    `step` is the resolution of a value, as 0.016: the interval is never narrower, because equal values of coarse steps
+    are not exact.
+    """
+    n, mean = len(values), mean_of(values)
     if n < 2:
         return Summary(tuple(values), n, mean, None, None, None)
-    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-    if mean <= 0:
-        return Summary(tuple(values), n, mean, sd, None, None)
-    half = max(student_t(n - 1) * sd / (mean * math.sqrt(n)), step / 2)
-    return Summary(tuple(values), n, mean, sd, mean * math.exp(-half), mean * math.exp(half))
+    if min(values) <= 0:
+        return Summary(tuple(values), n, mean, stdev(values), None, None)
+    half = max(student_t(n - 1) * stdev([math.log(value) for value in values]) / math.sqrt(n), step / 2)
+    return Summary(tuple(values), n, mean, stdev(values), mean * math.exp(-half), mean * math.exp(half))
 
 
 def student_t(freedom: float) -> float:

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from webapp.imports.errors import ImportRefused
+from webapp.imports.values import Printed
 from webapp.plans.values import Value
 from worker.contract.histogram import Histogram
 from worker.contract.items import Direction
@@ -56,6 +58,10 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
         for count in self.histogram.counts:
             _check("number of I/Os in a histogram", count, MAX_COUNT)
         _check("latency in a histogram", max(self.histogram.latency_ns, default=0), MAX_NS)
+        for name in ("min_ns", "mean_ns", "max_ns", "stddev_ns"):
+            if isinstance(value := getattr(self, name), Printed):
+                force_setattr(self, name, float(value))
+        force_setattr(self, "percentiles", {percent: float(value) for percent, value in self.percentiles.items()})
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +94,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1  # of the same test in the same file
     iops: float | None = None
     bytes_per_s: float | None = None
+    iops_step: float = 0.0  # between the values that the tool can print; 0 if unknown. `Printed` rates set it.
+    bytes_per_s_step: float = 0.0
     ios: int | None = None
     bytes: int | None = None
     runtime_ms: int | None = None
@@ -105,6 +113,11 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
         _check("runtime in ms", self.runtime_ms, MAX_RUNTIME_MS)
         for name, value in self.metrics.items():
             _check(name, value, MAX_METRIC)
+        for name in ("iops", "bytes_per_s"):
+            if isinstance(rate := getattr(self, name), Printed):
+                force_setattr(self, f"{name}_step", rate.step)
+                force_setattr(self, name, float(rate))
+        force_setattr(self, "metrics", {name: float(value) for name, value in self.metrics.items()})
         for text in (self.tool_version, self.name, *self.other, *self.other.values()):
             if len(text) > MAX_TEXT:
                 raise ImportRefused(f"A text has {len(text):,} characters, more than {MAX_TEXT:,}: `{text[:40]}…`.")

@@ -8,7 +8,7 @@ from typing import Any
 from webapp.imports.log_series import TOOL
 from webapp.imports.measurement import Latency, Measurement
 from webapp.plans.points import point_key
-from webapp.results.metrics import LATENCY_STEP, PERCENTILE_STEP
+from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP
 from webapp.results.models import BOTH, NO_IO, Import, Origin, Result, known
 from worker.contract.histogram import least_count, supported_percentile
 from worker.contract.items import Direction
@@ -47,7 +47,7 @@ def _extensible(measured: Measurement) -> dict[str, Any]:
     return {
         **{field: _percentile(measured, percent) for field, percent in _PERCENTILES.items()},
         "latency": pack(measured.latency.histogram),
-        "metrics": {**measured.metrics, **_steps(measured.latency)},
+        "metrics": {**measured.metrics, **_steps(measured)},
     }
 
 
@@ -86,8 +86,15 @@ def _rates(measured: Measurement) -> tuple[float | None, float | None]:
     return iops, bytes_per_s
 
 
-def _steps(latency: Latency) -> dict[str, float]:
+def _steps(measured: Measurement) -> dict[str, float]:
+    """Of latencies as the format states them; of rates from their printed digits."""
+    latency, block = measured.latency, measured.factors.get("block_size")
     steps = {LATENCY_STEP: latency.step_ns, PERCENTILE_STEP: latency.percentile_step_ns}
+    if measured.ios is None:  # with a count, the step of a rate is one I/O
+        iops, bandwidth = measured.iops_step, measured.bytes_per_s_step
+        if isinstance(block, int) and block:  # a rate that follows from the other one has its step
+            iops, bandwidth = iops or bandwidth / block, bandwidth or iops * block
+        steps |= {IOPS_STEP: iops, BANDWIDTH_STEP: bandwidth}
     return {name: step for name, step in steps.items() if step}
 
 

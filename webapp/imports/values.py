@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from typing import Self
 
 from webapp.imports.errors import ImportRefused
 from webapp.plans.factors import FACTORS
@@ -32,14 +33,36 @@ def lines(text: str) -> list[str]:
     return found
 
 
-def number(text: str, what: str = "value") -> float:
+class Printed(float):
+    """A number as a tool printed it. `step` is the distance to the next number with as many decimals: 0.1 for 4.2.
+
+    Times or over the factor of a unit, it keeps its step, in that unit. All other arithmetic gives a plain float.
+    """
+
+    step: float
+
+    def __new__(cls, value: float, step: float) -> Self:
+        made = super().__new__(cls, value)
+        made.step = step
+        return made
+
+    def __mul__(self, factor: float) -> "Printed":
+        return Printed(float(self) * factor, self.step * factor)
+
+    def __truediv__(self, divisor: float) -> "Printed":
+        return Printed(float(self) / divisor, self.step / divisor)
+
+
+def number(text: str, what: str = "value") -> Printed:
     """A number from 0 to LARGEST. Raises ImportRefused."""
-    if not _NUMBER.fullmatch(text.strip()):
-        raise ImportRefused(f"The {what} `{text.strip()[:40]}` is not a number, or is negative.")
+    text = text.strip()
+    if not _NUMBER.fullmatch(text):
+        raise ImportRefused(f"The {what} `{text[:40]}` is not a number, or is negative.")
     value = float(text)
     if value > LARGEST:
         raise ImportRefused(f"A {what} of {value:.6g} is not possible.")
-    return value
+    digits, _, exponent = text.lower().partition("e")
+    return Printed(value, 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2])))
 
 
 def whole(text: str, what: str = "value") -> int:

@@ -112,8 +112,9 @@ _TABLE = (
     *(_own(metric) for engine in ENGINES.values() for metric in engine.METRICS),
 )
 
-# In the metrics of an imported result: the step in ns between the latencies that its tool can print
+# In the metrics of an imported result: the step between the values that its tool can print, in ns, 1/s and B/s
 LATENCY_STEP, PERCENTILE_STEP = "latency_step_ns", "percentile_step_ns"
+IOPS_STEP, BANDWIDTH_STEP = "iops_step", "bytes_per_s_step"
 
 CPU_PER_IO = "cpu_ns_per_io"  # of imported tests: CPU time of the tool's processes per I/O of all directions
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}

@@ -1,9 +1,10 @@
 """Results of a run as a table for a terminal, and as plain data for scripts."""
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
+from statistics import stdev
 from typing import Any
 
+from webapp.core.statistics import mean_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.varying import varying
 from webapp.results.metrics import METRICS
@@ -15,7 +16,8 @@ SHOWN_METRICS = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
 
 
 def point_table(run: Run) -> list[list[str]]:
-    """A row of headings, then one row for each point, target and direction: mean ± standard deviation, and n.
+    """A row of headings, then one row for each point, target and direction: geometric mean ± standard
+    deviation, and n.
 
     Only factors that vary in the run are shown.
     """
@@ -41,7 +43,7 @@ def _mean_and_spread(name: str, found: Sequence[ResultRow]) -> str:
         return metric.format(None)
     if len(values) == 1:
         return metric.format(values[0])
-    return f"{metric.format(fmean(values))} ± {metric.format(stdev(values))}"
+    return f"{metric.format(mean_of(values))} ± {metric.format(stdev(values))}"
 
 
 def _label(name: str) -> str:

@@ -23,7 +23,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
+from statistics import geometric_mean
 
 from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES, Measured
 from webapp.compare.claims import EACH, MIN_BLOCKS, holm
@@ -60,7 +60,7 @@ MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows
 
 @dataclass(frozen=True)
 class Row:
-    """`baseline` and `value` are geometric means over the repeats; arithmetic ones if a value is 0.
+    """`baseline` and `value` are geometric means over the repeats.
 
     `cell` is None for the mean over `cells` cells."""
 
@@ -190,17 +190,17 @@ def _rows(tests: Sequence[_Test]) -> list[Row]:
 def _cell_test(
     metric: Metric, tolerance: float, cell: Cell, mine: Measured | None, theirs: Measured, *, single_values: bool
 ) -> _Test:
-    reference = _mean(theirs)
+    reference = theirs.mean
     if mine is None:
         return _Test(metric, cell, tolerance, (), reference, None, why=NOT_MEASURED)
-    pair, value = (mine, theirs), _mean(mine)
+    pair, value = (mine, theirs), mine.mean
     counts = len(mine.values), len(theirs.values)
     if not mine.same_kind(theirs):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
     if not (mine.positive and theirs.positive):
         return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
     if min(counts) >= MIN_BLOCKS:
-        return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair], of_all=True))
+        return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
     if not single_values:
         return _Test(metric, cell, tolerance, [pair], reference, value, why=_too_few(min(counts)))
     if why := _too_coarse(pair, value / reference, metric, tolerance):
@@ -234,21 +234,8 @@ def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Tes
     if not tests:
         return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats on both sides")
     pairs = [pair for test in tests for pair in test.pairs]
-    mine, theirs = ([_log_mean(pair[side]) for pair in pairs] for side in (0, 1))
-    return _Test(
-        metric, None, tolerance, pairs, math.exp(fmean(theirs)), math.exp(fmean(mine)), contrast(pairs, of_all=True)
-    )
-
-
-def _mean(one: Measured) -> float:
-    """The geometric mean, like that of the ratio: else a row could show a rise beside a ratio below 1."""
-    if len(one.values) == 1:
-        return next(iter(one.values.values()))  # without rounding
-    return math.exp(_log_mean(one)) if one.positive else fmean(one.values.values())
-
-
-def _log_mean(one: Measured) -> float:
-    return fmean(math.log(value) for value in one.values.values())
+    mine, theirs = (geometric_mean([pair[side].mean for pair in pairs]) for side in (0, 1))
+    return _Test(metric, None, tolerance, pairs, theirs, mine, contrast(pairs))
 
 
 def outcome_of(rows: Sequence[Row]) -> Outcome:

@@ -168,7 +168,7 @@ def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tup
     low = high = None
     if sums.least > 1:
         coarse = BUCKET_WIDTH / 2 if metric.column in PERCENTILES else 0.0
-        half = max(student_t(sums.least - 1) * math.sqrt(sums.variance()), coarse)
+        half = max(student_t(sums.least - 1) * math.sqrt(sums.variance(len(sums))), coarse)
         low, high = math.exp(mean - half), math.exp(mean + half)
     return RunValue(one.run, one.at, math.exp(mean), low, high, sums.least, changed)
 

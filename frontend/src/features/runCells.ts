@@ -51,9 +51,17 @@ export function spreadText(cells: readonly LiveCell[], metric: Metric): string {
     .filter((values) => values.length > 0)
     .map((values) => (addsUp(metric) ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)));
   if (numbers.length < 2) return "";
-  const mean = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
-  const squares = numbers.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const arithmetic = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+  const squares = numbers.reduce((sum, value) => sum + (value - arithmetic) ** 2, 0);
+  const mean = meanOf(numbers);
   return mean > 0 ? `± ${percent((100 * Math.sqrt(squares / (numbers.length - 1))) / mean)}` : "";
+}
+
+/** The geometric mean of the values above 0, as `core.statistics.mean_of`; 0 if all are 0. */
+export function meanOf(values: readonly number[]): number {
+  const logs = values.filter((value) => value > 0).map(Math.log);
+  if (logs.length === 0 || values.every((value) => value === values[0])) return values[0] ?? 0;
+  return Math.exp(logs.reduce((sum, value) => sum + value, 0) / logs.length);
 }
 
 export function isMetric(name: string | undefined): name is Metric {

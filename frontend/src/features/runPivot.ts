@@ -3,7 +3,7 @@
 import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency } from "../lib/format";
 import type { LiveCell } from "../payloads/live";
-import { addsUp, cellText, cellTitle, type Metric, NUMBER } from "./runCells";
+import { addsUp, cellText, cellTitle, type Metric, meanOf, NUMBER } from "./runCells";
 
 const STEPS = 9; // colours in heat.css
 const FORMAT: Readonly<Record<Exclude<Metric, "own">, (value: number | null) => string>> = {
@@ -65,7 +65,7 @@ function valid(cells: readonly LiveCell[]): LiveCell[] {
   return cells.filter((cell) => cell.state === "done" && cell.values.length > 0 && !cell.invalid);
 }
 
-/** The mean of the valid repeats by direction, or the state; the same as in `grid.mean_text`. */
+/** The geometric mean of the valid repeats by direction, or the state; the same as in `grid.mean_text`. */
 export function meanText(cells: readonly LiveCell[], metric: Metric): string {
   const measured = valid(cells);
   const only = measured[0] ?? cells.find((cell) => cell.state === stateOf(cells));
@@ -94,7 +94,7 @@ export function sizeOf(cells: readonly LiveCell[], metric: Metric): number | nul
 
 function mean(values: readonly (number | null)[]): number | null {
   const known = values.filter((value) => value !== null);
-  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+  return known.length ? meanOf(known) : null;
 }
 
 /** The colour of a value among all values of its table, on a log scale. */

@@ -26,7 +26,7 @@ def test_products_are_compared_as_on_the_page(viewer: Caller) -> None:
         "Random read", "iops", [None, pytest.approx(2.0)],
     )  # fmt: skip
     assert (made["shared"], made["by_all"], made["confounded"][:27]) == (1, 1, "Measured in different hosts")
-    assert "M2 ×2.00 the IOPS of M1" in made["conclusions"][0]
+    assert "M2 has ×2.00 the IOPS of M1" in made["conclusions"][0]
 
 
 def test_wrong_products_are_refused(viewer: Caller) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 def test_a_comparison_is_as_described(viewer: Caller, lab: Lab) -> None:
     status, made = viewer("get", "compare?x=iodepth&series=ioengine&factor.block_size=4k")
     assert status == 200
-    assert made["panels"][0]["series"][1]["sentence"].startswith("psync 38 % slower than io_uring (95 % CI −")
+    assert made["panels"][0]["series"][1]["sentence"].startswith("psync is 38 % slower than io_uring (95 % CI −")
     schema_of(Comparison).model_validate(made)
     assert viewer("get", "compare")[1]["code"] == "compare_x_missing"
     assert viewer("get", "compare?x=colour")[0] == 422

@@ -33,7 +33,9 @@ def test_two_drives_that_level_off_at_one_rate(samsung: Lab, intel: Lab) -> None
     measure(samsung, limited(4_000))
     measure(intel, limited(2_000))
     (sentence,) = sentences()
-    assert sentence.startswith(f"{SAMSUNG} and {INTEL} level off at the same rate: no difference in IOPS beyond ±5 % ")
+    assert sentence.startswith(
+        f"{SAMSUNG} and {INTEL} level off at the same rate: they differ by less than 5 % in IOPS "
+    )
     assert "at queue depth 8 to 32 (4 KiB), where neither rises further." in sentence
     assert sentence.partition(". ")[2].startswith("At queue depth 1, the ratio is ×2.00 (95 % CI ×1.99 to ×2.01).")
 

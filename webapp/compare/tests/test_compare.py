@@ -1,4 +1,5 @@
 import math
+from statistics import stdev
 
 import msgspec
 import pytest
@@ -13,6 +14,7 @@ from webapp.compare.tests.measuring import ENGINES, measure_engines
 from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused
 from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
 from worker.contract.histogram import LAST_BUCKET_NS
 
@@ -26,14 +28,11 @@ def test_it_summarises_repeats_and_compares_them_with_the_baseline(lab: Lab) -> 
     uring, psync = made.panels[0].series
     assert (uring.name, uring.is_baseline, psync.name, psync.is_baseline) == ("io_uring", True, "psync", False)
     cell = psync.cells[0]
-    assert (cell.summary.values, cell.summary.n, cell.summary.mean, cell.summary.sd) == (
-        (61.5, 62.0, 62.5),
-        3,
-        62.0,
-        0.5,
-    )
-    factor = math.exp(scipy.stats.t.ppf(0.975, 2) * 0.5 / 62 / 3**0.5)
-    assert (cell.summary.low, cell.summary.high) == pytest.approx((62 / factor, 62 * factor))
+    assert (cell.summary.values, cell.summary.n, cell.summary.sd) == ((61.5, 62.0, 62.5), 3, 0.5)
+    mean, logs = (61.5 * 62.0 * 62.5) ** (1 / 3), [math.log(value) for value in (61.5, 62.0, 62.5)]
+    factor = math.exp(scipy.stats.t.ppf(0.975, 2) * stdev(logs) / 3**0.5)
+    interval = (mean / factor, mean * factor)
+    assert (cell.summary.mean, cell.summary.low, cell.summary.high) == pytest.approx((mean, *interval))
     assert cell.against_baseline is not None
     assert cell.against_baseline.ratio.value == pytest.approx(0.62, rel=1e-4)
     assert (cell.against_baseline.text, cell.against_baseline.better) == ("−38 %", False)
@@ -167,7 +166,7 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     assert doubts == [
         (),
         ("n = 1: its spread is unknown",),
-        ("noisy (×/÷ 574)",),
+        ("noisy (×/÷ 1,070)",),
         ("includes invalid results: marked as invalid",),
     ]
 
@@ -199,3 +198,10 @@ def test_a_file_has_no_test_result_without_repeats(lab: Lab) -> None:
     lab.measure(20.0, ioengine="psync")
     _, psync = comparison_table(compare(ENGINES)).rows
     assert tuple(psync)[-6:] == (pytest.approx(2.0), None, None, None, None, None)
+
+
+def test_levels_with_commas_do_not_share_a_key() -> None:
+    for host, drive, iops in (("a,b", "c", "10200"), ("a", "b,c", "10300")):
+        an_import(title=f"{host} {drive}", host=host, drive=drive, text=PLAIN.replace("10200", iops))
+    made = compare(read_query([("x", "iodepth"), ("series", "host,model")]))
+    assert len({series.key for panel in made.panels for series in panel.series}) == 2

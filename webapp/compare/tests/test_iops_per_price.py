@@ -49,7 +49,7 @@ def test_it_divides_by_the_price_of_the_drive_and_names_the_prices(two_models: t
     assert sum("compare_price" in query["sql"] for query in queries) == 1
     assert (comparison.metric_label, comparison.unit) == ("IOPS per EUR", "IOPS/EUR")
     assert means(comparison) == {"M1": pytest.approx(4), "M2": pytest.approx(10)}
-    assert comparison.panels[0].series[1].sentence.startswith("M2 compared with M1: ×2.50 IOPS per EUR (")
+    assert comparison.panels[0].series[1].sentence.startswith("M2 showed ×2.50 the IOPS per EUR of M1 (")
     assert "Prices of one drive, in EUR: M1 250.00 (2026-11-01), M2 100.00 (2026-11-01)." in comparison.notes
 
 
@@ -59,7 +59,7 @@ def test_a_better_price_is_not_called_faster() -> None:
     first, second = Lab(a_drive(slug="a", model="M1")), Lab(a_drive(slug="b", model="M2"), number=2)
     first.measure(990.0, 1000.0, 1010.0)
     second.measure(990.0, 1000.0, 1010.0)
-    assert made().panels[0].series[1].sentence.startswith("M2 25 % higher IOPS per EUR than M1 (")
+    assert made().panels[0].series[1].sentence.startswith("M2 has 25 % higher IOPS per EUR than M1 (")
 
 
 def test_both_directions_of_a_mix_count_and_all_drives_of_a_layout(two_models: tuple[Lab, Lab]) -> None:

@@ -51,7 +51,7 @@ def test_target_and_run_follow_from_labels_of_one_host_each(labs: tuple[Lab, Lab
         ("run", "follows"): "Run differs between series because each label belongs to a different host.",
     }
     assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in Label alone.")
-    assert "broadcom ×2.00" in made.panels[0].series[1].sentence
+    assert "broadcom has ×2.00" in made.panels[0].series[1].sentence
 
 
 def test_without_labels_the_same_is_confounded(labs: tuple[Lab, Lab]) -> None:

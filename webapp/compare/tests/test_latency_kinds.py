@@ -7,6 +7,7 @@ import pytest
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, side_by_side
 from webapp.compare.headline import headline
+from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.results.models import Result
@@ -33,9 +34,7 @@ def test_a_comparison_warns_and_claims_nothing(mixed: Lab) -> None:
     psync = next(series for series in made.panels[0].series if series.name == "psync")
     assert psync.cells[0].against_baseline is None
     assert psync.against_baseline is None
-    assert psync.sentence == (
-        "psync and io_uring: not compared at 1: one latency includes the time of the submission and the other does not."
-    )
+    assert psync.sentence == f"psync and io_uring are not compared at 1: {NOT_COMPARED}."
     assert "higher" not in headline(made)
 
 

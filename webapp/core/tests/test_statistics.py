@@ -28,11 +28,19 @@ def test_a_ratio_is_computed_once() -> None:
 
 
 def test_the_interval_of_a_mean_is_students_for_its_logarithm() -> None:
-    made = summarise([10.0, 12.0, 14.0])
-    assert (made.n, made.mean, made.sd) == (3, 12.0, 2.0)
-    # t(0.975, 2) = 4.302653 from the tables; 4.302653 * 2 / (12 sqrt(3)) = 0.414023
-    assert made.low == pytest.approx(12 * math.exp(-0.414023), abs=1e-4)
-    assert made.high == pytest.approx(12 * math.exp(0.414023), abs=1e-4)
+    """t(0.975, 2) = 4.302653 from the tables; the logarithms are -ln 2, 0 and ln 2."""
+    made = summarise([50.0, 100.0, 200.0])
+    assert (made.n, made.mean, made.sd) == pytest.approx((3, 100.0, 76.3763))
+    half = 4.302653 * math.log(2) / 3**0.5
+    assert (made.low, made.high) == pytest.approx((100 * math.exp(-half), 100 * math.exp(half)), rel=1e-6)
+
+
+def test_a_mean_leaves_zeros_out_and_has_no_interval() -> None:
+    made = summarise([0.0, 50.0, 200.0])
+    assert (made.n, made.low, made.high) == (3, None, None)
+    assert made.mean == pytest.approx(100.0)
+    assert summarise([0.0, 0.0]).mean == 0
+    assert summarise([-10.0, 30.0]).mean == 10.0  # degrees, not a rate
 
 
 @given(positive)
@@ -118,9 +126,13 @@ def test_a_larger_own_variance_keeps_the_freedom_that_the_pooled_part_lends_it()
     assert noisy.freedom == pytest.approx(64 / 9.6)
 
 
-def test_a_repeat_that_failed_is_left_out_of_its_pair() -> None:
-    full, missing = cell(90.0, 100.0, 110.0, 300.0), cell(49.0, 50.0, 51.0)
-    assert contrast([(full, missing)]).value == contrast([(cell(90.0, 100.0, 110.0), missing)]).value
+def test_a_repeat_that_failed_on_one_side_still_counts_on_the_other() -> None:
+    """The ratio is that of the means that pages show. The repeat without a partner widens the interval."""
+    full, missing = cell(90.0, 100.0, 110.0, 105.0), cell(45.0, 50.0, 55.0)
+    made, pairs = contrast([(full, missing)]), contrast([(cell(90.0, 100.0, 110.0), missing)])
+    assert math.exp(made.value) == pytest.approx(full.mean / missing.mean)
+    assert (made.n, made.freedom) == (pairs.n, pairs.freedom) == (3, 2)
+    assert made.variance > 100 * pairs.variance
 
 
 def test_without_repeats_a_ratio_has_no_interval() -> None:

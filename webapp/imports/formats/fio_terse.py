@@ -182,7 +182,7 @@ def _latency(fields: Sequence[str]) -> Latency:
 
 def _percentiles(fields: Sequence[str]) -> dict[float, float]:
     """`99.000000%=1400`; unused places are `0%=0`."""
-    found = {}
+    found: dict[float, float] = {}
     for field in fields:
         percent, sign, value = field.partition("%=")
         if not sign:

@@ -187,7 +187,8 @@ def figures(row: Row, known: Mapping[str, str]) -> Figures:
         elif field in RESULTS:
             part, scale = RESULTS[field]
             (latency if part.endswith("_ns") else rates)[part] = number(text, column) * scale
-    return Figures(factors, rates, msgspec.convert(latency | {"percentiles": percentiles}, Latency))
+    stated = Latency(**latency, percentiles=percentiles)  # type: ignore[arg-type]
+    return Figures(factors, rates, stated)
 
 
 def _measured(row: Row, known: Mapping[str, str]) -> Measurement:

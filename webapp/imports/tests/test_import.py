@@ -20,6 +20,8 @@ from webapp.imports.reading import Read, Refused
 from webapp.imports.selectors import refused_by_reason, results_of
 from webapp.imports.services import add_found, add_paths, begin_import, end_import, undo_import
 from webapp.imports.storing import Store
+from webapp.imports.values import number
+from webapp.results.metrics import entered_metric
 from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.filter import read_filter
@@ -432,3 +434,32 @@ def test_percentiles_of_terse_output_need_enough_ios_too() -> None:
     assert any(
         "119 I/Os are too few" in note or "120 I/Os are too few" in note for note in imported.origins.get().notes
     )
+
+
+def test_printed_digits_are_the_step_of_a_rate_without_counts() -> None:
+    """True +10 % with 1 % noise: two assumed digits would widen the interval to ±10 %."""
+    head = "pattern,block_size,iodepth,iops,mib_per_s\n"
+    for drive, rates in (("A", (9950, 10100, 10000, 9900, 10050)), ("B", (11050, 10950, 11000, 11100, 10900))):
+        text = head + "".join(f"randread,4k,1,{rate},{rate * 4 / 1024:.1f}\n" for rate in rates)
+        an_import(title=drive, drive=drive, text=text)
+    stored = Result.objects.first()
+    assert stored is not None
+    assert (stored.metrics["iops_step"], stored.metrics["bytes_per_s_step"]) == (1.0, pytest.approx(0.1 * 2**20))
+    for metric in ("iops", "bytes_per_s"):
+        query = read_query([("x", "iodepth"), ("series", "model"), ("metric", metric)])
+        against = compare(query).panels[0].series[1].cells[0].against_baseline
+        assert against is not None
+        assert against.ratio.low is not None
+        assert against.ratio.high is not None
+        assert 1.08 < against.ratio.low < 1.1 < against.ratio.high < 1.12
+    assert entered_metric("iops_step") is None
+    assert entered_metric("bytes_per_s_step") is None
+
+
+def test_a_number_keeps_its_printed_step_in_another_unit() -> None:
+    assert [number(text).step for text in ("8695", "4.2", "4.20", "1.5e3", "2e-3")] == pytest.approx(
+        [1, 0.1, 0.01, 100, 0.001]
+    )
+    assert (number("4.2") * 1024).step == pytest.approx(102.4)
+    assert (number("4.2") / 10).step == pytest.approx(0.01)
+    assert type(number("4.2") + 1) is float

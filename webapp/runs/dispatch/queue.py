@@ -9,10 +9,10 @@ from django.db import connection
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from webapp.hosts.sessions import HEARD_WITHIN
 from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Trial, TrialState
 
-# An idle worker registers every minute; it counts as offline after two missed registrations (s).
-HEARD_WITHIN_SECONDS = 150
+HEARD_WITHIN_SECONDS = HEARD_WITHIN.total_seconds()
 _QUEUE_LOCK = 0x71_7565_7565
 
 

@@ -7,7 +7,6 @@ from webapp.bench.reading import BY_TARGETS
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words
 from webapp.compare.blocks import PERCENTILES
-from webapp.compare.contrasts import leaves_out
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 
@@ -72,11 +71,6 @@ def notes(found: SideBySide) -> Iterator[str]:
         yield (
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
-        )
-    if any(leaves_out(pair) for key, pair in found.matched.pairs if key in found.matched.concluded.points):
-        yield (
-            "Some ratios use only the repeats of the runs that the product and the baseline have in common, and may "
-            "differ from the ratio of the values, which are means over all repeats."
         )
     if _is_beyond_histogram(found):
         yield "A percentile above 17 s counts as 17 s, because the histogram ends there."

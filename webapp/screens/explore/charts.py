@@ -1,8 +1,9 @@
 """The charts of a comparison."""
 
 from collections.abc import Sequence
+from math import log
 
-from webapp.compare.comparison import Comparison
+from webapp.compare.comparison import Comparison, Conclusion, Series
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
 from webapp.compare.timeline import TimeLines
@@ -10,8 +11,6 @@ from webapp.core.colours import colours_of
 from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
-
-SENTENCES_SHOWN = 12
 
 
 def means_charts(
@@ -37,12 +36,20 @@ def series_names(comparison: Comparison) -> list[SeriesName]:
 
 
 def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
-    """The conclusions, each with the name of its chart."""
+    """All conclusions, each with the name of its chart: first what is claimed, last what cannot be compared."""
     sentences = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
-    sentences += [
-        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
-    ]
-    return sentences[:SENTENCES_SHOWN]
+    compared = [(panel, series) for panel in comparison.panels for series in panel.series if series.sentence]
+    ranked = sorted(compared, key=lambda item: _rank(item[1]))
+    return [*sentences, *((panel.name, series.sentence) for panel, series in ranked)]
+
+
+def _rank(series: Series) -> tuple[int, float]:
+    """Differences by their size, equality, ratios without a claim, then series without a ratio."""
+    against = series.against_baseline
+    size = abs(log(against.ratio.value)) if against else 0.0
+    if series.conclusion is Conclusion.NONE:
+        return (2 if against else 3), 0.0
+    return list(Conclusion).index(series.conclusion), -size
 
 
 def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:

@@ -7,7 +7,6 @@ different lines.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, geometric_mean
 
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.compare.blocks import measured
@@ -15,6 +14,7 @@ from webapp.compare.comparison import Comparison
 from webapp.compare.dimensions import label_of
 from webapp.compare.options import ViewOptions
 from webapp.compare.selectors import Selected, select
+from webapp.core.statistics import mean_of
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, Metric
 from webapp.results.models import Result
@@ -84,7 +84,7 @@ def _published(selected: Selected, comparison: Comparison) -> Iterator[list[Refe
 
 
 def _means(levels: Mapping[int, Sequence[ResultRow]], selected: Selected) -> dict[int, float]:
-    return {level: fmean(selected.metric.of(row) or 0.0 for row in rows) for level, rows in levels.items()}
+    return {level: mean_of([selected.metric.of(row) or 0.0 for row in rows]) for level, rows in levels.items()}
 
 
 def _library(selected: Selected) -> list[ResultRow]:
@@ -152,15 +152,15 @@ def _baselines(selected: Selected, comparison: Comparison) -> Iterator[Reference
         sign = "+" if metric.lower_is_better else "−"
         for panel, series, values in _values_of(one, selected, comparison):
             name = f"Baseline {one.name}{f', {series}' if series else ''}"
-            yield _line(panel, name, {level: fmean(each) for level, each in values.items()}, selected)
-            limits = {level: _judged(each) * limit for level, each in values.items()}
+            yield _line(panel, name, values, selected)
+            limits = {level: value * limit for level, value in values.items()}
             yield _line(panel, f"{name}: limit {sign}{tolerance:g} %", limits, selected)
 
 
 def _values_of(
     one: Baseline, selected: Selected, comparison: Comparison
-) -> Iterator[tuple[int, str, dict[int, list[float]]]]:
-    """Chart, name of the series ("" if it is the only one) and the values of each level."""
+) -> Iterator[tuple[int, str, dict[int, float]]]:
+    """Chart, name of the series ("" if it is the only one) and the mean of each level, as verdicts compare it."""
     assert one.run is not None  # `_baselines` leaves out imports
     query = selected.query
     asked = replace(query.results, runs=(one.run.number,), plans=(one.plan.slug,), targets=(str(one.target),))
@@ -169,14 +169,9 @@ def _values_of(
     for panel, chart in enumerate(comparison.panels):
         for series in found.series:
             keys = {levels[x.key]: (chart.key, series.key, x.key) for x in found.x if x.key in levels}
-            known = {level: list(values[key].values.values()) for level, key in keys.items() if key in values}
+            known = {level: values[key].mean for level, key in keys.items() if key in values}
             if known:
                 yield panel, series.text if len(found.series) > 1 else "", known
-
-
-def _judged(values: Sequence[float]) -> float:
-    """The mean that verdicts compare (`trends.judging`)."""
-    return geometric_mean(values) if min(values) > 0 else 0.0
 
 
 def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected) -> ReferenceLine:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from webapp.compare.baseline import baseline_of
 from webapp.compare.blocks import measured
@@ -38,7 +37,7 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
     shown = for_latencies(replace(selected, rows=rows))
     grouped = shown.grouped
     values = [measured(grouped, each) for each in (metric, against)]
-    means = {key: [fmean(each[key].values.values()) for each in values] for key in grouped.cells}
+    means = {key: [each[key].mean for each in values] for key in grouped.cells}
     baseline = baseline_of(shown.query, grouped) if rows else Level("", "", None)
 
     def points(panel: Level, series: Level) -> Sequence[ScatterPoint]:

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import fmean
 
 from webapp.core import formatting
-from webapp.core.statistics import summarise
+from webapp.core.statistics import mean_of, summarise
 from webapp.plans.factors import STREAMS
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import read_further
@@ -149,7 +148,7 @@ def _cell(cell: LiveCell, address: str, own_metric: bool) -> GridCell:
 
 
 def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
-    """The mean of the valid repeats of a point by direction, or its state; as in `features/runPivot.ts`."""
+    """The geometric mean of the valid repeats of a point by direction, or its state; as in `features/runPivot.ts`."""
     measured = [cell for cell in cells if cell.state == "done" and cell.values and not cell.invalid]
     if len(measured) < 2:
         only = measured[0] if measured else cells[0]
@@ -162,7 +161,7 @@ def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
             by_direction.setdefault(value.direction, []).append(value.iops)
     if not by_direction:
         return "–"
-    return " / ".join(formatting.iops(fmean(values)) for values in by_direction.values())
+    return " / ".join(formatting.iops(mean_of(values)) for values in by_direction.values())
 
 
 def _text(cell: LiveCell, own_metric: bool) -> str:

@@ -89,13 +89,13 @@ def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tup
     assert "kIOPS" not in page
     assert page.count("<canvas") == 2  # queue depths, and the ladder
     assert "×2.00" in page
-    assert f"{INTEL} ×2.00 the IOPS of {SAMSUNG}" in page
+    assert f"{INTEL} has ×2.00 the IOPS of {SAMSUNG}" in page
     assert "3 of 4 workloads shared" in page
 
 
 def test_the_baseline_is_in_the_address(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator, f"{ADDRESS}&baseline=model:{INTEL}")
-    assert f"{SAMSUNG} ×0.50 the IOPS of {INTEL}" in page
+    assert f"{SAMSUNG} has ×0.50 the IOPS of {INTEL}" in page
 
 
 def test_a_baseline_that_is_no_longer_chosen_is_the_first_product(operator: Client, labs: tuple[Lab, Lab]) -> None:
@@ -207,7 +207,7 @@ def test_no_claim_without_repeats(operator: Client, labs: tuple[Lab, Lab]) -> No
     third.measure(5.0, iodepth=1)
     page = shown(operator, f"/bench/?product=model:{SAMSUNG}&product=model:THIRD")
     assert "were measured once" in page
-    assert "n = 1: may be chance" in page
+    assert "measured once" in page
     assert not re.search(r'class="bench-ratio (better|worse)"', page)
 
 
@@ -337,7 +337,7 @@ def test_opposite_differences_are_split_by_block_size(operator: Client, db: None
                 values = (1000 * depth * speed * noise for noise in (0.999, 1.0, 1.001, 1.0))
                 lab.measure(*values, block_size=block, iodepth=depth)
     page = shown(operator, "/bench/?product=model:M1&product=model:M2")
-    assert "M2 compared with M1: faster at 4 KiB to 64 KiB (+30 % to +50 %), slower at 1 MiB (−20 %)" in page
+    assert "M2 is faster than M1 at 4 KiB to 64 KiB (+30 % to +50 %), slower at 1 MiB (−20 %)" in page
 
 
 @pytest.mark.parametrize("query", ["product=drive:x", "product=model:a&metric=speed", "product=model:a&ignore=colour"])

@@ -84,7 +84,7 @@ def test_a_selection_that_compares_nothing_is_not_saved(
 def test_the_report_has_the_numbers_of_the_page(operator: Client, saved: SavedComparison) -> None:
     page = report(operator, f"/comparisons/{saved.pk}/report/")
     assert "Decided for <strong>Intel</strong>." in page
-    assert f"{INTEL} ×2.00 the IOPS of {SAMSUNG}" in page
+    assert f"{INTEL} has ×2.00 the IOPS of {SAMSUNG}" in page
     assert "3 of 4 workloads shared" in page
     assert page.count("<canvas") == 2
     values = re.findall(r'class="bench-value">([^<]+)<', page)
@@ -137,7 +137,7 @@ def test_a_link_shows_the_report_without_an_account_until_it_is_revoked(
 ) -> None:
     path = link(operator, saved)
     page = report(client, path)
-    assert f"{INTEL} ×2.00 the IOPS of {SAMSUNG}" in page
+    assert f"{INTEL} has ×2.00 the IOPS of {SAMSUNG}" in page
     assert "share-title" not in page
     assert client.get("/bench/").status_code == 302
     operator.post(f"/comparisons/{saved.pk}/links/{saved.links.get().pk}/revoke/")
@@ -175,7 +175,7 @@ def test_rows_are_exported_in_stored_units(operator: Client, labs: Labs) -> None
     assert len(rows) == 6
     own, other = rows[0], rows[1]
     assert (own["Name"], own["Baseline"], own["Unit"], own["n"]) == (SAMSUNG, "True", "1/s", "4")
-    assert float(other["Mean"]) == pytest.approx(200)
+    assert float(other["Geometric mean"]) == pytest.approx(200, abs=0.01)
     assert float(other["Ratio to the baseline"]) == pytest.approx(2)
     assert float(other["95 % CI low"]) < 200 < float(other["95 % CI high"])
     found = operator.get(f"/bench.json?{QUERY}").json()
@@ -188,7 +188,7 @@ def test_files_and_the_api_name_what_is_assumed_of_an_import(operator: Client, l
     query = f"product=model:{SAMSUNG}&product=import:{made.number}"
     rows = list(csv.DictReader(io.StringIO(operator.get(f"/bench.csv?{query}").getvalue().decode().lstrip("\ufeff"))))
     (old,) = [row for row in rows if row["Name"] == "Old tests"]
-    assert (old["Mean"], old["Matched with"]) == ("2500.0", "QD 1, 1 job")
+    assert (old["Geometric mean"], old["Matched with"]) == ("2500.0", "QD 1, 1 job")
     cells = [cell for row in operator.get(f"/api/v1/bench?{query}").json()["rows"] for cell in row["cells"]]
     assert {cell["assumed"] for cell in cells} == {"", "QD 1, 1 job"}
 

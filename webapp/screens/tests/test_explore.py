@@ -2,18 +2,23 @@ import io
 import json
 import re
 from collections.abc import Callable
-from statistics import fmean
+from statistics import geometric_mean
 
 import pyarrow.parquet
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
+from webapp.compare.query import read_query
+from webapp.compare.selectors import compare
+from webapp.compare.tests.orders import alternate
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, known
 from webapp.runs.models import Run
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.screens.explore.charts import sentences_of
+from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import first_look
-from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.results import Lab, finish_run
 from webapp.tests.factories.runs import first_look_run
 from worker.contract.histogram import LAST_BUCKET_NS, Histogram
 from worker.contract.packing import pack
@@ -127,7 +132,7 @@ def test_the_parquet_file_has_the_columns_of_the_csv(operator: Client, run: Run)
     parquet = operator.get("/explore.parquet?run=1").getvalue()
     found = pyarrow.parquet.read_table(io.BytesIO(parquet))
     assert (",".join(found.column_names), found.num_rows) == (head, len(lines))
-    assert found.schema.field("IOPS mean [1/s]").metadata == {b"unit": b"1/s"}
+    assert found.schema.field("IOPS geometric mean [1/s]").metadata == {b"unit": b"1/s"}
     assert {type(value) for value in found["Baseline"].to_pylist()} == {bool}
     assert operator.get(ADDRESS.replace("/explore/", "/api/v1/compare.parquet")).getvalue() == parquet
     assert operator.get("/explore.parquet?x=nonsense").status_code == 400
@@ -164,7 +169,7 @@ def test_it_draws_two_metrics_against_each_other(operator: Client, run: Run) -> 
     assert (first["name"], [point["level"] for point in first["points"]]) == ("io_uring", ["1", "32"])
     point = {"pattern": "randread", "iodepth": 32, "ioengine": "io_uring"}
     measured = run.results.filter(point__contains=point)
-    assert first["points"][1]["y"] == pytest.approx(fmean(result.p99_ns or 0 for result in measured))
+    assert first["points"][1]["y"] == pytest.approx(geometric_mean([result.p99_ns or 0 for result in measured]))
     assert "1 result without p99 latency is left out" in page
     again = operator.get(f"{ADDRESS}&chart=scatter&against=latency_mean&metric=latency_p99").content.decode()
     assert "Mean latency over p99 latency" in again
@@ -269,3 +274,19 @@ def test_a_zoom_reads_the_seconds_of_its_span(operator: Client, run: Run) -> Non
     assert (whole["from_s"], operator.get(f"{address}&from=1&to=2").json()["from_s"]) == (0, 1)
     assert operator.get(f"{address}&from=2&to=1").status_code == 404
     assert operator.get(f"{address}&from=now").status_code == 400
+
+
+def test_all_conclusions_are_on_the_page_the_certain_ones_first(operator: Client) -> None:
+    """Fourteen block sizes are fourteen charts; psync differs at the last one only."""
+    lab = Lab(a_target(a_host("a"), "scratch"))
+    for place in range(14):
+        psync = (50.0, 50.5, 51.0) if place == 13 else (99.0, 100.0, 101.0)
+        lab.measure(99.0, 100.0, 101.0, block_size=4096 * (place + 1))
+        lab.measure(*psync, block_size=4096 * (place + 1), ioengine="psync")
+    alternate(lab.run)
+    made = compare(read_query([("x", "iodepth"), ("series", "ioengine"), ("panel", "block_size")]))
+    sentences = sentences_of(made)
+    assert len(sentences) == 14
+    assert sentences[0][0] == made.panels[13].name
+    page = operator.get("/explore/?x=iodepth&series=ioengine&panel=block_size").content.decode()
+    assert all(escape(sentence) in page for _, sentence in sentences)
