@@ -10,9 +10,10 @@ import time
 from webapp.core.garbage_collector import YOUNG_OBJECTS
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import estimate
-from webapp.plans.expand import MAX_TRIALS, expand
+from webapp.plans.expand import expand
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import MAX_TRIALS
 from webapp.plans.varying import varying
 from webapp.screens.plans.draft import checked, draft_of
 from worker.contract.workload import TargetKind

@@ -61,8 +61,8 @@ def start_run(
 ) -> Run:
     """Create a run with all its trials and send the first ones. `armed` are the serial numbers that the person typed.
 
-    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, write_limit_exceeded,
-    endurance_exceeded, not_armed.
+    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, plan_too_large, capability_missing,
+    write_limit_exceeded, endurance_exceeded, not_armed.
     """
     options = options or StartOptions()
     if before := _started_before(options):
@@ -99,7 +99,7 @@ def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:
     expansion = expand(document, facts_for(document, targets), seed=seed)
     if expansion.problems:
-        raise Refusal("plan_problem", " ".join(expansion.problems)[:4000])
+        raise Refusal(expansion.problem_code, " ".join(expansion.problems)[:4000])
     if not expansion.trials:
         raise Refusal("plan_problem", "No part of the plan runs on these targets. " + " ".join(expansion.skipped))
     return expansion
