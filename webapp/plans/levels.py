@@ -12,13 +12,14 @@ A repeated level counts once.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from webapp.plans.factors import Factor
 from webapp.plans.values import LayoutLine, Value, ValueRefused
 
 MAX_LEVELS = 1000
+MAX_RANGE = 100  # characters; the expression below takes quadratic time
 _RANGE = re.compile(
     r"(?P<first>[^.]+(?:\.[0-9][^.]*)?)\.\.(?P<last>(?:[^*+.]|\.(?!\.))+?)\s*(?:(?P<how>[*+])\s*(?P<by>[^*+]+))?"
 )
@@ -44,6 +45,22 @@ def _count(factor: Factor, text: str) -> int:
         return 1
 
 
+def ends(factor: Factor, text: str) -> tuple[Value, Value]:
+    """The first and the last level, without those between them. Raises LevelError."""
+    pieces = [piece.strip() for piece in text.split(",")]
+    first, last = (_ends(factor, piece) for piece in (pieces[0], pieces[-1]))
+    return first[0], last[-1]
+
+
+def _ends(factor: Factor, text: str) -> tuple[Value, ...]:
+    try:
+        if ".." in text and not isinstance(factor.values, LayoutLine):
+            return _checked(factor, _range_of(factor, text).ends)
+    except ValueRefused as refusal:
+        raise LevelError(f"{factor.label}: {refusal}.") from refusal
+    return _piece(factor, text)
+
+
 def parse(factor: Factor, text: str) -> tuple[Value, ...]:
     """The levels of `factor`, in the order written. Raises LevelError."""
     levels: dict[tuple[type, Value], Value] = {}
@@ -61,9 +78,16 @@ def _piece(factor: Factor, text: str) -> tuple[Value, ...]:
     try:
         if isinstance(factor.values, LayoutLine):
             return factor.values.sweep(text)
-        return _checked(factor, _range_of(factor, text)) if ".." in text else (factor.values.parse(text),)
+        return _range(factor, text) if ".." in text else (factor.values.parse(text),)
     except ValueRefused as refusal:
         raise LevelError(f"{factor.label}: {refusal}.") from refusal
+
+
+def _range(factor: Factor, text: str) -> tuple[Value, ...]:
+    levels = _range_of(factor, text)
+    if levels.count > MAX_LEVELS:
+        raise ValueRefused(f"more than {MAX_LEVELS} levels; take larger steps")
+    return _checked(factor, levels.numbers())
 
 
 @dataclass(frozen=True)
@@ -75,6 +99,11 @@ class _Range:
     multiplies: bool
     count: int
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        steps = self.count - 1
+        return self.first, self.first * self.by**steps if self.multiplies else self.first + self.by * steps
+
     def numbers(self) -> Iterator[int]:
         number = self.first
         for _ in range(self.count):
@@ -83,7 +112,7 @@ class _Range:
 
 
 def _range_of(factor: Factor, text: str) -> _Range:
-    match = _RANGE.fullmatch(text)
+    match = _RANGE.fullmatch(text) if len(text) <= MAX_RANGE else None
     if match is None:
         raise ValueRefused(f"`{text}` is not understood; write a range like `1..64 *2` or `10..100 +10`")
     if not factor.numeric:
@@ -129,8 +158,6 @@ def _step(factor: Factor, how: str, text: str) -> int:
     return step
 
 
-def _checked(factor: Factor, levels: _Range) -> tuple[Value, ...]:
+def _checked(factor: Factor, numbers: Iterable[int]) -> tuple[Value, ...]:
     """Check the factor's rules; numbers of settings stay text."""
-    if levels.count > MAX_LEVELS:
-        raise ValueRefused(f"more than {MAX_LEVELS} levels; take larger steps")
-    return tuple(factor.values.parse(factor.values.write(number)) for number in levels.numbers())
+    return tuple(factor.values.parse(factor.values.write(number)) for number in numbers)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAMS, STREAMS_ON
+from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAMS, STREAMS_ON, stream_and_factor
 from webapp.plans.points import Grid, Point, decides_effect, hosts_at_once, targets_at_once, without_effect
 from webapp.plans.rules import Condition, Rules
 from webapp.plans.values import Value
@@ -84,13 +84,14 @@ class Selection:
 
     @property
     def decisions(self) -> int:
-        """Combinations of deciding levels."""
-        return math.prod(len(axis.levels) for axis in self._deciding)
+        """Combinations of deciding levels, times the streams whose factors each of them takes or leaves out."""
+        streams = {stream_and_factor(name)[0] for name in self._base} - {""}
+        return math.prod([max(1, len(streams)), *(len(axis.levels) for axis in self._deciding)])
 
     @property
     def combinations(self) -> int:
         """Combinations at which conditions are checked."""
-        return self.decisions * math.prod(len(axis.levels) for axis in self._named)
+        return math.prod(len(axis.levels) for axis in (*self._deciding, *self._named))
 
     @cached_property
     def by_targets(self) -> Mapping[AtOnce, int]:
