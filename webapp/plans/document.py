@@ -43,7 +43,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     factors: dict[FactorName, Levels]
     # Kinds of target it runs on; it skips other targets, and the preview says so.
-    on: Annotated[tuple[KindName, ...], Meta(max_length=10)] = ("block", "directory", "file")
+    on: Annotated[tuple[KindName, ...], Meta(max_length=50)] = ("block", "directory", "file")
     rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
     streams: Annotated[tuple[PartStream, ...], Meta(max_length=MAX_STREAMS)] = ()  # see `plans.streams`
     before: Annotated[tuple[Levels, ...], Meta(max_length=MAX_STEP_LINES)] = ()  # steps before trials: `plans.steps`

@@ -123,7 +123,7 @@ def factor_warnings(
     schedulers: Schedulers | None = None,
     grids: Sequence[PartGrid] | None = None,
 ) -> tuple[FieldProblem, ...]:
-    """Warnings with their places in the document. Parts with problems, and plans over the limit of trials, are left out.
+    """Warnings with their places in the document. Parts with problems and plans that are too large are left out.
 
     Without targets, the kinds of target in the part count. A warning about a common factor is shown at that factor if
     it applies to all parts that use the factor. Otherwise it is shown at the parts concerned, and only if the factor

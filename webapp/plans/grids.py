@@ -24,10 +24,11 @@ from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.selection import AtOnce, Selection
 from webapp.plans.stream_grids import StreamLevels, complete, stream_engine, stream_problems, with_running
+from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
 
 MAX_TRIALS = 10_000  # of a run
-MAX_VALUES = 500_000  # levels in all points of a plan: their number times the number of their factors
+MAX_VALUES = 500_000  # levels of all workloads of a run: its trials times the factors of all their streams
 MAX_PLAN_LEVELS = 20_000  # of all factors of all parts, and of the conditions of rules
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
 MAX_DECISIONS = 10_000  # combinations of levels that decide which other factors have an effect, of all parts
@@ -125,12 +126,20 @@ def _over_limit(document: PlanDocument, grids: Iterable[PartGrid]) -> str:
     for grid in grids:
         for kind in set(grid.kinds):
             trials[kind] += document.repeats * grid.count
-            values[kind] += grid.count * len(grid.levels)
+            values[kind] += document.repeats * grid.count * _values_of(grid)
     if (most := max(trials.values(), default=0)) > MAX_TRIALS:
         return too_many_trials(most)
     if (most := max(values.values(), default=0)) > MAX_VALUES:
-        return f"The points of this plan have {most:,} levels together, more than {MAX_VALUES:,}. Remove levels or factors."
+        return f"The trials have {most:,} levels in their streams, more than {MAX_VALUES:,}. Remove levels or repeats."
     return ""
+
+
+def _values_of(grid: PartGrid) -> int:
+    """The most factors of a trial, counted for each of its streams."""
+    streams = [stream.name for stream in grid.part.streams] if grid.levels else []
+    engines = {name: str((grid.levels.get(f"{name}.{ENGINE}") or grid.levels[ENGINE])[0]) for name in streams}
+    of_streams = [len(of_stream(grid.levels, name, engine)) for name, engine in engines.items()]
+    return sum(of_streams) or len(grid.levels)
 
 
 def too_many_trials(count: int) -> str:

@@ -8,8 +8,8 @@ from itertools import groupby, islice, pairwise
 from webapp.core import formatting
 from webapp.hosts.models import Target
 from webapp.plans.document import read
-from webapp.plans.grids import grids_of
 from webapp.plans.expected import Expected, written_in_total
+from webapp.plans.grids import grids_of
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import Preview
 from webapp.results.previews import learned_preview
