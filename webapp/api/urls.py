@@ -35,7 +35,7 @@ from webapp.api import (
     worker_log,
 )
 from webapp.api.common.authentication import AUTH
-from webapp.api.common.bodies import LimitedParser
+from webapp.api.common.bodies import refuse_large_json
 from webapp.api.common.errors import add_error_handlers
 from webapp.api.common.unknown_input import refuse_unknown_input
 from webapp.api.openapi import Api
@@ -78,10 +78,10 @@ api = Api(
     auth=AUTH,
     docs_url=None,
     urls_namespace="api",
-    parser=LimitedParser(),
 )
 add_error_handlers(api)
 api.add_decorator(refuse_unknown_input, mode="view")
+api.add_decorator(refuse_large_json, mode="view")
 for _subject in _SUBJECTS:
     api.add_router("", _subject.router)
 

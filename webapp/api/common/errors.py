@@ -12,7 +12,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from webapp.core.errors import Refusal
 
-_HTTP_CODES = {400: "request_refused", 403: "not_allowed", 405: "not_allowed", 413: "too_large"}
+_HTTP_CODES = {400: "request_refused", 403: "not_allowed", 405: "not_allowed"}
 
 _STATUSES = {
     "not_allowed": 403,
