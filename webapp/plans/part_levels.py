@@ -43,7 +43,7 @@ def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str,
     """Levels of each factor with valid text, and the problems of the others. The engine is by default that of the
     texts."""
     parsed: dict[str, tuple[Value, ...]] = {}
-    problems = []
+    problems: list[GridProblem] = []
     for name, text in texts.items():
         factor = factor_of(name, engine or stream_engine(texts, stream_and_factor(name)[0]))
         if factor is None or factor.kind is FactorKind.CHANGE:

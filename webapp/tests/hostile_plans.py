@@ -1,6 +1,7 @@
 """Small texts of plans that describe far more than a run may have, and the largest plans that a run may have."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.factors import FACTORS, FactorKind
@@ -12,12 +13,12 @@ NUMERIC = [name for name, factor in FACTORS.items() if factor.numeric and factor
 SWITCHES = ("direct", "fixedbufs", "registerfiles", "prefill", "end_fsync", "drop_caches")
 
 
-def _plan(*parts: Part, repeats: int = 1, **common: str) -> PlanDocument:
+def _plan(*parts: Part, repeats: Any = 1, **common: Any) -> PlanDocument:
     shared = {"size": "64M", "runtime": "3s"} | common
     return PlanDocument(title="Hostile", common=shared, parts=parts, repeats=repeats)
 
 
-def _part(number: int = 0, *rules: str, streams: tuple[PartStream, ...] = (), **factors: str) -> Part:
+def _part(number: int = 0, /, *rules: str, streams: Any = (), **factors: Any) -> Part:
     return Part(name=f"p{number}", factors={"pattern": "randread"} | factors, rules=rules, streams=streams)
 
 

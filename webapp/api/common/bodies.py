@@ -13,7 +13,7 @@ MAX_BYTES = 2**20  # JSON needs up to twenty times its length in memory; the lar
 
 def refuse_large_json(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Decorator of an operation: refuse a body that is too large before it is read. Uploads have their own limits."""
-    operation: Operation = unwrap(run).__self__  # type: ignore[attr-defined]  # of a bound method
+    operation: Operation = unwrap(run).__self__  # of a bound method
     reads_json = any(model.__ninja_param_source__ == "body" for model in operation.models)
 
     @wraps(run)
