@@ -12,9 +12,10 @@ from webapp.hosts.models import Target
 from webapp.hosts.selectors import known_targets
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.endurance import EnduranceUse
+from webapp.plans.grids import grids_of
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import StreamJob, jobs_of
-from webapp.plans.problems import document_problems
+from webapp.plans.problems import document_problems, problem_code
 from webapp.plans.selectors import version_of
 from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
@@ -146,7 +147,8 @@ class ExpectedOut(Schema):
 
 
 class PreviewOut(Schema):
-    """A plan with `problems` cannot be started. `arm`: serial numbers to send with the start.
+    """A plan with `problems` cannot be started. `code` is then `plan_too_large`, if it has more levels or trials than
+    a run may have, or `plan_problem`, else "". `arm`: serial numbers to send with the start.
 
     A host whose last `stop_after` trials failed gets no more trials of the run; 0: no limit.
     `shared`: targets that are used at once and share a drive. `warnings`: what a host does not support, factors that
@@ -155,6 +157,7 @@ class PreviewOut(Schema):
     """
 
     problems: list[str]
+    code: str
     skipped: list[str]
     shared: list[str]
     fitting_bytes: int
@@ -207,10 +210,16 @@ def unsaved_preview(request: HttpRequest, payload: PreviewIn) -> dict[str, objec
 
 
 def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) -> dict[str, object]:
-    made = learned_preview(document, targets)
+    grids = grids_of(document)
+    made = learned_preview(document, targets, grids=grids)
+    problems, code = made.expansion.problems, made.expansion.problem_code
+    if not targets:
+        own = document_problems(document, grids)
+        problems, code = tuple(map(str, own)), problem_code(own)
     names = {str(one.id): one for one in targets}
     return {
-        "problems": made.expansion.problems if targets else list(map(str, document_problems(document))),
+        "problems": problems,
+        "code": code,
         "skipped": made.expansion.skipped,
         "shared": made.shared,
         "fitting_bytes": made.fitting_bytes,

@@ -35,6 +35,7 @@ from webapp.api import (
     worker_log,
 )
 from webapp.api.common.authentication import AUTH
+from webapp.api.common.bodies import refuse_large_json
 from webapp.api.common.errors import add_error_handlers
 from webapp.api.common.unknown_input import refuse_unknown_input
 from webapp.api.openapi import Api
@@ -80,6 +81,7 @@ api = Api(
 )
 add_error_handlers(api)
 api.add_decorator(refuse_unknown_input, mode="view")
+api.add_decorator(refuse_large_json, mode="view")
 for _subject in _SUBJECTS:
     api.add_router("", _subject.router)
 

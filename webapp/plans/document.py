@@ -14,6 +14,7 @@ from msgspec import Meta
 
 Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
 StreamName = Annotated[str, Meta(min_length=1, max_length=20, pattern=r"^[a-z][a-z0-9_-]*\Z")]
+KindName = Annotated[str, Meta(max_length=20)]
 FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*\Z")]
 
 
@@ -41,11 +42,8 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     factors: dict[FactorName, Levels]
-    on: tuple[str, ...] = (
-        "block",
-        "directory",
-        "file",
-    )  # kinds of target it runs on; it skips other targets, and the preview says so
+    # Kinds of target it runs on; it skips other targets, and the preview says so.
+    on: Annotated[tuple[KindName, ...], Meta(max_length=50)] = ("block", "directory", "file")
     rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
     streams: Annotated[tuple[PartStream, ...], Meta(max_length=MAX_STREAMS)] = ()  # see `plans.streams`
     before: Annotated[tuple[Levels, ...], Meta(max_length=MAX_STEP_LINES)] = ()  # steps before trials: `plans.steps`

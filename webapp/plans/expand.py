@@ -44,7 +44,8 @@ import msgspec
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import Fitness, TargetFacts, Workloads, array_problems, verification_problems
-from webapp.plans.grids import PartGrid, grids_of
+from webapp.plans.grid_problem import PLAN_PROBLEM, TOO_LARGE
+from webapp.plans.grids import MAX_TRIALS, PartGrid, grids_of, too_many_trials
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
 from webapp.plans.points import (
@@ -65,11 +66,11 @@ from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
 
-__all__ = ["MAX_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
+__all__ = ["Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
-MAX_TRIALS = 10_000
 _COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost > 0)
 MAX_SETTINGS = 200  # settings in one order, over all its streams
+MAX_PROBLEMS = 200  # of a part; the others are not looked for
 
 
 class PlannedStream(msgspec.Struct, frozen=True):
@@ -132,6 +133,12 @@ class Expansion:
     stop_after: int = 0  # of the plan
     retries: int = 0  # of the plan
     shared_spaces: tuple[SharedSpace, ...] = ()
+    too_large: bool = False  # over a limit of levels, combinations, points or trials
+
+    @property
+    def problem_code(self) -> str:
+        """The code of its problems, "" if it has none."""
+        return (TOO_LARGE if self.too_large else PLAN_PROBLEM) if self.problems else ""
 
     @cached_property
     def distinct(self) -> tuple[tuple[PlannedTrial, int], ...]:
@@ -173,10 +180,11 @@ def expand(
     problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
     problems += [problem for place in places for problem in place.problems]
     total = document.repeats * sum(place.cells for place in places)
-    if total > MAX_TRIALS:
-        problems.append(f"{total:,} trials exceed the maximum of {MAX_TRIALS:,} per run. Remove levels or repeats.")
-    if problems:
-        return Expansion((), skipped, tuple(problems), tuple(targets))
+    over = next((grid.over for grid in grids if grid.over), too_many_trials(total) if total > MAX_TRIALS else "")
+    if problems or over:
+        too_large = bool(over) or any(one.code == TOO_LARGE for grid in grids for one in grid.found)
+        problems = [*dict.fromkeys(problems[:MAX_PROBLEMS]), *([over] if over else [])]
+        return Expansion((), skipped, tuple(problems), tuple(targets), too_large=too_large)
     cells, left_out, unfit = _cells(grids, places)
     skipped += tuple(left_out)
     spaces = tuple(
@@ -220,6 +228,8 @@ def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_C
             left_out += [_left_out(grid.part, text, count) for text, count in part.invalid.items()]
         else:
             problems += [f"Part {grid.part.name}: {text}" for text in part.invalid]
+    if len(left_out) > MAX_PROBLEMS:
+        left_out = [*left_out[:MAX_PROBLEMS], f"{len(left_out) - MAX_PROBLEMS:,} more such reasons are not listed."]
     return cells, left_out, problems
 
 
@@ -235,34 +245,40 @@ class _PartCells:
     part: Part
     cells: list[_Cell] = field(default_factory=list)
     invalid: Counter[str] = field(default_factory=Counter)  # reason -> points that are left out
-    problems: list[str] = field(default_factory=list)
+    problems: dict[str, None] = field(default_factory=dict)  # in their order, each once
     _fitness: Fitness = field(default_factory=Fitness)
+    _settings: dict[tuple[tuple[str, str], ...], dict[str, str]] = field(default_factory=dict)
 
     def fill(self, grid: PartGrid, place: Places) -> None:
-        relative = is_relative(grid.points)
-        found = [] if relative else list(self._found(grid.points))
+        points = grid.points if place.groups else []
+        relative = is_relative(points)
+        found = [] if relative else list(self._found(points))
         for group in place.groups:
             target_ids = tuple(target.id for target in group)
-            for one in self._sized(grid.points, group) if relative else found:
+            for one in self._sized(points, group) if relative else found:
                 if target_count(one.point) == len(group) and self._fits(group, one):
                     self.cells.append(_Cell(self.number, self.part, group, target_ids, one))
+                if len(self.problems) >= MAX_PROBLEMS:
+                    return
 
     def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:
         try:
             return list(self._found(sized(points, group)))
         except SizeUnknown as unknown:
-            self.problems.append(str(unknown))
+            self.problems[str(unknown)] = None
             return []
 
     def _found(self, points: Sequence[Point]) -> Iterator[_Found]:
         """The points that the contract allows."""
         for point in points:
             try:
-                workloads, settings = workloads_of(point, seed=1), settings_of(point)
+                workloads = workloads_of(point, seed=1)
             except msgspec.ValidationError as error:
                 self.invalid[f"{error}."] += 1
                 continue
-            yield _Found(point, point_key(point), workloads, settings, layout_of(point), steps_of(point))
+            settings = settings_of(point)
+            shared = self._settings.setdefault(tuple(settings.items()), settings)
+            yield _Found(point, point_key(point), workloads, shared, layout_of(point), steps_of(point))
 
     def _fits(self, group: Group, one: _Found) -> bool:
         """Whether the point can run on the targets. If not, add the reasons to `invalid` or `problems`."""
@@ -278,7 +294,7 @@ class _PartCells:
         ]
         if len(one.settings) * len(group) > MAX_SETTINGS:
             unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
-        self.problems += unfit
+        self.problems |= dict.fromkeys(unfit)
         return not unfit
 
     def _invalid(self, one: _Found, on_first: Workloads, kind: TargetKind) -> list[str]:

@@ -125,7 +125,7 @@ def factor_warnings(
     schedulers: Schedulers | None = None,
     grids: Sequence[PartGrid] | None = None,
 ) -> tuple[FieldProblem, ...]:
-    """Warnings with their places in the document. Parts with problems are left out.
+    """Warnings with their places in the document. Parts with problems and plans that are too large are left out.
 
     Without targets, the kinds of target in the part count. A warning about a common factor is shown at that factor if
     it applies to all parts that use the factor. Otherwise it is shown at the parts concerned, and only if the factor
@@ -161,7 +161,7 @@ def _in_part(
         factor: rule.words(case, factor)
         for factor in texts
         for rule in RULES
-        if not grid.found and factor in rule.factors and rule.holds(case, factor)
+        if not (grid.found or grid.over) and factor in rule.factors and rule.holds(case, factor)
     }
     varied = frozenset(name for name, levels in grid.levels.items() if len(levels) > 1)
     return _PartWarnings(part, frozenset(texts) - frozenset(part.factors), varied, warnings)

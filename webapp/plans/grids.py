@@ -1,24 +1,37 @@
-"""Parses the texts of a plan's parts into grids of levels, and collects all problems."""
+"""Parses the texts of a plan's parts into grids of levels, and collects all problems.
 
-import math
-from collections.abc import Mapping
+A few bytes of text can describe billions of points. So everything is counted before it is made, and a plan over a limit
+has no levels or no points, only a problem that says so.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from webapp.plans import levels
 from webapp.plans.contradictions import contradictions
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, engine_name, engine_of
 from webapp.plans.engines.base import PlanEngine
-from webapp.plans.grid_problem import GridProblem
+from webapp.plans.factors import factor_of, stream_and_factor
+from webapp.plans.grid_problem import TOO_LARGE, GridProblem
 from webapp.plans.part_levels import factor_texts, kinds_of, parsed_levels
-from webapp.plans.part_problems import part_problems, silent_by_level
+from webapp.plans.part_problems import part_problems
 from webapp.plans.part_rules import round_problems, rules_of
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, TRACK, Rules, selected
-from webapp.plans.stream_grids import StreamLevels, complete, stream_problems, with_running
+from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules
+from webapp.plans.rules import parse as parse_rules
+from webapp.plans.selection import AtOnce, Selection
+from webapp.plans.stream_grids import StreamLevels, complete, stream_engine, stream_problems, with_running
+from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
 
+MAX_TRIALS = 10_000  # of a run
+MAX_VALUES = 500_000  # levels of all workloads of a run: its trials times the factors of all their streams
+MAX_PLAN_LEVELS = 20_000  # of all factors of all parts, and of the conditions of rules
 MAX_CROSSED = 100_000  # combinations from which the rules of all parts select
+MAX_DECISIONS = 10_000  # combinations of levels that decide which other factors have an effect, of all parts
 
 
 @dataclass(frozen=True)
@@ -30,27 +43,30 @@ class PartGrid:
     found: tuple[GridProblem, ...]
     kinds: tuple[str, ...]  # kinds of target that it runs on
     rules: Rules = NO_RULES
+    over: str = ""  # why no run can have all points of the plan; "" if one can
+
+    @cached_property
+    def selection(self) -> Selection | None:
+        """Its points that the rules allow, not made; None if it has problems."""
+        return Selection(self.levels, self.rules) if self.levels and not self.found else None
 
     @cached_property
     def points(self) -> list[Point]:
-        """Its points that the rules allow."""
-        return selected(self.levels, self.rules) if self.levels else []
+        """Its points that the rules allow; none of a plan with too many."""
+        return self.selection.points() if self.selection is not None and not self.over else []
 
     @property
     def problems(self) -> tuple[str, ...]:
         return tuple(f"Part {self.part.name}: {one.message}" for one in self.found)
 
     @property
+    def by_targets(self) -> Mapping[AtOnce, int]:
+        """The number of points that the rules allow, by what their trials use at once."""
+        return self.selection.by_targets if self.selection else {}
+
+    @property
     def count(self) -> int:
-        """The number of points with rules, else their maximum. A factor without effect does not multiply them."""
-        if self.found:
-            return 0
-        if self.part.rules or self.part.streams:
-            return len(self.points)
-        return sum(
-            math.prod(len(values) for name, values in self.levels.items() if name not in without)
-            for without in silent_by_level(self.engine, self.levels)
-        )
+        return sum(self.by_targets.values())
 
     @property
     def engine(self) -> PlanEngine:
@@ -59,7 +75,75 @@ class PartGrid:
 
 def grids_of(document: PlanDocument) -> tuple[PartGrid, ...]:
     """The grids of all parts. A large plan takes long here: compute them once and pass them on."""
-    return tuple(part_grid(document, part) for part in document.parts)
+    if _level_count(document) > MAX_PLAN_LEVELS:
+        problem = GridProblem("", f"the plan has more than {MAX_PLAN_LEVELS:,} levels. Remove levels.", TOO_LARGE)
+        return tuple(PartGrid(part, {}, (problem,), part.on) for part in document.parts)
+    grids = tuple(part_grid(document, part) for part in document.parts)
+    if sum(grid.selection.decisions for grid in grids if grid.selection) > MAX_DECISIONS:
+        return tuple(_refused(grid, [_too_many_decisions()]) for grid in grids)
+    over = _over_limit(document, grids)
+    return tuple(replace(grid, over=over) for grid in grids) if over else grids
+
+
+def _level_count(document: PlanDocument) -> int:
+    """Levels of the common factors and of all parts; it ends above the maximum."""
+    count = 0
+    for engine, name, text in _texts(document):
+        factor = factor_of(name, engine)
+        count += levels.count(factor, text) if factor else 1
+        if count > MAX_PLAN_LEVELS:
+            break
+    return count
+
+
+def _texts(document: PlanDocument) -> Iterator[tuple[str, str, str]]:
+    """Engine, factor and levels as typed."""
+    yield from ((engine_name(document.common), name, text) for name, text in document.common.items())
+    for part in document.parts:
+        texts = factor_texts(document, part)
+        for name, text in (*texts.items(), *_conditions(part)):
+            yield stream_engine(texts, stream_and_factor(name)[0]), name, text
+
+
+def _conditions(part: Part) -> Iterator[tuple[str, str]]:
+    """The factors and levels that rules name."""
+    for line in part.rules:
+        try:
+            texts = parse_rules([line])
+        except RuleRefused:
+            continue
+        for condition in (*texts.excluded, *texts.only, *texts.tracked):
+            yield from condition.items()
+
+
+def _over_limit(document: PlanDocument, grids: Iterable[PartGrid]) -> str:
+    """Why no run can have all trials of the plan on one target of each kind that it names; "" if one can.
+
+    Such a plan is neither saved nor started, so that nobody waits for a plan that can never run.
+    """
+    trials: Counter[str] = Counter()
+    values: Counter[str] = Counter()
+    for grid in grids:
+        for kind in set(grid.kinds):
+            trials[kind] += document.repeats * grid.count
+            values[kind] += document.repeats * grid.count * _values_of(grid)
+    if (most := max(trials.values(), default=0)) > MAX_TRIALS:
+        return too_many_trials(most)
+    if (most := max(values.values(), default=0)) > MAX_VALUES:
+        return f"The trials have {most:,} levels in their streams, more than {MAX_VALUES:,}. Remove levels or repeats."
+    return ""
+
+
+def _values_of(grid: PartGrid) -> int:
+    """The most factors of a trial, counted for each of its streams."""
+    streams = [stream.name for stream in grid.part.streams] if grid.levels else []
+    engines = {name: str((grid.levels.get(f"{name}.{ENGINE}") or grid.levels[ENGINE])[0]) for name in streams}
+    of_streams = [len(of_stream(grid.levels, name, engine)) for name, engine in engines.items()]
+    return sum(of_streams) or len(grid.levels)
+
+
+def too_many_trials(count: int) -> str:
+    return f"{count:,} trials exceed the maximum of {MAX_TRIALS:,} per run. Remove levels or repeats."
 
 
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
@@ -69,16 +153,30 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
         parsed, unknown = with_running(part, parsed)
         problems += unknown
     problems += [*contradictions(part, texts), *part_problems(part, parsed, texts), *stream_problems(part, texts)]
-    levels = {} if problems else _completed(document, part, parsed, texts)
+    completed = {} if problems else _completed(document, part, parsed, texts)
     most = MAX_CROSSED // max(1, sum(bool(each.rules or each.streams) for each in document.parts))
-    wanted, wrong = (NO_RULES, []) if problems else rules_of(part, levels, engine_name(texts), most)
-    wrong += round_problems(document) if wanted.tracked else []
-    grid = PartGrid(part, {} if wrong else levels, (*problems, *wrong), kinds_of(part, texts), wanted)
-    if part.rules and levels and not wrong and not grid.points:
-        return replace(grid, found=(GridProblem("rules", "the rules leave out all points. Change or remove a rule."),))
-    if wanted.tracked and grid.points and not any(map(wanted.tracks, grid.points)):
-        return replace(grid, found=(GridProblem("rules", f"no point meets `{TRACK}`. Change this rule."),))
-    return grid
+    rules, wrong = (NO_RULES, []) if problems else rules_of(part, completed, engine_name(texts), most)
+    wrong += round_problems(document) if rules.tracked else []
+    grid = PartGrid(part, {} if wrong else completed, (*problems, *wrong), kinds_of(part, texts), rules)
+    return _refused(grid, _selection_problems(grid, grid.selection)) if grid.selection else grid
+
+
+def _selection_problems(grid: PartGrid, selection: Selection) -> Iterator[GridProblem]:
+    if selection.decisions > MAX_DECISIONS:
+        yield _too_many_decisions()
+    elif grid.part.rules and not any(selection.by_targets.values()):
+        yield GridProblem("rules", "the rules leave out all points. Change or remove a rule.")
+    elif grid.rules.tracked and not selection.tracks_any():
+        yield GridProblem("rules", f"no point meets `{TRACK}`. Change this rule.")
+
+
+def _too_many_decisions() -> GridProblem:
+    words = f"more than {MAX_DECISIONS:,} combinations of patterns, schedulers and streams. Remove levels."
+    return GridProblem("", words, TOO_LARGE)
+
+
+def _refused(grid: PartGrid, problems: Iterable[GridProblem]) -> PartGrid:
+    return replace(grid, found=(*grid.found, *problems))
 
 
 def _completed(document: PlanDocument, part: Part, parsed: StreamLevels, texts: Mapping[str, str]) -> StreamLevels:

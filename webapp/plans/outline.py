@@ -3,14 +3,11 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from math import ceil
-from statistics import fmean
 
 from webapp.plans.document import PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.experience import OVERHEAD_S
-from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.grids import PartGrid, grids_of
-from webapp.plans.points import targets_at_once
 from webapp.plans.streams import of_stream
 
 
@@ -54,8 +51,5 @@ def _of_stream(grid: PartGrid, stream: str) -> float | None:
 
 
 def _count(grid: PartGrid) -> float:
-    if grid.part.streams:
-        return sum(1 / targets_at_once(point) for point in grid.points)
-    together = next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in grid.levels), AT_ONCE)
-    sizes = [float(level or 1) for level in grid.levels.get(together, (1,))]
-    return grid.count * fmean(1 / size for size in sizes)
+    """Points of a target: a trial of several targets at once counts with its share."""
+    return sum(count / at_once.all_targets for at_once, count in grid.by_targets.items())

@@ -21,6 +21,8 @@ from worker.contract.workload import TargetKind
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
+MAX_SUGGESTIONS = 5  # each takes almost a millisecond
+MAX_MESSAGE = 300  # characters; a text of levels can have 1,000
 
 
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
@@ -41,19 +43,23 @@ def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str,
     """Levels of each factor with valid text, and the problems of the others. The engine is by default that of the
     texts."""
     parsed: dict[str, tuple[Value, ...]] = {}
-    problems = []
+    problems: list[GridProblem] = []
     for name, text in texts.items():
         factor = factor_of(name, engine or stream_engine(texts, stream_and_factor(name)[0]))
         if factor is None or factor.kind is FactorKind.CHANGE:
-            problems.append(GridProblem(name, _no_such_factor(name)))
+            meant = closest(name) if len(problems) < MAX_SUGGESTIONS else ""
+            problems.append(GridProblem(name, _no_such_factor(name, meant)))
             continue
         try:
             parsed[name] = levels.parse(factor, text)
         except levels.LevelError as error:
-            problems.append(GridProblem(name, str(error)))
+            problems.append(GridProblem(name, _shortened(str(error))))
     return parsed, problems
 
 
-def _no_such_factor(name: str) -> str:
-    meant = closest(name)
+def _no_such_factor(name: str, meant: str) -> str:
     return f"there is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} …"

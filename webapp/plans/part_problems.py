@@ -58,15 +58,15 @@ def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) 
         return [GridProblem("", f"`{engine.REQUIRED}` is missing, e.g. `{example}`.")]
     if engine.SILENT_BY not in parsed:
         return []
-    without = set.intersection(*silent_by_level(engine, parsed)) & set(texts)
+    without = set.intersection(*_silent_by_level(engine, parsed)) & set(texts)
     return [
         GridProblem(name, f"`{name}` has no effect at any level of `{engine.SILENT_BY}` in this part. Remove it.")
         for name in sorted(without - {engine.SILENT_BY})
     ]
 
 
-def silent_by_level(engine: PlanEngine, levels: Levels) -> list[set[str]]:
-    """For each level of `SILENT_BY`, the factors that do not multiply the points: itself and those without effect."""
+def _silent_by_level(engine: PlanEngine, levels: Levels) -> list[set[str]]:
+    """For each level of `SILENT_BY`, the factors without effect, and itself."""
     by = engine.SILENT_BY
     if by not in levels:
         return [set()]

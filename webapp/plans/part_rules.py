@@ -6,7 +6,7 @@ from itertools import chain
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines.base import Levels
 from webapp.plans.factors import STREAMS
-from webapp.plans.grid_problem import GridProblem
+from webapp.plans.grid_problem import TOO_LARGE, GridProblem
 from webapp.plans.part_levels import parsed_levels
 from webapp.plans.rules import NO_RULES, TRACK, Conditions, RuleRefused, Rules, RuleTexts
 from webapp.plans.rules import parse as parse_rules
@@ -69,7 +69,8 @@ def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProb
         said.append("`one at a time` needs a factor with several levels.")
     several = "streams" if STREAMS in levels else "rules"
     if (texts != RuleTexts() or STREAMS in levels) and math.prod(map(len, levels.values())) > most:
-        said.append(f"{several} can select from at most {most:,} combinations in this part. Remove levels.")
+        words = f"{several} can select from at most {most:,} combinations in this part. Remove levels."
+        return [*(GridProblem("rules", text) for text in said), GridProblem("rules", words, TOO_LARGE)]
     return [GridProblem("rules", text) for text in said]
 
 

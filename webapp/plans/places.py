@@ -14,7 +14,6 @@ from itertools import combinations, permutations
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
-from webapp.plans.points import target_count, targets_at_once
 from worker.contract.workload import TargetKind
 
 _KIND_WORDS = {
@@ -42,11 +41,9 @@ class Places:
 
     @property
     def cells(self) -> int:
-        """The number of points on all groups. Without rules and streams, all sizes of groups have equally many."""
-        if self.grid.part.rules or self.grid.part.streams:
-            groups = Counter(map(len, self.groups))
-            return sum(groups[target_count(point)] for point in self.grid.points)
-        return self.grid.count // len(self._sizes) * len(self.groups)
+        """The number of points on all groups."""
+        groups = Counter(map(len, self.groups))
+        return sum(count * groups[at_once.all_targets] for at_once, count in self.grid.by_targets.items())
 
     @property
     def left_out(self) -> list[str]:
@@ -72,7 +69,7 @@ class Places:
     @cached_property
     def _sizes(self) -> list[int]:
         if self.grid.part.streams:
-            return sorted({targets_at_once(point) for point in self.grid.points}) or [1]
+            return sorted({at_once.targets for at_once in self.grid.by_targets}) or [1]
         levels = self.grid.levels.get(HOSTS_AT_ONCE if self._over_hosts else AT_ONCE, (1,))
         return sorted(level for level in levels if isinstance(level, int)) or [1]
 

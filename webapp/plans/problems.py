@@ -12,11 +12,12 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.factors import BEFORE
-from webapp.plans.grid_problem import GridProblem
+from webapp.plans.grid_problem import PLAN_PROBLEM, TOO_LARGE, GridProblem
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.part_levels import parsed_levels
 
 _SHOWN = 5
+MAX_PROBLEMS = 200
 _OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "at_once"})
 
 
@@ -28,6 +29,7 @@ class FieldProblem:
     place: str
     message: str
     part: str = ""  # name of the part, for messages without context
+    code: str = ""  # TOO_LARGE, or "" for all other problems
 
     def __str__(self) -> str:
         return f"Part {self.part}: {self.message}" if self.part else self.message
@@ -38,8 +40,16 @@ class PlanRefused(Refusal):
 
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
         more = f" And {len(problems) - _SHOWN} more." if len(problems) > _SHOWN else ""
-        super().__init__("plan_refused", " ".join(str(one) for one in problems[:_SHOWN]) + more)
+        code = TOO_LARGE if problem_code(problems) == TOO_LARGE else "plan_refused"
+        super().__init__(code, " ".join(str(one) for one in problems[:_SHOWN]) + more)
         self.problems = problems
+
+
+def problem_code(problems: Sequence[FieldProblem]) -> str:
+    """The code of problems, as that of an expansion; "" without problems."""
+    if any(one.code == TOO_LARGE for one in problems):
+        return TOO_LARGE
+    return PLAN_PROBLEM if problems else ""
 
 
 def refuse_unsound(document: PlanDocument) -> None:
@@ -49,10 +59,17 @@ def refuse_unsound(document: PlanDocument) -> None:
 
 
 def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None = None) -> tuple[FieldProblem, ...]:
-    """Problems in the order of the document; a problem of a common factor appears once."""
+    """Problems in the order of the document, at most MAX_PROBLEMS; a problem of a common factor appears once."""
+    grids = grids_of(document) if grids is None else grids
+    if too_large := next((one for grid in grids for one in grid.found if one.code and not one.field), None):
+        return (FieldProblem("", sentence(too_large.message), code=too_large.code),)
+    over = next((FieldProblem("", grid.over, code=TOO_LARGE) for grid in grids if grid.over), None)
     _, common = parsed_levels(document.common)
-    parts = _parts(document, common, grids_of(document) if grids is None else grids)
-    return (*_titles(document), *_common(common), *_unused(document), *parts)
+    parts = _parts(document, common, grids)
+    problems = (*_titles(document), *_common(common), *_unused(document), *parts, *([over] if over else []))
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    return (*problems[:MAX_PROBLEMS], FieldProblem("", f"The plan has {len(problems) - MAX_PROBLEMS:,} more problems."))
 
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
@@ -101,7 +118,7 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequenc
 
 
 def _problem(place: str, one: GridProblem, part: Part) -> FieldProblem:
-    return FieldProblem(place, sentence(one.message), "" if place.startswith("common.") else part.name)
+    return FieldProblem(place, sentence(one.message), "" if place.startswith("common.") else part.name, one.code)
 
 
 def _place(number: int, field: str, part: Part, document: PlanDocument) -> str:

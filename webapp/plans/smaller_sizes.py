@@ -1,6 +1,6 @@
 """Divides the sizes and amounts of a plan, so that it fits small targets. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import lcm
 
 import msgspec
@@ -8,7 +8,6 @@ import msgspec
 from webapp.core.formatting import bytes_binary
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.expand import MAX_TRIALS
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts, Workloads
 from webapp.plans.grids import PartGrid, grids_of
@@ -27,7 +26,7 @@ def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
 
     The sizes keep their ratios. They are rounded down to whole blocks of all jobs, but not below one block of each job.
     """
-    works = [_workloads(grid) for grid in grids_of(document)]
+    works = [list(_workloads(grid)) for grid in grids_of(document)]
     every = [work for some in works for work in some]
     divisor = _divisor(every, most_bytes)
     if divisor == 1:
@@ -51,7 +50,7 @@ def fitting_bytes(grids: Iterable[PartGrid], targets: Iterable[TargetFacts]) -> 
     Of directories and pools, half: file systems need space too, and pools may mirror the smallest drive.
     """
     rooms = [room for target in targets if (room := _room(target))]
-    works = [work for grid in grids for work in _workloads(grid)]
+    works = (work for grid in grids for work in _workloads(grid))
     return min(rooms) if rooms and _divisor(works, min(rooms)) > 1 else 0
 
 
@@ -69,15 +68,13 @@ def _divisor(works: Iterable[Workloads], most_bytes: int) -> int:
     return 1 << (-(-needed // most_bytes) - 1).bit_length() if needed > most_bytes else 1
 
 
-def _workloads(grid: PartGrid) -> list[Workloads]:
-    """Of each point; [] if a run cannot have so many points, whatever their sizes: there may be billions."""
-    found = []
-    for point in grid.points if grid.count <= MAX_TRIALS else ():
+def _workloads(grid: PartGrid) -> Iterator[Workloads]:
+    """Of each point; none if the plan has more points than a run may have."""
+    for point in grid.points:
         try:
-            found.append(workloads_of(point, seed=1))
+            yield workloads_of(point, seed=1)
         except msgspec.ValidationError:  # such points are left out
             continue
-    return found
 
 
 def _divided(factors: Texts, divisor: int, points: Sequence[Workloads]) -> dict[str, str]:

@@ -261,6 +261,10 @@ class LayoutLine:
         """All layouts in a text. Raises ValueRefused."""
         return tuple(map(layouts.write, _understood(layouts.sweep, text)))
 
+    def sweep_size(self, text: str) -> int:
+        """The number of layouts in a text, equal ones included. Raises ValueRefused."""
+        return _understood(layouts.sweep_size, text)
+
     def layout(self, value: Value) -> Layout | None:
         """A stored value as the contract's layout; None if there is none."""
         return layouts.parse(str(value)) if value else None

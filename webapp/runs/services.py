@@ -34,6 +34,7 @@ from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 
 NO_HISTORY_MARGIN = 0.5  # of the expected time on hosts without earlier runs
+TRIALS_AT_ONCE = 500  # in one statement; a row and its SQL take about 20 KiB of memory
 
 
 class StartRefused(Refusal):
@@ -65,8 +66,8 @@ def start_run(
 ) -> Run:
     """Create a run with all its trials and send the first ones. `armed` are the serial numbers that the person typed.
 
-    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, write_limit_exceeded,
-    endurance_exceeded, not_armed.
+    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, plan_too_large, capability_missing,
+    write_limit_exceeded, endurance_exceeded, not_armed.
     """
     options = options or StartOptions()
     if before := _started_before(options):
@@ -103,7 +104,7 @@ def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:
     expansion = expand(document, facts_for(document, targets), seed=seed)
     if expansion.problems:
-        raise Refusal("plan_problem", " ".join(expansion.problems)[:4000])
+        raise Refusal(expansion.problem_code, " ".join(expansion.problems)[:4000])
     if not expansion.trials:
         raise Refusal("plan_problem", "No part of the plan runs on these targets. " + " ".join(expansion.skipped))
     return expansion
@@ -139,13 +140,15 @@ def _create_run(
         drives = [target for target in targets if target.arming_serial in armed]
         arm(run=run, serials=armed, targets=drives, by=options.armed_by or by, until=options.armed_until)
     by_id = {str(target.pk): target for target in targets}
-    trials = [_trial(run, planned, by_id[planned.target_id], document.retries) for planned in expansion.trials]
-    Trial.objects.bulk_create(trials)
-    FurtherTarget.objects.bulk_create(
-        FurtherTarget(trial=trial, stream=stream, target_id=target_id)
-        for trial, planned in zip(trials, expansion.trials, strict=True)
-        for stream, target_id in enumerate(planned.further_ids, start=1)
-    )
+    for start in range(0, len(expansion.trials), TRIALS_AT_ONCE):
+        some = expansion.trials[start : start + TRIALS_AT_ONCE]
+        trials = [_trial(run, planned, by_id[planned.target_id], document.retries) for planned in some]
+        Trial.objects.bulk_create(trials)
+        FurtherTarget.objects.bulk_create(
+            FurtherTarget(trial=trial, stream=stream, target_id=target_id)
+            for trial, planned in zip(trials, some, strict=True)
+            for stream, target_id in enumerate(planned.further_ids, start=1)
+        )
     detail = {"plan": str(version), "targets": [str(target) for target in targets], "armed": list(armed)}
     audit(by=by, action="run.start", on=run, detail=detail)
     dispatch_after_commit(run)

@@ -95,9 +95,11 @@ def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[
 
 
 def checked_drives(version: PlanVersion, targets: Sequence[Target]) -> list[Target]:
-    """The same. Raises Refusal targets_refused if no part of the plan runs on these targets."""
+    """The same. Raises Refusal plan_too_large, or targets_refused if no part of the plan runs on these targets."""
     expansion = _expanded(version, targets)
     if not expansion.trials:
+        if expansion.too_large:
+            raise Refusal(expansion.problem_code, " ".join(expansion.problems)[:1000])
         why = " ".join([*expansion.problems, *expansion.skipped])
         raise Refusal("targets_refused", f"No part of the plan runs on these targets. {why}".strip()[:1000])
     return destroyed(expansion.trials, targets)

@@ -1,6 +1,7 @@
 """The engine fio: its factors, and the workload of a point."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean
 
 import msgspec
@@ -202,6 +203,7 @@ FACTORS = (
 )
 
 
+@lru_cache(maxsize=1000)  # many points have the same split
 def block_shares(value: Value) -> tuple[BlockShare, ...]:
     """The parts of a stored block split."""
     shares = BlockSplit().shares(value)

@@ -11,6 +11,7 @@ from webapp.core.errors import Refusal
 
 MAX_BYTES = 256 * 1024
 MAX_JOBS = 1000
+MAX_OPTIONS = 100_000  # of all jobs, each with those of [global]
 _SECTION = re.compile(r"\[([^\[\]]{1,100})\]")
 _STATED = re.compile(r"[;#]\s*sweetspot( plan)?:\s*([a-z][a-z0-9_.]{0,59})\s*=(.*)", re.ASCII)
 _SHOWN = 5
@@ -90,6 +91,7 @@ class _Reading:
     in_global: bool = False
     plan: list[Line] = field(default_factory=list)
     stated: list[list[Line]] = field(default_factory=list)  # of each job
+    options: int = 0  # of all jobs so far
 
     def state(self, line: Line, *, of_plan: bool) -> None:
         """A comment of Sweetspot. Outside a job, a comment about a factor is ignored."""
@@ -119,10 +121,21 @@ class _Reading:
     def _begin(self, number: int, name: str) -> None:
         self.in_global = name == "global"
         if not self.in_global:
+            self._count(len(self.common))
             self.jobs.append((number, name or "job", list(self.common)))
             self.stated.append([])
+        if len(self.jobs) > MAX_JOBS:
+            raise JobFileError([JobProblem(0, "", f"The file has more than {MAX_JOBS:,} jobs. Split it.")])
+
+    def _count(self, options: int) -> None:
+        """Refuse early: each job gets a copy of the options of [global]."""
+        self.options += options
+        if self.options > MAX_OPTIONS:
+            words = f"The jobs have more than {MAX_OPTIONS:,} options together. Split the file."
+            raise JobFileError([JobProblem(0, "", words)])
 
     def _option(self, number: int, text: str) -> None:
+        self._count(1)
         option, _, value = (piece.strip() for piece in text.partition("="))
         if text.split()[0] == "include":
             self.problems.append(JobProblem(number, "include", "is not supported: paste the other file's text."))
@@ -136,9 +149,7 @@ class _Reading:
     def finished(self) -> JobFile:
         if not self.jobs and not self.problems:
             self.problems.append(JobProblem(0, "", "There is no job in this file: no section other than [global]."))
-        if len(self.jobs) > MAX_JOBS:
-            self.problems.append(JobProblem(0, "", f"{len(self.jobs):,} jobs are over the limit of {MAX_JOBS:,}."))
-        if not self.jobs or len(self.jobs) > MAX_JOBS:
+        if not self.jobs:
             raise JobFileError(self.problems)
         jobs = zip(self.jobs, self.stated, strict=True)
         sections = tuple(Section(number, name, tuple(lines), tuple(said)) for (number, name, lines), said in jobs)

@@ -95,11 +95,15 @@ def _simultaneous(jobs: Sequence[Job]) -> list[JobProblem]:
 
 def _numbered(wanted: Sequence[str]) -> list[str]:
     """The names; repeated names get a number."""
-    names: list[str] = []
+    names: dict[str, None] = {}
+    next_number: dict[str, int] = {}
     for name in wanted:
-        numbered = (f"{name} {number}" for number in range(2, len(wanted) + 2))
-        names.append(next(one for one in (name, *numbered) if one not in names))
-    return names
+        numbered = name
+        while numbered in names:
+            next_number[name] = next_number.get(name, 1) + 1
+            numbered = f"{name} {next_number[name]}"
+        names[numbered] = None
+    return list(names)
 
 
 def _note(jobs: Sequence[Job]) -> str:

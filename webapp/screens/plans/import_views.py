@@ -18,6 +18,7 @@ from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.form_data import data_of
 from webapp.screens.plans.kept import keep
 
+MAX_LINES = 2000  # on the page
 KINDS = {"job": "fio job file", "yaml": "YAML of a plan"}
 
 
@@ -86,7 +87,8 @@ def _page(request: HttpRequest, kind: str, text: str, title: str, refusal: Refus
 
 
 def _lines(text: str, refusal: Refusal | None) -> tuple[list[NumberedLine], list[str]]:
-    """The lines of the text with their problems, and the problems of the whole file."""
+    """The lines of the text with their problems, and the problems of the whole file. Of a long file, only lines with
+    problems."""
     if refusal is None:
         return [], []
     if not isinstance(refusal, JobFileError):
@@ -96,4 +98,6 @@ def _lines(text: str, refusal: Refusal | None) -> tuple[list[NumberedLine], list
         at.setdefault(problem.line, []).append(f"{f'`{problem.option}` ' if problem.option else ''}{problem.message}")
     numbered = enumerate(text.split("\n"), start=1)
     lines = [NumberedLine(number, line, tuple(at.get(number, ()))) for number, line in numbered]
+    if len(lines) > MAX_LINES:
+        lines = [line for line in lines if line.problems][:MAX_LINES]
     return (lines if any(line.problems for line in lines) else []), at.get(0, [])

@@ -42,24 +42,17 @@ _AFTER: Mapping[str, str] = {
 _MAX_LISTED = 4
 
 
-def _joined(texts: Sequence[str]) -> str:
-    if len(texts) > _MAX_LISTED:
-        return f"{texts[0]} to {texts[-1]}"
-    return ", ".join(texts)
-
-
 def _levels_in_words(factor: str, text: str, engine: str = DEFAULT_ENGINE) -> str:
     """The levels in words; as typed if they are invalid."""
     known = factor_of(factor, engine)
     if known is None:
         return text
     try:
-        found = levels.parse(known, text)
-        return (
-            _patterns([str(level) for level in found])
-            if factor == "pattern"
-            else _joined(list(map(known.format, found)))
-        )
+        if factor == "pattern":
+            return _patterns([str(level) for level in levels.parse(known, text)])
+        if levels.count(known, text) > _MAX_LISTED:
+            return " to ".join(map(known.format, levels.ends(known, text)))
+        return ", ".join(map(known.format, levels.parse(known, text)))
     except levels.LevelError:
         return text
 

@@ -17,6 +17,7 @@ _FIELD_OF = {  # code of a refusal -> field; trigger_refused and limit_refused d
     "name_refused": "name",
     "plan_deleted": "version",
     "targets_refused": "on",
+    "plan_too_large": "version",
     "cron_refused": "cron",
     "time_zone_refused": "time_zone",
     "window_refused": "window",

@@ -9,6 +9,7 @@ from webapp.core import formatting
 from webapp.hosts.models import Target
 from webapp.plans.document import read
 from webapp.plans.expected import Expected, written_in_total
+from webapp.plans.grids import grids_of
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import Preview
 from webapp.results.previews import learned_preview
@@ -44,17 +45,23 @@ def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: Group
     if not targets:
         return None
     document, experience = read(version.document), experience_of(targets)
-    previews = [learned_preview(document, each, experience=experience) for each in runs]
-    seconds = [each.estimate.seconds for each in previews]
-    longest = seconds.index(max(seconds))
-    chosen = previews[longest]
+    grids = grids_of(document)
+    chosen, longest = None, runs[0]
+    seconds, drives = [], list[Target]()
+    for each in runs:
+        made = learned_preview(document, each, experience=experience, grids=grids)
+        seconds.append(made.estimate.seconds)
+        drives += made.destructive
+        if chosen is None or made.estimate.seconds > chosen.estimate.seconds:
+            chosen, longest = made, each  # the others are released: each can have 10,000 trials
+    assert chosen is not None
     return RunCost(
         preview=chosen,
-        expected=expected_writes(chosen.expansion, chosen.estimate, runs[longest]),
-        host=str(runs[longest][0].host) if group_order else "",
+        expected=expected_writes(chosen.expansion, chosen.estimate, longest),
+        host=str(longest[0].host) if group_order else "",
         hosts=len(runs),
         seconds=sum(seconds) if group_order == GroupOrder.ONE_BY_ONE else max(seconds),
-        drives=tuple(drive for each in previews for drive in each.destructive),
+        drives=tuple(drives),
     )
 
 

@@ -15,7 +15,7 @@ from worker.recipes.layouts.commands import (
 from worker.recipes.layouts.geometry import Alignment, Verdict, alignment, capacity_share, whole_width_bytes
 from worker.recipes.layouts.problems import array_problem, needed, problems
 from worker.recipes.layouts.removal import Part, Removal, tear_down_steps
-from worker.recipes.layouts.text import LayoutError, parse, sweep, write
+from worker.recipes.layouts.text import LayoutError, parse, sweep, sweep_size, write
 
 __all__ = [
     "Alignment",
@@ -39,6 +39,7 @@ __all__ = [
     "part_path",
     "problems",
     "sweep",
+    "sweep_size",
     "tear_down_steps",
     "top_path",
     "whole_width_bytes",

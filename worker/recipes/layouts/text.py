@@ -14,6 +14,7 @@ by `|`.
 """
 
 import itertools
+import math
 import re
 from typing import TypeVar
 
@@ -78,6 +79,8 @@ def write(layout: Layout) -> str:
 
 def sweep(text: str) -> tuple[Layout, ...]:
     """All distinct layouts of a line; the first range varies slowest. Raises LayoutError."""
+    if sweep_size(text) > MAX_LAYOUTS:
+        raise LayoutError(f"more than {MAX_LAYOUTS} layouts: use larger steps")
     ranges = [_range_values(match) for match in _RANGE.finditer(text)]
     pieces = _RANGE.split(text)[:: len(_RANGE.groupindex) + 1]
     found: dict[Layout, None] = {}
@@ -85,9 +88,13 @@ def sweep(text: str) -> tuple[Layout, ...]:
         filled = "".join(itertools.chain(*itertools.zip_longest(pieces, numbers, fillvalue="")))
         for words in _alternatives(filled):
             found[parse(words)] = None
-            if len(found) > MAX_LAYOUTS:
-                raise LayoutError(f"more than {MAX_LAYOUTS} layouts: use larger steps")
     return tuple(found)
+
+
+def sweep_size(text: str) -> int:
+    """The number of layouts of a line, equal ones included. Raises LayoutError."""
+    ranges = [len(_range_values(match)) for match in _RANGE.finditer(text)]
+    return math.prod([*ranges, *(word.count("|") + 1 for word in text.split())])
 
 
 def _alternatives(text: str) -> list[str]:
