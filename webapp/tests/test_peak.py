@@ -1,0 +1,43 @@
+"""The helper that measures peak memory and CPU time."""
+
+import os
+import time
+
+from webapp.tests.peak import cpu_seconds, measured_cost
+
+MIB = 2**20
+
+
+def test_it_finds_memory_that_the_block_has_freed_again() -> None:
+    with measured_cost() as cost:
+        large = bytearray(b"x" * 64 * MIB)
+        del large
+    assert 60 * MIB < cost.memory_bytes < 200 * MIB
+
+
+def test_earlier_work_does_not_hide_later_work() -> None:
+    large = [bytes(1000) for _ in range(30_000)]
+    newest = large[-1]  # at the end of the heap: the allocator keeps what is before it
+    del large
+    with measured_cost() as cost:
+        again = [bytes(1000) for _ in range(30_000)]
+        del again
+    assert newest
+    assert cost.memory_bytes > 20 * MIB
+
+
+def test_work_that_takes_nothing_costs_nearly_nothing() -> None:
+    with measured_cost() as cost:
+        pass
+    assert cost.memory_bytes < 5 * MIB
+
+
+def test_it_measures_cpu_time_and_not_waiting() -> None:
+    with measured_cost() as cost:
+        time.sleep(0.3)  # waiting is the subject
+    assert cost.cpu_s < 0.2
+    before = cpu_seconds(os.getpid())
+    with measured_cost() as cost:
+        while cpu_seconds(os.getpid()) < before + 0.3:
+            pass
+    assert 0.25 <= cost.cpu_s < 1
