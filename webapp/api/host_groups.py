@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.hosts.groups import MemberSpec, change_group, create_group, delete_group
 from webapp.hosts.models import GroupMember, HostGroup
@@ -77,7 +77,7 @@ def groups(request: HttpRequest) -> QuerySet[HostGroup]:
     return host_groups()
 
 
-@router.post("/groups", response={201: GroupOut})
+@router.post("/groups", response={201: GroupOut}, auth=OPERATORS)
 def new_group(request: HttpRequest, body: NewGroupIn) -> Status[HostGroup]:
     """Create a host group."""
     by = operator(request)
@@ -91,7 +91,7 @@ def group(request: HttpRequest, slug: str) -> HostGroup:
     return known_group(slug)
 
 
-@router.put("/groups/{slug}", response=GroupOut)
+@router.put("/groups/{slug}", response=GroupOut, auth=OPERATORS)
 def replace_group(request: HttpRequest, slug: str, body: GroupIn) -> HostGroup:
     """Replace the title and all members."""
     by = operator(request)
@@ -99,7 +99,7 @@ def replace_group(request: HttpRequest, slug: str, body: GroupIn) -> HostGroup:
     return known_group(slug)
 
 
-@router.delete("/groups/{slug}", response={204: None})
+@router.delete("/groups/{slug}", response={204: None}, auth=OPERATORS)
 def remove_group(request: HttpRequest, slug: str) -> Status[None]:
     """Delete a host group. Refused while a schedule uses it. Hosts and results stay."""
     by = operator(request)
