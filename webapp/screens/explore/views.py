@@ -54,7 +54,7 @@ def explore_timeline(request: HttpRequest) -> HttpResponse:
     try:
         span = _span(request.GET)
         found = resolved(pairs_of(request.GET, "from", "to"))
-        if found.selected is None:
+        if found.selected is None or not found.selected.rows:
             return HttpResponse("Nothing was measured there.", status=404, content_type="text/plain")
         point = chart_point(found.selected, found.options.chart_point)
         lines = time_lines(point, found.selected.query.metric, span)
