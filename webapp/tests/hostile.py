@@ -102,6 +102,8 @@ def types_of(schema: Json, schemas: Mapping[str, Json]) -> set[str]:
     parts = [*schema.get("anyOf", ()), *schema.get("allOf", ())]
     if parts:
         return set().union(*(types_of(part, schemas) for part in parts))
+    if schema.get("format") in ("date-time", "time"):
+        return {"string", "number"}  # pydantic also reads seconds
     kind = schema.get("type", [])
     return {kind} if isinstance(kind, str) else set(kind)
 

@@ -202,7 +202,7 @@ def test_too_many_seconds_are_refused_with_a_message(lab: Lab, monkeypatch: pyte
     result.runtime_ms = 5000
     result.save()
     samples(result, dict.fromkeys(range(1, 6), 1))
-    monkeypatch.setattr("webapp.compare.timeline.MAX_SECONDS", 4)
+    monkeypatch.setattr("webapp.compare.seconds.MAX_SECONDS", 4)
     with pytest.raises(CompareRefused, match="Choose fewer repeats"):
         time_lines(chart_point(select(ENGINES)), "iops")
 
