@@ -15,6 +15,7 @@ from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
+from webapp.tests.peak import measured_cost
 from worker.contract.histogram import LAST_BUCKET_NS, Histogram
 from worker.contract.packing import pack
 
