@@ -35,7 +35,7 @@ LISTS = (
 TEXTS = (
     "a", "", "'\"><script>{{ 7 }}%s", "\u202e💥\ufffe", "x" * 3500, "[](){}*?+\\", "storage1/../..", "model:x", "run:0",
     "import:99999999999999999999", "run=1&run=2", "x=iodepth", "factor.iodepth=1", "fact.", "label:", "None", "null",
-    "/" * 500, "//elsewhere.example/", ".", "* * * * *", "UTC", "Mars/Olympus",
+    "/" * 500, "//elsewhere.example/", ".", "* * * * *", "0 0 30 2 *", "UTC", "Mars/Olympus",
 )  # fmt: skip
 UNREADABLE = ("%00", "%ff%fe", "%ed%a0%80", "a%00b")  # NUL, bytes that are not UTF-8, a surrogate
 VALUES = (*map(quote, (*NUMBERS, *DATES, *CURSORS, *RANGES, *LISTS, *TEXTS)), *UNREADABLE)

@@ -202,7 +202,7 @@ def queries_with(name: str, value: str, query: str) -> str:
 
 def hostile_queries(names: Iterable[str], query: str) -> Iterator[str]:
     """Each parameter with each value, alone and after another value; the others are as in the query."""
-    for name in sorted(names):
+    for name in (name.replace("<name>", "iodepth") for name in sorted(names)):
         for number, value in enumerate(hostile.VALUES):
             one = queries_with(name, value, query)
             yield one if number % 3 else f"{one}&{quote(name)}={hostile.VALUES[number - 1]}"
