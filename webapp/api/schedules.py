@@ -13,6 +13,7 @@ from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.runs import run_with
 from webapp.core.errors import NotFound, Refusal
+from webapp.core.parameters import FIRST_YEAR, LAST_YEAR
 from webapp.hosts.selectors import known_group, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.models import Priority
@@ -222,6 +223,8 @@ def _spec(payload: ScheduleIn) -> ScheduleSpec:
 def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise Refusal("time_refused", "The time has no UTC offset. Write it like 2026-03-10T22:00:00+01:00.")
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise Refusal("time_refused", f"The year of the time must be from {FIRST_YEAR} to {LAST_YEAR}.")
     return at
 
 
