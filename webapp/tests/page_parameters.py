@@ -130,7 +130,7 @@ def forms_of(html: str, path: str) -> dict[str, list[tuple[str, str]]]:
 
 def names_in_code(place: Path, kind: str) -> dict[str, str]:
     """Each literal name that a view reads from `request.GET` or `request.POST` (`kind`), with the file that does."""
-    names = {}
+    names: dict[str, str] = {}
     for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
         if "tests" not in path.parts:
             tree = ast.parse(path.read_text())
