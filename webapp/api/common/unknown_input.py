@@ -34,9 +34,9 @@ def refuse_unknown_input(run: Callable[..., HttpResponse]) -> Callable[..., Http
         if request.body.strip() not in _NO_BODY and "body" not in sources:
             raise Refusal("request_refused", "body: This operation takes no body. Remove it.")
 
-    def checked_values(request: HttpRequest, *arguments: Any) -> dict[str, Any]:
+    def checked_values(request: HttpRequest, path_params: Any, temporal_response: HttpResponse) -> dict[str, Any]:
         check(request)
-        return read_values(request, *arguments)
+        return read_values(request, path_params, temporal_response)
 
     operation._get_values = checked_values  # type: ignore[method-assign]
     return run
