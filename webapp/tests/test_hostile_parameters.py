@@ -10,7 +10,7 @@ import json
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -64,7 +64,7 @@ LIKE = {  # the same parameters
     "bench_csv": "bench", "bench_json": "bench", "bench_parquet": "bench", "acceptance_csv": "acceptance",
     "explore_csv": "explore", "explore_parquet": "explore", "explore_json": "explore", "explore_timeline": "explore",
 }  # fmt: skip
-LARGE_BODIES = (
+LARGE_BODIES: tuple[Callable[[list[str]], object], ...] = (
     lambda names: {f"name{n}": n for n in range(20_000)},
     lambda names: {"x" * 1_000_000: 1},
     lambda names: dict.fromkeys(names, hostile.nested(900)),
