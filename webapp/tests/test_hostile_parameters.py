@@ -6,6 +6,7 @@ the names in the code. In `make test` the seed chooses a part of the values, `ma
 slowest requests and those with the largest memory.
 """
 
+import copy
 import json
 import sys
 import traceback
@@ -101,7 +102,7 @@ class Walk:
         """Note a problem unless the status is allowed, the text is ours and the cost is within the bounds."""
         self._errors.clear()
         client, backend = self.clients[who], connection.connection.info.backend_pid
-        cookies = client.cookies.copy()
+        cookies = copy.deepcopy(client.cookies)
         data = {} if body is None else {"data": body, "content_type": kind}
         before_s = cpu_seconds(backend)
         with measured_cost() as cost, transaction.atomic():
