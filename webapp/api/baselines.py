@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.imports import import_with
 from webapp.api.runs import run_with
@@ -134,7 +134,7 @@ def all_baselines(request: HttpRequest, plan: str = "") -> QuerySet[Baseline]:
     return baselines().filter(plan__slug=plan) if plan else baselines()
 
 
-@router.post("/baselines", response={201: BaselineOut})
+@router.post("/baselines", response={201: BaselineOut}, auth=OPERATORS)
 def new_baseline(request: HttpRequest, payload: BaselineIn) -> Status[Baseline]:
     """Set the baseline of a plan at a target: a run of the plan or an import. It replaces the one set before."""
     by = operator(request)
@@ -158,7 +158,7 @@ def new_baseline(request: HttpRequest, payload: BaselineIn) -> Status[Baseline]:
     return Status(201, made)
 
 
-@router.delete("/baselines/{pk}", response={204: None})
+@router.delete("/baselines/{pk}", response={204: None}, auth=OPERATORS)
 def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
     """Remove a baseline. Its run or import stays."""
     by = operator(request)

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
 from webapp.hosts.inventory.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.selectors import known_target
@@ -58,7 +58,7 @@ def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]
     return _out(endurance_of([found])[found.pk])
 
 
-@router.post("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
+@router.post("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut, auth=OPERATORS)
 def rate(request: HttpRequest, slug: str, target: str, body: RatingIn) -> dict[str, object]:
     """Enter the rated endurance of the drive under a target; this replaces an earlier entry."""
     by, found = operator(request), known_target(slug, target)
@@ -66,7 +66,7 @@ def rate(request: HttpRequest, slug: str, target: str, body: RatingIn) -> dict[s
     return _out(endurance_of([found])[found.pk])
 
 
-@router.delete("/hosts/{slug}/targets/{target}/endurance", response={204: None})
+@router.delete("/hosts/{slug}/targets/{target}/endurance", response={204: None}, auth=OPERATORS)
 def forget(request: HttpRequest, slug: str, target: str) -> Status[None]:
     """Delete the entered endurance."""
     by, found = operator(request), known_target(slug, target)

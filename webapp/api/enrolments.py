@@ -7,9 +7,9 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import administrator
+from webapp.api.common.authentication import ADMINS, administrator
 from webapp.api.common.schemas import Input, Paged
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.core.tokens import hash_token
 from webapp.hosts.installer import install_line
 from webapp.hosts.keys import signing_key
@@ -50,7 +50,7 @@ class EnrolmentOut(Schema):
         return token.host.slug if token.host else ""
 
 
-@router.get("/enrolments", response=list[EnrolmentOut])
+@router.get("/enrolments", response=list[EnrolmentOut], auth=ADMINS)
 @paginate(Paged)
 def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
     """Valid one-time tokens."""
@@ -58,7 +58,7 @@ def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
     return open_enrolments()
 
 
-@router.post("/enrolments", response=EnrolmentMade)
+@router.post("/enrolments", response=EnrolmentMade, auth=ADMINS)
 def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
     """Create a one-time token, and the command that installs and enrols the worker on a host."""
     by = administrator(request)
@@ -72,11 +72,11 @@ def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
     )  # fmt: skip
 
 
-@router.delete("/enrolments/{reference}", response={204: None})
+@router.delete("/enrolments/{reference}", response={204: None}, auth=ADMINS)
 def withdraw_enrolment(request: HttpRequest, reference: str) -> Status[None]:
     """Revoke the token."""
     by, found = administrator(request), enrolment_called(reference)
     if found is None:
-        raise Refusal("enrolment_unknown", f"There is no one-time token {reference}.")
+        raise NotFound("enrolment_unknown", f"There is no one-time token {reference}.")
     withdraw_enrolment_token(invitation=found, by=by)
     return Status(204, None)

@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.hosts.selectors import known_host, known_target
 from webapp.runs.actions.host_actions import (
     MAX_REASON_LENGTH,
@@ -122,7 +122,7 @@ def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]
     )
 
 
-@router.post("/hosts/{slug}/targets/{target}/purges", response={201: PurgeOut})
+@router.post("/hosts/{slug}/targets/{target}/purges", response={201: PurgeOut}, auth=OPERATORS)
 def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Status[HostAction]:
     """Purge a drive: destroys all its data. Sent at once; refused while the host is busy."""
     person = operator(request)
@@ -132,13 +132,13 @@ def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Sta
     return Status(201, action)
 
 
-@router.post("/hosts/{slug}/targets/{target}/purges/{action}/stop", response={202: None})
+@router.post("/hosts/{slug}/targets/{target}/purges/{action}/stop", response={202: None}, auth=OPERATORS)
 def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Status[None]:
     """Stop a purge, possible only for a discard. The drive is then partly purged, and its content is unknown."""
     person = operator(request)
     asked = HostAction.objects.filter(target=known_target(slug, target), pk=action).exclude(purge="").first()
     if asked is None:
-        raise Refusal("purge_unknown", f"{slug}/{target} has no purge {action}.")
+        raise NotFound("purge_unknown", f"{slug}/{target} has no purge {action}.")
     stop_purge(action=asked, by=person)
     return Status(202, None)
 
@@ -150,7 +150,7 @@ def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[H
     return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
 
 
-@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingByHandOut})
+@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingByHandOut}, auth=OPERATORS)
 def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
     """Read, set or restore a setting by hand. Sent at once; refused while the host is busy."""
     person = operator(request)
@@ -165,7 +165,7 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
     return Status(201, action)
 
 
-@router.post("/hosts/{slug}/inventory", response={202: None})
+@router.post("/hosts/{slug}/inventory", response={202: None}, auth=OPERATORS)
 def inventory(request: HttpRequest, slug: str) -> Status[None]:
     """Take an inventory. Sent at once; refused while the host is busy. The host's history then shows the changes."""
     inventory_now(by=operator(request), host=known_host(slug))

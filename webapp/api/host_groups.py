@@ -4,29 +4,30 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
-from webapp.hosts.groups import MemberSpec, change_group, create_group, delete_group
+from webapp.hosts.groups import MAX_MEMBERS, MemberSpec, change_group, create_group, delete_group
 from webapp.hosts.models import GroupMember, HostGroup
 from webapp.hosts.selectors import host_groups, known_group, trouble_of
 
 router = Router(tags=["hosts"])
+MAX_TARGETS = 100  # of a member
 
 
 class MemberIn(Input):
     """`targets`: names of the host's targets. Without `label`, the host's name is the label."""
 
     host: str
-    targets: list[str]
+    targets: list[str] = Field(max_length=MAX_TARGETS)
     label: str | None = None
 
 
 class GroupIn(Input):
     title: str
-    members: list[MemberIn]
+    members: list[MemberIn] = Field(max_length=MAX_MEMBERS)
 
     def specs(self) -> list[MemberSpec]:
         return [MemberSpec(member.host, member.targets, member.label) for member in self.members]
@@ -77,7 +78,7 @@ def groups(request: HttpRequest) -> QuerySet[HostGroup]:
     return host_groups()
 
 
-@router.post("/groups", response={201: GroupOut})
+@router.post("/groups", response={201: GroupOut}, auth=OPERATORS)
 def new_group(request: HttpRequest, body: NewGroupIn) -> Status[HostGroup]:
     """Create a host group."""
     by = operator(request)
@@ -91,7 +92,7 @@ def group(request: HttpRequest, slug: str) -> HostGroup:
     return known_group(slug)
 
 
-@router.put("/groups/{slug}", response=GroupOut)
+@router.put("/groups/{slug}", response=GroupOut, auth=OPERATORS)
 def replace_group(request: HttpRequest, slug: str, body: GroupIn) -> HostGroup:
     """Replace the title and all members."""
     by = operator(request)
@@ -99,7 +100,7 @@ def replace_group(request: HttpRequest, slug: str, body: GroupIn) -> HostGroup:
     return known_group(slug)
 
 
-@router.delete("/groups/{slug}", response={204: None})
+@router.delete("/groups/{slug}", response={204: None}, auth=OPERATORS)
 def remove_group(request: HttpRequest, slug: str) -> Status[None]:
     """Delete a host group. Refused while a schedule uses it. Hosts and results stay."""
     by = operator(request)

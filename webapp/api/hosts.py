@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import administrator, operator
+from webapp.api.common.authentication import ADMINS, OPERATORS, administrator, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
@@ -124,7 +124,7 @@ def _fresh(host: Host) -> Host:
     return Host.objects.get(pk=host.pk)
 
 
-@router.post("/hosts/{slug}/rename", response=HostOut)
+@router.post("/hosts/{slug}/rename", response=HostOut, auth=OPERATORS)
 def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
     """Rename a host. The old name still leads to it."""
     by, found = operator(request), known_host(slug)
@@ -132,7 +132,7 @@ def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
     return _fresh(found)
 
 
-@router.post("/hosts/{slug}/maintenance", response=HostOut)
+@router.post("/hosts/{slug}/maintenance", response=HostOut, auth=OPERATORS)
 def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
     """Start maintenance: no new trials; the current trial continues to its end."""
     by, found = operator(request), known_host(slug)
@@ -140,7 +140,7 @@ def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
     return _fresh(found)
 
 
-@router.delete("/hosts/{slug}/maintenance", response=HostOut)
+@router.delete("/hosts/{slug}/maintenance", response=HostOut, auth=OPERATORS)
 def maintenance_end(request: HttpRequest, slug: str) -> Host:
     """End maintenance. Safe to repeat."""
     by, found = operator(request), known_host(slug)
@@ -148,7 +148,7 @@ def maintenance_end(request: HttpRequest, slug: str) -> Host:
     return _fresh(found)
 
 
-@router.post("/hosts/{slug}/rotate-token", response=HostOut)
+@router.post("/hosts/{slug}/rotate-token", response=HostOut, auth=ADMINS)
 def rotate_token(request: HttpRequest, slug: str) -> Host:
     """Request a new token. The host fetches it after its next message; the old one stays valid until then."""
     by, found = administrator(request), known_host(slug)
@@ -156,7 +156,7 @@ def rotate_token(request: HttpRequest, slug: str) -> Host:
     return _fresh(found)
 
 
-@router.post("/hosts/{slug}/revoke", response=HostOut)
+@router.post("/hosts/{slug}/revoke", response=HostOut, auth=ADMINS)
 def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
     """Revoke the host's token. Cannot be undone."""
     by, found = administrator(request), known_host(slug)
@@ -166,14 +166,14 @@ def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
     return _fresh(found)
 
 
-@router.delete("/hosts/{slug}", response=Removed)
+@router.delete("/hosts/{slug}", response=Removed, auth=ADMINS)
 def remove(request: HttpRequest, slug: str, body: Confirmation) -> Removed:
     """Remove a host: it is deleted if it has no results, else hidden."""
     by, found = administrator(request), known_host(slug)
     return Removed(deleted=remove_host(host=found, typed=body.confirm, by=by))
 
 
-@router.post("/hosts/{slug}/bring-back", response=HostOut)
+@router.post("/hosts/{slug}/bring-back", response=HostOut, auth=ADMINS)
 def bring_back_host(request: HttpRequest, slug: str) -> Host:
     """Restore a removed host, which must then be enrolled again."""
     by, found = administrator(request), known_host(slug)

@@ -9,9 +9,9 @@ from ninja import File, Form, Router, Schema, Status
 from ninja.files import UploadedFile
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.imports.columns import read_columns
 from webapp.imports.given_labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason
@@ -84,7 +84,7 @@ def import_with(number: int) -> Import:
     """Raises Refusal import_unknown."""
     found = Import.objects.select_related("created_by").filter(number=number).first()
     if found is None:
-        raise Refusal("import_unknown", f"There is no import {number}.")
+        raise NotFound("import_unknown", f"There is no import {number}.")
     return found
 
 
@@ -95,7 +95,7 @@ def imports(request: HttpRequest) -> QuerySet[Import]:
     return Import.objects.select_related("created_by")
 
 
-@router.post("/imports", response={201: ImportDetail})
+@router.post("/imports", response={201: ImportDetail}, auth=OPERATORS)
 def import_files(
     request: HttpRequest, body: Form[NewImport], file: File[list[UploadedFile] | None] = None
 ) -> Status[Import]:
@@ -117,7 +117,7 @@ def import_files(
     return Status(201, import_with(made.number))
 
 
-@router.post("/imports/{int:number}/files", response=ImportDetail)
+@router.post("/imports/{int:number}/files", response=ImportDetail, auth=OPERATORS)
 def add_files(request: HttpRequest, number: int, file: File[list[UploadedFile] | None] = None) -> Import:
     """Add files or archives, at most 512 MiB, to one's own import that is not ended. Answers when they are read.
 
@@ -132,7 +132,7 @@ def add_files(request: HttpRequest, number: int, file: File[list[UploadedFile] |
     return import_with(number)
 
 
-@router.post("/imports/{int:number}/end", response=ImportDetail)
+@router.post("/imports/{int:number}/end", response=ImportDetail, auth=OPERATORS)
 def end(request: HttpRequest, number: int) -> Import:
     """End one's own import: it takes no more files. Ending it again changes nothing."""
     by, found = operator(request), import_with(number)
@@ -154,7 +154,7 @@ def imported_files(request: HttpRequest, number: int, refused: bool = False) -> 
     return files_of(import_with(number), only_refused=refused)
 
 
-@router.delete("/imports/{int:number}", response={204: None})
+@router.delete("/imports/{int:number}", response={204: None}, auth=OPERATORS)
 def undo(request: HttpRequest, number: int) -> Status[None]:
     """Delete an import with its results: one's own, or anybody's as an admin. References cannot be deleted."""
     undo_import(import_with(number), by=operator(request))

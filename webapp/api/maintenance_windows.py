@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from pydantic import AwareDatetime
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
 from webapp.core.windows import Span
@@ -86,7 +86,7 @@ def windows(request: HttpRequest, slug: str) -> list[MaintenanceWindow]:
     return list(known_host(slug).maintenance_windows.all())
 
 
-@router.post("/hosts/{slug}/windows", response={201: WindowOut})
+@router.post("/hosts/{slug}/windows", response={201: WindowOut}, auth=OPERATORS)
 def new_window(request: HttpRequest, slug: str, body: WindowIn) -> Status[MaintenanceWindow]:
     """Add a maintenance window. While it is open, the host gets no trials."""
     by, host = operator(request), known_host(slug)
@@ -102,7 +102,7 @@ def new_window(request: HttpRequest, slug: str, body: WindowIn) -> Status[Mainte
     return Status(201, known_window(host, added.pk))
 
 
-@router.delete("/hosts/{slug}/windows/{window_id}", response={204: None})
+@router.delete("/hosts/{slug}/windows/{window_id}", response={204: None}, auth=OPERATORS)
 def remove_window(request: HttpRequest, slug: str, window_id: int) -> Status[None]:
     """Delete a maintenance window."""
     by = operator(request)

@@ -9,7 +9,7 @@ from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
 from webapp.api.common.schemas import Input, Paged
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.core.models import User
 from webapp.notices import subscribing
 from webapp.notices.addresses import MAX_URL
@@ -94,7 +94,7 @@ def _me(request: HttpRequest) -> User:
 def _own(request: HttpRequest, pk: int) -> Subscription:
     found = subscriptions_of(_me(request)).filter(pk=pk).first()
     if found is None:
-        raise Refusal("subscription_unknown", f"You have no subscription {pk}.")
+        raise NotFound("subscription_unknown", f"You have no subscription {pk}.")
     return found
 
 
@@ -103,7 +103,7 @@ def _plan(slug: str | None) -> Plan | None:
         return None
     found = Plan.objects.filter(slug=slug).first()
     if found is None:
-        raise Refusal("plan_unknown", f"There is no plan {slug}.")
+        raise NotFound("plan_unknown", f"There is no plan {slug}.")
     return found
 
 
@@ -180,6 +180,6 @@ def again(request: HttpRequest, delivery: UUID) -> Notice:
     """Send a failed or pending notice again, at once. No effect if it was sent."""
     found = deliveries_of(_me(request)).filter(pk=delivery).first()
     if found is None:
-        raise Refusal("delivery_unknown", "You have no such delivery.")
+        raise NotFound("delivery_unknown", "You have no such delivery.")
     send_again(notice=found)
     return deliveries_of(_me(request)).get(pk=delivery)

@@ -10,10 +10,10 @@ from ninja import Router, Schema
 from ninja.pagination import paginate
 from pydantic import AwareDatetime
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Paged
 from webapp.api.schedules import schedule_with
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.schedules import services
 from webapp.schedules.models import (
     Occurrence,
@@ -63,12 +63,12 @@ def occurrences(
     return found.filter(due_at__lt=before) if before else found
 
 
-@router.post("/schedules/{key}/occurrences/{occurrence}/skip", response=OccurrenceOut)
+@router.post("/schedules/{key}/occurrences/{occurrence}/skip", response=OccurrenceOut, auth=OPERATORS)
 def skip(request: HttpRequest, key: int, occurrence: UUID) -> Occurrence:
     """Skip a waiting occurrence."""
     person = operator(request)
     found = schedule_with(key).occurrences.filter(pk=occurrence).first()
     if found is None:
-        raise Refusal("occurrence_unknown", f"Schedule {key} has no such occurrence.")
+        raise NotFound("occurrence_unknown", f"Schedule {key} has no such occurrence.")
     services.skip_occurrence(occurrence=found, by=person)
     return schedule_with(key).occurrences.select_related("host", "run").get(pk=occurrence)

@@ -10,10 +10,10 @@ from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 from pydantic import StrictBool
 
-from webapp.api.common.authentication import administrator
+from webapp.api.common.authentication import ADMINS, administrator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core import people
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.selectors import people_list, tokens_of
 
@@ -89,14 +89,14 @@ def _somebody(pk: int) -> User:
     for left in (False, True):
         if found := people_list(left=left).filter(pk=pk).first():
             return found
-    raise Refusal("person_unknown", f"There is no person {pk}.")
+    raise NotFound("person_unknown", f"There is no person {pk}.")
 
 
 def _link(request: HttpRequest, user: User, by: User) -> str:
     return str(request.build_absolute_uri(people.password_link(user=user, by=by)))
 
 
-@router.get("/people", response=list[PersonOut])
+@router.get("/people", response=list[PersonOut], auth=ADMINS)
 @paginate(Paged)
 def all_people(request: HttpRequest, left: bool = False) -> QuerySet[User]:
     """People, or with `left` the removed ones."""
@@ -104,7 +104,7 @@ def all_people(request: HttpRequest, left: bool = False) -> QuerySet[User]:
     return people_list(left=left)
 
 
-@router.post("/people", response={201: Invited})
+@router.post("/people", response={201: Invited}, auth=ADMINS)
 def invite(request: HttpRequest, body: PersonIn) -> Status[User]:
     """Add a person, who sets a password with the link, once and within a day."""
     by = administrator(request)
@@ -115,14 +115,14 @@ def invite(request: HttpRequest, body: PersonIn) -> Status[User]:
     return Status(201, invited)
 
 
-@router.get("/people/{pk}", response=PersonOut)
+@router.get("/people/{pk}", response=PersonOut, auth=ADMINS)
 def one_person(request: HttpRequest, pk: int) -> User:
     """A person."""
     administrator(request)
     return _somebody(pk)
 
 
-@router.post("/people/{pk}/role", response=PersonOut)
+@router.post("/people/{pk}/role", response=PersonOut, auth=ADMINS)
 def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
     """Change the role of a person."""
     by = administrator(request)
@@ -130,7 +130,7 @@ def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
     return _somebody(pk)
 
 
-@router.post("/people/{pk}/deactivate", response=PersonOut)
+@router.post("/people/{pk}/deactivate", response=PersonOut, auth=ADMINS)
 def deactivate(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
     """Sessions and tokens stop working with the next request. Safe to repeat."""
     by = administrator(request)
@@ -138,7 +138,7 @@ def deactivate(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
     return _somebody(pk)
 
 
-@router.post("/people/{pk}/reactivate", response=PersonOut)
+@router.post("/people/{pk}/reactivate", response=PersonOut, auth=ADMINS)
 def reactivate(request: HttpRequest, pk: int) -> User:
     """Enable the account. A removed person then needs a new password link. Safe to repeat."""
     by = administrator(request)
@@ -146,14 +146,14 @@ def reactivate(request: HttpRequest, pk: int) -> User:
     return _somebody(pk)
 
 
-@router.post("/people/{pk}/password-link", response=LinkOut)
+@router.post("/people/{pk}/password-link", response=LinkOut, auth=ADMINS)
 def new_password_link(request: HttpRequest, pk: int) -> LinkOut:
     """Create a password link. The current password and all sessions stop working."""
     by = administrator(request)
     return LinkOut(password_link=_link(request, _somebody(pk), by))
 
 
-@router.post("/people/{pk}/connect-external-login", response=PersonOut)
+@router.post("/people/{pk}/connect-external-login", response=PersonOut, auth=ADMINS)
 def connect_external_login(request: HttpRequest, pk: int) -> User:
     """Connect the next external log-in with exactly this name to the account, once. Safe to repeat.
 
@@ -164,7 +164,7 @@ def connect_external_login(request: HttpRequest, pk: int) -> User:
     return _somebody(pk)
 
 
-@router.get("/people/{pk}/tokens", response=list[TokenOut])
+@router.get("/people/{pk}/tokens", response=list[TokenOut], auth=ADMINS)
 @paginate(Paged)
 def tokens(request: HttpRequest, pk: int) -> QuerySet[ApiToken]:
     """Valid API tokens of a person, newest first."""
@@ -172,7 +172,7 @@ def tokens(request: HttpRequest, pk: int) -> QuerySet[ApiToken]:
     return tokens_of(_somebody(pk))
 
 
-@router.delete("/people/{pk}/tokens/{token}", response={204: None})
+@router.delete("/people/{pk}/tokens/{token}", response={204: None}, auth=ADMINS)
 def revoke_token(request: HttpRequest, pk: int, token: UUID) -> Status[None]:
     """Revoke an API token: it stops working with the next request. Safe to repeat."""
     by = administrator(request)
@@ -180,7 +180,7 @@ def revoke_token(request: HttpRequest, pk: int, token: UUID) -> Status[None]:
     return Status(204, None)
 
 
-@router.delete("/people/{pk}", response=PersonOut)
+@router.delete("/people/{pk}", response=PersonOut, auth=ADMINS)
 def remove(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
     """Remove a person: log-in stops with the next request; the audit log keeps the name."""
     by = administrator(request)
@@ -188,7 +188,7 @@ def remove(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
     return _somebody(pk)
 
 
-@router.post("/people/{pk}/anonymise", response=PersonOut)
+@router.post("/people/{pk}/anonymise", response=PersonOut, auth=ADMINS)
 def anonymise(request: HttpRequest, pk: int, body: ConfirmIn) -> User:
     """Replace the name of a removed person by a number everywhere. Cannot be undone."""
     by, found = administrator(request), _somebody(pk)

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.plans.differences import Difference, differences
 from webapp.plans.document import PlanDocument, read
@@ -138,14 +138,14 @@ def plan_differences(request: HttpRequest, slug: str, before: int, after: int | 
     return differences(read(old.document), read(new.document))
 
 
-@router.post("/plans", response={201: VersionOut})
+@router.post("/plans", response={201: VersionOut}, auth=OPERATORS)
 def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
     """Create a plan. To create or update one, use PUT."""
     person = operator(request)
     return Status(201, version_of(create_plan(document=payload.read(), by=person, slug=payload.slug).slug))
 
 
-@router.put("/plans/{slug}", response={200: VersionOut, 201: VersionOut})
+@router.put("/plans/{slug}", response={200: VersionOut, 201: VersionOut}, auth=OPERATORS)
 def put_plan(request: HttpRequest, slug: str, payload: PlanIn) -> Status[PlanVersion]:
     """Create the plan, or save the next version of it; without changes, return the newest. Safe to repeat."""
     person = operator(request)
@@ -153,7 +153,7 @@ def put_plan(request: HttpRequest, slug: str, payload: PlanIn) -> Status[PlanVer
     return Status(201 if created else 200, version_of(slug, version.number))
 
 
-@router.post("/job-files", response={201: VersionOut})
+@router.post("/job-files", response={201: VersionOut}, auth=OPERATORS)
 def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanVersion]:
     """Convert a fio job file into a plan; refused options are listed with their lines."""
     person = operator(request)
@@ -161,7 +161,7 @@ def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanV
     return Status(201, version_of(create_plan(document=document, by=person, slug=payload.slug).slug))
 
 
-@router.post("/plans/{slug}/versions", response=VersionOut)
+@router.post("/plans/{slug}/versions", response=VersionOut, auth=OPERATORS)
 def new_version(request: HttpRequest, slug: str, payload: NextVersionIn) -> PlanVersion:
     """Save the next version; without changes, return the newest. With `base`, only if that is the newest."""
     person = operator(request)
@@ -169,7 +169,7 @@ def new_version(request: HttpRequest, slug: str, payload: NextVersionIn) -> Plan
     return version_of(slug, saved.number)
 
 
-@router.post("/plans/{slug}/copy", response={201: VersionOut})
+@router.post("/plans/{slug}/copy", response={201: VersionOut}, auth=OPERATORS)
 def copy(
     request: HttpRequest,
     slug: str,
@@ -182,7 +182,7 @@ def copy(
     return Status(201, version_of(copied.slug))
 
 
-@router.post("/plans/{slug}/versions/{number}/restore", response=VersionOut)
+@router.post("/plans/{slug}/versions/{number}/restore", response=VersionOut, auth=OPERATORS)
 def restore(request: HttpRequest, slug: str, number: int) -> PlanVersion:
     """Restore that version as the next version."""
     person = operator(request)
@@ -190,14 +190,14 @@ def restore(request: HttpRequest, slug: str, number: int) -> PlanVersion:
     return version_of(slug, saved.number)
 
 
-@router.delete("/plans/{slug}", response={204: None})
+@router.delete("/plans/{slug}", response={204: None}, auth=OPERATORS)
 def remove_plan(request: HttpRequest, slug: str) -> Status[None]:
     """Delete a plan. Its versions and runs stay, and it can be restored."""
     delete_plan(plan=version_of(slug).plan, by=operator(request))
     return Status(204, None)
 
 
-@router.post("/plans/{slug}/undelete", response=VersionOut)
+@router.post("/plans/{slug}/undelete", response=VersionOut, auth=OPERATORS)
 def bring_plan_back(request: HttpRequest, slug: str) -> PlanVersion:
     """Restore a deleted plan. Safe to repeat."""
     found = version_of(slug)

@@ -7,10 +7,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
 from webapp.api.runs import RunDetail, RunOut, run_with
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.runs.actions.arm import arm_run, disarm_run
 from webapp.runs.actions.move_in_queue import move_in_queue
 from webapp.runs.actions.notes import MAX_NOTE_LENGTH, add_note, delete_note
@@ -74,42 +74,42 @@ class NoteOut(Schema):
         return note.by.username if note.by else None
 
 
-@router.post("/runs/{number}/pause", response=RunDetail)
+@router.post("/runs/{number}/pause", response=RunDetail, auth=OPERATORS)
 def pause(request: HttpRequest, number: int) -> Run:
     """Pause a run: no new trial is sent, the current one continues to its end. Safe to repeat."""
     pause_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 
-@router.post("/runs/{number}/resume", response=RunDetail)
+@router.post("/runs/{number}/resume", response=RunDetail, auth=OPERATORS)
 def resume(request: HttpRequest, number: int) -> Run:
     """Resume a paused run. Safe to repeat."""
     resume_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 
-@router.post("/runs/{number}/skip", response=RunDetail)
+@router.post("/runs/{number}/skip", response=RunDetail, auth=OPERATORS)
 def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
     """Skip trials: planned ones do not start, running ones are stopped. Safe to repeat."""
     skip_trials(run=run_with(number), numbers=payload.trials, reason=payload.reason, by=operator(request))
     return run_with(number)
 
 
-@router.post("/runs/{number}/arm", response=RunDetail)
+@router.post("/runs/{number}/arm", response=RunDetail, auth=OPERATORS)
 def arm(request: HttpRequest, number: int, payload: ArmIn) -> Run:
     """Arm a waiting run again."""
     arm_run(run=run_with(number), serials=payload.serials, by=operator(request))
     return run_with(number)
 
 
-@router.post("/runs/{number}/disarm", response=RunDetail)
+@router.post("/runs/{number}/disarm", response=RunDetail, auth=OPERATORS)
 def disarm(request: HttpRequest, number: int) -> Run:
     """Disarm a run: it overwrites nothing until it is armed again; the current trial continues. Safe to repeat."""
     disarm_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 
-@router.post("/runs/{number}/again", response={201: RunDetail})
+@router.post("/runs/{number}/again", response={201: RunDetail}, auth=OPERATORS)
 def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
     """Start the same plan version on the same targets again, all trials or only failed ones."""
     run = run_again(
@@ -125,7 +125,7 @@ def queue(request: HttpRequest) -> QuerySet[Run]:
     return runs_list().filter(queue_position__isnull=False).order_by("queue_position")
 
 
-@router.post("/queue/{number}", response=RunOut)
+@router.post("/queue/{number}", response=RunOut, auth=OPERATORS)
 def move(request: HttpRequest, number: int, payload: QueueMoveIn) -> Run:
     """Move a run directly before or after another one. Safe to repeat."""
     person = operator(request)
@@ -141,7 +141,7 @@ def notes(request: HttpRequest, number: int) -> QuerySet[Note]:
     return run_with(number).notes.select_related("trial", "by")
 
 
-@router.post("/runs/{number}/notes", response={201: NoteOut})
+@router.post("/runs/{number}/notes", response={201: NoteOut}, auth=OPERATORS)
 def new_note(request: HttpRequest, number: int, payload: NoteIn) -> Status[Note]:
     """Add a note. If the same person repeats the last note, no second note is added."""
     person, run = operator(request), run_with(number)
@@ -149,7 +149,7 @@ def new_note(request: HttpRequest, number: int, payload: NoteIn) -> Status[Note]
     return Status(201, add_note(run=run, trial=trial, text=payload.text, by=person))
 
 
-@router.delete("/runs/{number}/notes/{note_id}", response={204: None})
+@router.delete("/runs/{number}/notes/{note_id}", response={204: None}, auth=OPERATORS)
 def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
     """Delete a note. Safe to repeat."""
     delete_note(run=run_with(number), note_id=note_id, by=operator(request))
@@ -159,5 +159,5 @@ def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
 def _trial(run: Run, number: int) -> Trial:
     found = run.trials.numbered(number).first()
     if found is None:
-        raise Refusal("trial_unknown", f"Run {run.number} has no trial {number}.")
+        raise NotFound("trial_unknown", f"Run {run.number} has no trial {number}.")
     return found

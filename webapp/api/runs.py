@@ -9,10 +9,10 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.waiting import MAX_WAIT_S, wait_for_end
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.arming import ArmingState, arming_state
@@ -171,7 +171,7 @@ def run_with(number: int) -> Run:
     """The run with the counts of a list. Raises Refusal run_unknown."""
     found = runs_list().filter(number=number).first()
     if found is None:
-        raise Refusal("run_unknown", f"There is no run {number}.")
+        raise NotFound("run_unknown", f"There is no run {number}.")
     return found
 
 
@@ -191,7 +191,7 @@ def runs(
     return found.filter(state=state) if state else found
 
 
-@router.post("/runs", response={201: RunDetail})
+@router.post("/runs", response={201: RunDetail}, auth=OPERATORS)
 def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
     """Start a plan on targets. The run is queued behind earlier runs of the same hosts."""
     person = operator(request)
@@ -224,7 +224,7 @@ def wait(request: HttpRequest, number: int, seconds: Annotated[float, Field(ge=0
     return run_with(number)
 
 
-@router.post("/runs/{number}/cancel", response=RunDetail)
+@router.post("/runs/{number}/cancel", response=RunDetail, auth=OPERATORS)
 def cancel(request: HttpRequest, number: int) -> Run:
     """Cancel a run: planned trials are cancelled, running ones stopped, settings restored. Safe to repeat."""
     cancel_run(run=run_with(number), by=operator(request))

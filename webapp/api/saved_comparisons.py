@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.bench.saved import checked_query
 from webapp.compare.models import SavedComparison
@@ -23,7 +23,7 @@ from webapp.compare.services import (
     restore_comparison,
     save_comparison,
 )
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 
 router = Router(tags=["compare"])
 
@@ -62,7 +62,7 @@ class ChangedSaved(Input):
 def _saved(pk: int) -> SavedComparison:
     found = SavedComparison.objects.select_related("owner").filter(pk=pk).first()
     if found is None:
-        raise Refusal("comparison_unknown", f"There is no saved comparison {pk}.")
+        raise NotFound("comparison_unknown", f"There is no saved comparison {pk}.")
     return found
 
 
@@ -74,7 +74,7 @@ def comparisons(request: HttpRequest, show: Literal["all", "own", "deleted"] = "
     return found.filter(owner_id=request.user.pk) if show == "own" else found
 
 
-@router.post("/comparisons", response={201: SavedOut})
+@router.post("/comparisons", response={201: SavedOut}, auth=OPERATORS)
 def save(request: HttpRequest, body: NewSaved) -> Status[SavedComparison]:
     """Save a comparison."""
     by = operator(request)
@@ -87,7 +87,7 @@ def saved_comparison(request: HttpRequest, pk: int) -> SavedComparison:
     return _saved(pk)
 
 
-@router.post("/comparisons/{pk}", response=SavedOut)
+@router.post("/comparisons/{pk}", response=SavedOut, auth=OPERATORS)
 def change(request: HttpRequest, pk: int, body: ChangedSaved) -> SavedComparison:
     """One's own; an admin everybody's."""
     by, saved = operator(request), _saved(pk)
@@ -95,14 +95,14 @@ def change(request: HttpRequest, pk: int, body: ChangedSaved) -> SavedComparison
     return change_comparison(saved=saved, by=by, check=checked_query, **(kept | body.dict(exclude_none=True)))
 
 
-@router.post("/comparisons/{pk}/copy", response={201: SavedOut})
+@router.post("/comparisons/{pk}/copy", response={201: SavedOut}, auth=OPERATORS)
 def copy(request: HttpRequest, pk: int) -> Status[SavedComparison]:
     """Anybody's, as one's own."""
     by = operator(request)
     return Status(201, copy_comparison(saved=_saved(pk), by=by))
 
 
-@router.delete("/comparisons/{pk}", response={204: None})
+@router.delete("/comparisons/{pk}", response={204: None}, auth=OPERATORS)
 def delete(request: HttpRequest, pk: int) -> Status[None]:
     """One's own; an admin everybody's. Can be brought back. Safe to repeat."""
     by = operator(request)
@@ -110,7 +110,7 @@ def delete(request: HttpRequest, pk: int) -> Status[None]:
     return Status(204, None)
 
 
-@router.post("/comparisons/{pk}/undelete", response=SavedOut)
+@router.post("/comparisons/{pk}/undelete", response=SavedOut, auth=OPERATORS)
 def undelete(request: HttpRequest, pk: int) -> SavedComparison:
     """Safe to repeat."""
     by = operator(request)

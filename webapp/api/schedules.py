@@ -9,10 +9,11 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.runs import run_with
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
+from webapp.core.parameters import FIRST_YEAR, LAST_YEAR
 from webapp.hosts.selectors import known_group, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.models import Priority
@@ -189,7 +190,7 @@ def schedule_with(key: int) -> Schedule:
     """Raises Refusal schedule_unknown."""
     found = schedules_list(deleted=True).filter(pk=key).first()
     if found is None:
-        raise Refusal("schedule_unknown", f"There is no schedule {key}.")
+        raise NotFound("schedule_unknown", f"There is no schedule {key}.")
     return found
 
 
@@ -222,6 +223,8 @@ def _spec(payload: ScheduleIn) -> ScheduleSpec:
 def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise Refusal("time_refused", "The time has no UTC offset. Write it like 2026-03-10T22:00:00+01:00.")
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise Refusal("time_refused", f"The year of the time must be from {FIRST_YEAR} to {LAST_YEAR}.")
     return at
 
 
@@ -239,7 +242,7 @@ def schedules(
     return found if enabled is None else found.filter(enabled=enabled)
 
 
-@router.post("/schedules", response={201: ScheduleOut})
+@router.post("/schedules", response={201: ScheduleOut}, auth=OPERATORS)
 def new_schedule(request: HttpRequest, payload: ScheduleIn) -> Status[Schedule]:
     """Save a schedule. It is switched on at once unless it overwrites drives: then arm it and switch it on."""
     person = operator(request)
@@ -247,7 +250,7 @@ def new_schedule(request: HttpRequest, payload: ScheduleIn) -> Status[Schedule]:
     return Status(201, schedule_with(schedule.pk))
 
 
-@router.post("/schedules/preview", response=OutlookOut)
+@router.post("/schedules/preview", response=OutlookOut, auth=OPERATORS)
 def preview(request: HttpRequest, payload: ScheduleIn) -> dict[str, object]:
     """Preview a schedule; nothing is saved. Raises the same refusals as saving."""
     person, spec, now = operator(request), _spec(payload), timezone.now()
@@ -263,7 +266,7 @@ def schedule(request: HttpRequest, key: int) -> Schedule:
     return schedule_with(key)
 
 
-@router.put("/schedules/{key}", response=ScheduleOut)
+@router.put("/schedules/{key}", response=ScheduleOut, auth=OPERATORS)
 def change(request: HttpRequest, key: int, payload: ScheduleIn) -> Schedule:
     """Replace all fields. Another plan version or other targets end its arming."""
     person, found = operator(request), schedule_with(key)
@@ -271,42 +274,42 @@ def change(request: HttpRequest, key: int, payload: ScheduleIn) -> Schedule:
     return schedule_with(key)
 
 
-@router.delete("/schedules/{key}", response={204: None})
+@router.delete("/schedules/{key}", response={204: None}, auth=OPERATORS)
 def delete(request: HttpRequest, key: int) -> Status[None]:
     """Delete a schedule, which can be restored. Safe to repeat."""
     services.delete_schedule(schedule=schedule_with(key), by=operator(request))
     return Status(204, None)
 
 
-@router.post("/schedules/{key}/restore", response=ScheduleOut)
+@router.post("/schedules/{key}/restore", response=ScheduleOut, auth=OPERATORS)
 def restore(request: HttpRequest, key: int) -> Schedule:
     """Restore a deleted schedule, which stays switched off. Safe to repeat."""
     services.restore_schedule(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
-@router.post("/schedules/{key}/on", response=ScheduleOut)
+@router.post("/schedules/{key}/on", response=ScheduleOut, auth=OPERATORS)
 def on(request: HttpRequest, key: int) -> Schedule:
     """Safe to repeat."""
     services.switch_on(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
-@router.post("/schedules/{key}/off", response=ScheduleOut)
+@router.post("/schedules/{key}/off", response=ScheduleOut, auth=OPERATORS)
 def off(request: HttpRequest, key: int) -> Schedule:
     """Switch off: waiting occurrences are missed, started runs continue. Safe to repeat."""
     services.switch_off(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
-@router.post("/schedules/{key}/take-over", response=ScheduleOut)
+@router.post("/schedules/{key}/take-over", response=ScheduleOut, auth=OPERATORS)
 def take_over(request: HttpRequest, key: int) -> Schedule:
     """Become the owner; this ends its arming. Safe to repeat."""
     owners.take_over(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
-@router.post("/schedules/{key}/arm", response=ScheduleOut)
+@router.post("/schedules/{key}/arm", response=ScheduleOut, auth=OPERATORS)
 def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
     """Arm a schedule: its runs may overwrite these drives until the given time. Switch it on afterwards."""
     person, found = operator(request), schedule_with(key)
@@ -314,14 +317,14 @@ def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
     return schedule_with(key)
 
 
-@router.post("/schedules/{key}/disarm", response=ScheduleOut)
+@router.post("/schedules/{key}/disarm", response=ScheduleOut, auth=OPERATORS)
 def disarm(request: HttpRequest, key: int) -> Schedule:
     """Disarm a schedule: its later runs overwrite nothing. Safe to repeat."""
     arming.disarm_schedule(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
-@router.post("/schedules/{key}/run-now", response={202: ScheduleOut})
+@router.post("/schedules/{key}/run-now", response={202: ScheduleOut}, auth=OPERATORS)
 def run_now(request: HttpRequest, key: int) -> Status[Schedule]:
     """Add a due time now. The run starts within seconds."""
     services.make_due(schedule=schedule_with(key), by=operator(request))

@@ -9,7 +9,7 @@ from ninja import Field, Router, Schema
 
 from webapp.api.results import ResultOut
 from webapp.api.runs import TrialOut
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.reading.trial_streams import StreamFigures, trial_streams
@@ -241,5 +241,5 @@ def job(request: HttpRequest, trial_id: UUID) -> list[StreamRun]:
     found = StreamRun.objects.filter(attempt=attempt).prefetch_related("attachments").order_by("stream")
     streams = list(found) if attempt else []
     if not streams:
-        raise Refusal("job_unknown", f"No engine was started for trial {trial_id}.")
+        raise NotFound("job_unknown", f"No engine was started for trial {trial_id}.")
     return streams

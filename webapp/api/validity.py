@@ -5,7 +5,7 @@ from uuid import UUID
 from django.http import HttpRequest
 from ninja import Field, Router
 
-from webapp.api.common.authentication import operator
+from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
 from webapp.api.runs import RunOut, TrialOut, run_with
 from webapp.results.selectors import (
@@ -21,7 +21,7 @@ class ReasonIn(Input):
     reason: str = Field(max_length=MAX_REASON_LENGTH)
 
 
-@router.post("/trials/{trial_id}/invalid", response=TrialOut)
+@router.post("/trials/{trial_id}/invalid", response=TrialOut, auth=OPERATORS)
 def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
     """Mark a trial's results as invalid, with a reason. Safe to repeat; another reason replaces the first."""
     found = trial_with(str(trial_id))
@@ -29,7 +29,7 @@ def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Tr
     return found
 
 
-@router.delete("/trials/{trial_id}/invalid", response=TrialOut)
+@router.delete("/trials/{trial_id}/invalid", response=TrialOut, auth=OPERATORS)
 def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
     """Remove the mark. Safe to repeat."""
     found = trial_with(str(trial_id))
@@ -37,7 +37,7 @@ def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
     return found
 
 
-@router.post("/runs/{number}/invalid", response=RunOut)
+@router.post("/runs/{number}/invalid", response=RunOut, auth=OPERATORS)
 def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
     """Mark all results of an ended run as invalid, with a reason."""
     found = run_with(number)
@@ -45,7 +45,7 @@ def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
     return found
 
 
-@router.delete("/runs/{number}/invalid", response=RunOut)
+@router.delete("/runs/{number}/invalid", response=RunOut, auth=OPERATORS)
 def valid_run(request: HttpRequest, number: int) -> Run:
     """Remove the run's mark; trials that were marked separately stay invalid."""
     found = run_with(number)

@@ -49,9 +49,11 @@ def _text(panel: Level, x: Level, query: CompareQuery) -> str:
 def chart_point(selected: Selected, key: str = "") -> ChartPoint:
     """The chart point with this key. Without a key, the last one with the most series in the first chart.
 
-    Raises CompareRefused if the key is unknown.
+    Raises CompareRefused if the key is unknown, or if no results match.
     """
     grouped, known = selected.grouped, list(_all(selected.grouped))
+    if not known:
+        raise CompareRefused("compare_no_results", "No results match. Change the filters.")
     chosen = next(((panel, x) for panel, x in known if _key(panel, x) == key), None)
     if key and chosen is None:
         message = f"chart_point={key}: nothing was measured at this chart point. Choose another one."

@@ -16,6 +16,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
+from webapp.compare.query import CompareRefused
 from webapp.plans.factors import HOSTS_AT_ONCE, STREAM
 from webapp.results.models import Origin, Result, Sample
 from webapp.results.reading.imported_series import series_of
@@ -23,6 +24,7 @@ from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.packing import unpack
 
 MIN_COVERED_MS = 500  # of a second, or it has no rate: the end of a trial
+MAX_SECONDS = 300_000  # of all trials that are read at once
 Seconds = NDArray[np.float64]  # a value for each second from the start of the span; nan without one
 
 
@@ -51,7 +53,8 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     """Row id -> seconds. `row_of`: result id -> the id of its row, the same for results that are added up.
 
     Two queries for results of runs, plus one for each trial with several streams if the quantity is a percentile; two
-    for imported results.
+    for imported results. No line is longer than what was measured, whatever the span. Raises CompareRefused if there
+    are too many seconds.
     """
     point = (f"point__{STREAM}", f"point__{HOSTS_AT_ONCE}")
     columns = ("stream_run__attempt_id", "stream_run__stream", *point, "origin_id", "direction", "id")
@@ -134,8 +137,12 @@ def _samples(span: Span) -> QuerySet[Sample]:
 
 
 def rates(offsets: Seconds, lengths: Seconds, counts: Seconds, span: Span) -> Seconds:
-    """Of samples of one stream and direction in the order of time, which end at `offsets` (ms)."""
-    last_s = int(np.ceil(offsets.max() / 1000)) if span.to_s is None else span.to_s
+    """Of samples of one stream and direction in the order of time, which end at `offsets` (ms).
+
+    Raises CompareRefused if they are too long.
+    """
+    check_length(span.length_s(_last_s(offsets)))
+    last_s = min(_last_s(offsets), _last_s(offsets) if span.to_s is None else span.to_s)
     edges_ms = np.maximum.accumulate(np.stack([offsets - lengths, offsets], axis=1).ravel())
     grid_ms = 1000 * np.arange(span.from_s, max(last_s, span.from_s) + 1)
     counted, covered_ms = (
@@ -146,8 +153,21 @@ def rates(offsets: Seconds, lengths: Seconds, counts: Seconds, span: Span) -> Se
     return np.where(enough, 1000 * counted / np.where(enough, covered_ms, 1), np.nan)
 
 
+def check_length(seconds: float) -> None:
+    """Raise CompareRefused if these are too many seconds to read at once."""
+    if seconds > MAX_SECONDS:
+        raise CompareRefused(
+            "compare_too_many", f"More than {MAX_SECONDS:,} seconds of samples. Choose fewer repeats, runs or series."
+        )
+
+
+def _last_s(offsets: Seconds) -> int:
+    return int(np.ceil(offsets.max() / 1000))
+
+
 def _worst(offsets: Seconds, values: Seconds, span: Span) -> Seconds:
     """The greatest value of the samples that end in a second."""
+    check_length(span.length_s(_last_s(offsets)))
     ends, inside = _ends(offsets, span)
     line = np.full(int(ends[inside].max(initial=-1)) + 1, np.nan)
     np.fmax.at(line, ends[inside], values[inside])
@@ -188,11 +208,14 @@ def added(lines: Sequence[Seconds]) -> Seconds:
 
 def _logged(results: Mapping[tuple[int, str], int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
     lines: dict[int, list[Seconds]] = defaultdict(list)
+    length_s = 0.0  # a log may be longer than the runtime that its tool states
     found = Origin.objects.filter(pk__in={origin for origin, _ in results}, series__isnull=False)
     for origin in found.only("series"):
         for direction, points in series_of(origin).items():
             id_, known = results.get((origin.pk, direction)), [p for p in points if p[quantity.logged] is not None]
             if id_ is not None and known:
+                length_s += span.length_s(max(point["offset_ms"] or 0 for point in known) / 1000)
+                check_length(length_s)
                 lines[id_].append(_of_points(known, quantity, span))
     return {id_: added(each) for id_, each in lines.items()}
 

@@ -13,12 +13,10 @@ import numpy as np
 from webapp.compare.blocks import points_of
 from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level, Struct
-from webapp.compare.query import CompareRefused
-from webapp.compare.seconds import Quantity, Seconds, Span, seconds_of
+from webapp.compare.seconds import Quantity, Seconds, Span, check_length, seconds_of
 from webapp.results.metrics import METRICS
 from webapp.results.reading.rows import ResultRow
 
-MAX_SECONDS = 300_000
 MAX_POINTS = 600  # of a line; a longer line is binned
 WHOLE = Span()
 Line = tuple[float | None, ...]
@@ -101,7 +99,7 @@ def time_lines(point: ChartPoint, metric: str, span: Span = WHOLE) -> TimeLines:
     Raises CompareRefused if there are too many seconds to read.
     """
     rows = [row for each in point.series.values() for row in each]
-    _check_length(rows, span)
+    check_length(sum(span.length_s((row.runtime_ms or 0) / 1000) for row in rows))
     quantity = _quantity(rows, metric)
     seconds = seconds_of({id_: row.id for row in rows for id_ in row.ids}, quantity, span)
     longest = max(map(len, seconds.values()), default=0)
@@ -119,13 +117,6 @@ def time_lines(point: ChartPoint, metric: str, span: Span = WHOLE) -> TimeLines:
 
 def has_seconds(lines: TimeLines) -> bool:
     return any(value is not None for series in lines.series for line in series.repeats for value in line)
-
-
-def _check_length(rows: Sequence[ResultRow], span: Span) -> None:
-    if sum(span.length_s((row.runtime_ms or 0) / 1000) for row in rows) > MAX_SECONDS:
-        raise CompareRefused(
-            "compare_too_many", f"More than {MAX_SECONDS:,} seconds of samples. Choose fewer repeats, runs or series."
-        )
 
 
 def _quantity(rows: Sequence[ResultRow], metric: str) -> Quantity:

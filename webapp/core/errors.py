@@ -8,3 +8,7 @@ class Refusal(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class NotFound(Refusal):
+    """The path, a parameter or the body names an object that does not exist. The API answers 404."""

@@ -1,12 +1,20 @@
 """Messages that name the valid names beside an unknown one."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+
+MAX_LENGTH = 100  # of a name to compare: the comparison takes memory and time by its length
+
+
+def nearest(unknown: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """The most similar known name, or ""."""
+    matches = get_close_matches(unknown, list(known), n=1, cutoff=cutoff) if len(unknown) <= MAX_LENGTH else []
+    return matches[0] if matches else ""
 
 
 def instead(unknown: str, known: Collection[str]) -> str:
     """What to use instead of an unknown name: `Did you mean plan? Use plan, state.`"""
     if not known:
         return "It takes none."
-    near = get_close_matches(unknown, known, n=1, cutoff=0.6)
-    return f"{f'Did you mean {near[0]}? ' if near else ''}Use {', '.join(sorted(known))}."
+    near = nearest(unknown, known)
+    return f"{f'Did you mean {near}? ' if near else ''}Use {', '.join(sorted(known))}."

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import ProtectedError
 from django.utils.text import slugify
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import GroupMember, Host, HostGroup, Target
@@ -97,7 +97,7 @@ def _checked_members(specs: Sequence[MemberSpec]) -> list[_Member]:
         raise Refusal("members_refused", f"{len(specs)} hosts are too many: a host group has at most {MAX_MEMBERS}.")
     hosts = hosts_by_name(spec.host for spec in specs)
     if missing := [spec.host for spec in specs if spec.host not in hosts]:
-        raise Refusal("host_unknown", f"There is no host `{missing[0]}`.")
+        raise NotFound("host_unknown", f"There is no host `{missing[0]}`.")
     targets = _targets(hosts.values())
     members = [_checked_member(spec, hosts[spec.host], targets) for spec in specs]
     _refuse_twice([member.host.slug for member in members], "The host {} is in the group twice. Remove one of them.")
@@ -123,7 +123,7 @@ def _checked_member(spec: MemberSpec, host: Host, targets: Mapping[tuple[UUID, s
 def _checked_target(host: Host, name: str, targets: Mapping[tuple[UUID, str], Target]) -> Target:
     target = targets.get((host.pk, name))
     if target is None:
-        raise Refusal("target_unknown", f"{host} has no target `{name}`. Choose only targets of this host.")
+        raise NotFound("target_unknown", f"{host} has no target `{name}`. Choose only targets of this host.")
     if not target.in_policy:
         words = f"{target} is no longer in the policy file of its host. Choose another target, or remove the host."
         raise Refusal("members_refused", words)

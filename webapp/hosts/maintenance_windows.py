@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.viewer_zone import viewers_time
@@ -84,7 +84,7 @@ def known_window(host: Host, window_id: int) -> MaintenanceWindow:
     """Raises Refusal window_unknown."""
     found = host.maintenance_windows.filter(pk=window_id).first()
     if found is None:
-        raise Refusal("window_unknown", f"{host} has no maintenance window {window_id}.")
+        raise NotFound("window_unknown", f"{host} has no maintenance window {window_id}.")
     return found
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.hosts.models import (
     EnrolmentToken,
     FormerName,
@@ -35,7 +35,7 @@ def known_host(slug: str) -> Host:
     """The host with this name or former name. Raises Refusal host_unknown."""
     found = host_named(slug)
     if found is None:
-        raise Refusal("host_unknown", f"There is no host {slug}.")
+        raise NotFound("host_unknown", f"There is no host {slug}.")
     return found
 
 
@@ -64,7 +64,7 @@ def known_group(slug: str) -> HostGroup:
     """The group with this name and its members. Raises Refusal group_unknown."""
     found = host_groups().filter(slug=slug).first()
     if found is None:
-        raise Refusal("group_unknown", f"There is no host group {slug}.")
+        raise NotFound("group_unknown", f"There is no host group {slug}.")
     return found
 
 
@@ -93,7 +93,7 @@ def known_targets(names: Sequence[str]) -> list[Target]:
     found = [known.get((host, slug)) or known.get((former.get(host, host), slug)) for host, slug in asked]
     missing = [name for name, target in zip(names, found, strict=True) if target is None]
     if missing:
-        raise Refusal("target_unknown", f"There is no target {', '.join(missing)}. Write targets as host/target.")
+        raise NotFound("target_unknown", f"There is no target {', '.join(missing)}. Write targets as host/target.")
     return list(dict.fromkeys(target for target in found if target is not None))
 
 

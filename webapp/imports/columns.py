@@ -1,9 +1,9 @@
 """Columns of plain CSV, stated by hand: a line `column = field` each."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from webapp.core.errors import Refusal
+from webapp.core.nearest import nearest
 from webapp.imports.formats.plain_csv import FIELDS_IN_WORDS, LABELS, RESULTS, can_be, part_of
 from webapp.imports.labels import FACTOR_OF
 from webapp.plans.factors import FACTORS
@@ -42,8 +42,8 @@ def check_columns(columns: Mapping[str, str]) -> None:
 
 
 def _near(field: str) -> str:
-    near = get_close_matches(field.lower(), [*RESULTS, *LABELS, *FACTORS, "direction", "name"], n=1)
-    return f" Did you mean `{near[0]}`?" if near else ""
+    near = nearest(field.lower(), [*RESULTS, *LABELS, *FACTORS, "direction", "name"])
+    return f" Did you mean `{near}`?" if near else ""
 
 
 def _refused(words: str) -> Refusal:

@@ -6,9 +6,9 @@ engine in `plans.engines`. Settings are in `setting_rows`, with the worker's nam
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache, lru_cache
 
+from webapp.core.nearest import nearest
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS
@@ -217,4 +217,4 @@ def by_cost(names: Iterable[str]) -> tuple[str, ...]:
 
 def closest(name: str) -> str:
     """The most similar known factor, or ""."""
-    return next(iter(get_close_matches(name, FACTORS, n=1, cutoff=0.6)), "")
+    return nearest(name, FACTORS)

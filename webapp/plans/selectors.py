@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from django.db.models import Count, Max, QuerySet
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.hosts.inventory.reading import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
@@ -46,7 +46,7 @@ def version_of(slug: str, number: int | None = None) -> PlanVersion:
     found = versions.order_by("-number").first()
     if found is None:
         wanted = slug if number is None else f"{slug} version {number}"
-        raise Refusal("plan_unknown", f"There is no plan {wanted}.")
+        raise NotFound("plan_unknown", f"There is no plan {wanted}.")
     return found
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, OuterRef, QuerySet
 from django.db.models.lookups import IsNull
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound
 from webapp.results.models import Import, KernelLine, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Run, Trial
 
@@ -30,7 +30,7 @@ def trial_with(trial_id: str) -> Trial:
     """A trial with its run, host and target. Raises Refusal trial_unknown."""
     found = Trial.objects.select_related("run", "host", "target__host").filter(pk=trial_id).first()
     if found is None:
-        raise Refusal("trial_unknown", f"There is no trial {trial_id}.")
+        raise NotFound("trial_unknown", f"There is no trial {trial_id}.")
     return found
 
 

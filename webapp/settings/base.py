@@ -44,6 +44,7 @@ MIDDLEWARE = [
     "webapp.core.headers.browser_limits",
     "webapp.core.api_errors.json_errors",
     "webapp.core.nul.refuse_nul",
+    "webapp.core.refused_values.RefusedValues",
     "webapp.core.viewer_zone.viewers_time_zone",
     "webapp.core.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -139,7 +139,7 @@ BODIES = {
 
 
 def body_of(operation: str) -> str:
-    """A body of the right shape: the API looks at it before it looks at the role."""
+    """A body of the right shape, so that an operation gets beyond its check for those who may."""
     return BODIES.get(operation, "{}")
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.hosts.models import Target
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.models import Result
@@ -54,7 +54,7 @@ def known_baseline(pk: int) -> Baseline:
     """Raises Refusal baseline_unknown."""
     found = baselines().filter(pk=pk).first()
     if found is None:
-        raise Refusal("baseline_unknown", f"There is no baseline {pk}.")
+        raise NotFound("baseline_unknown", f"There is no baseline {pk}.")
     return found
 
 

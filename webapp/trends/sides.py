@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
@@ -40,7 +40,7 @@ def _check_runs(numbers: Collection[int]) -> None:
     states = dict(Run.objects.filter(number__in=numbers).values_list("number", "state"))
     for number in numbers:
         if number not in states:
-            raise Refusal("run_unknown", f"There is no run {number}.")
+            raise NotFound("run_unknown", f"There is no run {number}.")
         if states[number] not in ENDED:
             raise Refusal("run_open", f"Run {number} has not ended. Wait for its end.")
 

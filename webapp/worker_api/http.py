@@ -94,8 +94,8 @@ def refusal_of(error: Exception) -> tuple[int, Problem]:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         return status, Problem(code=error.code, message=str(error)[:2000])
     # DataError, IntegrityError: e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
-    words = f"The message is well-formed, but some of its content cannot be stored: {error}"
-    return 400, Problem(code="bad_message", message=words[:2000])
+    words = "The message is well-formed, but some of its content cannot be stored, for example a NUL."
+    return 400, Problem(code="bad_message", message=words)
 
 
 def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:

@@ -71,8 +71,10 @@ def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:
         raise ContractError(f"{kind.__name__} could not be read: {error}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise ContractError(f"{kind.__name__} is not JSON text: {type(error).__name__}") from error
+    except UnicodeDecodeError as error:
+        raise ContractError(f"{kind.__name__} is not JSON text: it is not UTF-8.") from error
+    except RecursionError as error:
+        raise ContractError(f"{kind.__name__} is not JSON text: it is nested too deeply.") from error
 
 
 def is_id(text: str) -> bool:
@@ -88,7 +90,7 @@ def as_bytes(data: bytes | str, what: str) -> bytes:
     try:
         return data.encode() if isinstance(data, str) else data
     except UnicodeEncodeError as error:
-        raise ContractError(f"{what} is not JSON text: {error.reason}") from error
+        raise ContractError(f"{what} is not JSON text: it has an unpaired surrogate.") from error
 
 
 def check_version(version: int, what: str) -> None:

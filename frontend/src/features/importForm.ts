@@ -183,7 +183,7 @@ function paintProgress(sent: number, total: number, counts: { files: number; res
 
 async function post(url: string, data: FormData): Promise<Response> {
   const response = await fetch(url, { method: "POST", body: data, headers: { Accept: "application/json" } });
-  if (response.status === 400) throw new Error(importProblem(await response.json()).problem);
+  if (response.status === 422) throw new Error(importProblem(await response.json()).problem);
   if (!response.ok) throw new Error(`the server answered ${response.status}.`);
   return response;
 }

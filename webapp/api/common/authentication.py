@@ -1,4 +1,8 @@
-"""Authentication by the browser's session or an API token, and checks of the required role."""
+"""Authentication by the browser's session or an API token, and the required role.
+
+An operation that needs a role has `auth=OPERATORS` or `auth=ADMINS`, so the role is checked before anything of the
+request is read: its parameters, its body, and the objects that they name.
+"""
 
 from datetime import timedelta
 
@@ -15,7 +19,11 @@ _LAST_USED_PRECISION = timedelta(minutes=1)
 
 
 class Token(HttpBearer):
-    """`Authorization: Bearer` with a person's API token."""
+    """`Authorization: Bearer` with a person's API token. Raises Refusal not_allowed without the role."""
+
+    def __init__(self, needed: Role = Role.VIEWER) -> None:
+        super().__init__()
+        self._needed = needed
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         found = ApiToken.objects.select_related("user").filter(
@@ -26,7 +34,7 @@ class Token(HttpBearer):
             return None
         _touch(known)
         request.user = known.user
-        return known.user
+        return _with_role(request, self._needed)
 
 
 def _touch(token: ApiToken) -> None:
@@ -36,15 +44,26 @@ def _touch(token: ApiToken) -> None:
 
 
 class Session(APIKeyCookie):
-    """The browser's session. Requests that change data also need Django's CSRF token."""
+    """The browser's session. Requests that change data also need Django's CSRF token.
+
+    Raises Refusal not_allowed without the role.
+    """
 
     param_name = "sessionid"
 
+    def __init__(self, needed: Role = Role.VIEWER) -> None:
+        super().__init__()
+        self._needed = needed
+
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:  # noqa: ARG002 - Django has read it
-        return request.user if isinstance(request.user, User) and request.user.is_active else None
+        if isinstance(request.user, User) and request.user.is_active:
+            return _with_role(request, self._needed)
+        return None
 
 
 AUTH = (Token(), Session())
+OPERATORS = (Token(Role.OPERATOR), Session(Role.OPERATOR))
+ADMINS = (Token(Role.ADMIN), Session(Role.ADMIN))
 
 
 def operator(request: HttpRequest) -> User:

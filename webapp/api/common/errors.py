@@ -10,7 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from webapp.core.errors import Refusal
+from webapp.api.common.schemas import MAX_PROBLEMS
+from webapp.core.errors import NotFound, Refusal
 
 _HTTP_CODES = {400: "request_refused", 403: "not_allowed", 405: "not_allowed"}
 
@@ -35,8 +36,9 @@ class Problem(Schema):
 def add_error_handlers(api: NinjaAPI) -> None:
     """Every error is {code, message}."""
     handlers: dict[type[Exception], Callable[[Any], tuple[int, str, str]]] = {
-        Refusal: lambda error: (_status(error.code), error.code, error.message),
-        ValidationError: lambda error: (422, "request_refused", _said(error)),
+        NotFound: lambda error: (404, error.code, error.message),
+        Refusal: lambda error: (_STATUSES.get(error.code, 422), error.code, error.message),
+        ValidationError: _of_values,
         AuthenticationError: lambda _: (401, "not_logged_in", "Log in, or send Authorization: Bearer <API token>."),
         HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
         Http404: lambda _: (404, "not_found", "Not found. Check the address."),
@@ -48,7 +50,11 @@ def add_error_handlers(api: NinjaAPI) -> None:
             "request_refused",
             "The request contains an unpaired surrogate. Send valid Unicode.",
         ),
-        DataError: lambda error: (422, "request_refused", _unkept(error)),
+        DataError: lambda _: (
+            422,
+            "request_refused",
+            "The request contains a value that cannot be stored, for example a NUL or a number that is too large.",
+        ),
     }
     for kind, describe in handlers.items():
         api.add_exception_handler(kind, _handler(api, describe))
@@ -64,16 +70,11 @@ def _handler(
     return answer
 
 
-def _status(code: str) -> int:
-    """The status of a refusal: 404 not found, 403 not allowed, 422 invalid value."""
-    if code.endswith("_unknown") and not code.startswith("compare_"):
-        return 404
-    return _STATUSES.get(code, 422)
-
-
-def _unkept(error: DataError) -> str:
-    """The first line of the error; further lines quote the statement."""
-    return f"The request contains data that cannot be stored, for example a NUL: {str(error).splitlines()[0]}"
+def _of_values(error: ValidationError) -> tuple[int, str, str]:
+    """422, or 404 if the value is a part of the path: no object has such an address."""
+    if all(problem["loc"][0] == "path" for problem in error.errors):
+        return 404, "not_found", "Not found. Check the address."
+    return 422, "request_refused", _said(error)
 
 
 def _too_large() -> str:
@@ -83,6 +84,7 @@ def _too_large() -> str:
 
 
 def _said(error: ValidationError) -> str:
-    """`body.targets: Field required; …`."""
-    places = [".".join(str(step) for step in dict.fromkeys(one["loc"]) if step != "payload") for one in error.errors]
-    return "; ".join(f"{place}: {one['msg']}" for place, one in zip(places, error.errors, strict=True))
+    """`body.targets: Field required; …`, of the first problems."""
+    shown = error.errors[:MAX_PROBLEMS]
+    places = [".".join(str(step)[:100] for step in dict.fromkeys(one["loc"]) if step != "payload") for one in shown]
+    return "; ".join(f"{place}: {one['msg'][:500]}" for place, one in zip(places, shown, strict=True))

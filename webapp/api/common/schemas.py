@@ -13,6 +13,7 @@ from webapp.core.nearest import instead
 from webapp.core.table_files import parquet_format
 
 MAX_ITEMS = 500
+MAX_PROBLEMS = 20  # that an answer names
 # In openapi.json, the responses of an operation that sends a Parquet file.
 PARQUET = {
     200: {
@@ -34,13 +35,14 @@ class Input(Schema):
         known = cls.model_fields
         unknown = [name for name in values if name not in known] if isinstance(values, dict) else []
         if unknown:
+            unknown = unknown[:MAX_PROBLEMS]
             raise ValidationError.from_exception_data(cls.__name__, [_unknown(name, list(known)) for name in unknown])
         return values
 
 
 def _unknown(name: str, known: list[str]) -> InitErrorDetails:
     words = PydanticCustomError("unknown_field", "{words}", {"words": f"Unknown field. {instead(name, known)}"})
-    return InitErrorDetails(type=words, loc=(name,), input=None)
+    return InitErrorDetails(type=words, loc=(name[:100],), input=None)
 
 
 class Paged(LimitOffsetPagination):

@@ -1,10 +1,8 @@
 """Refuses unknown query parameters and unexpected bodies."""
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from ninja.operation import Operation
 
@@ -15,30 +13,30 @@ _NO_BODY = (b"", b"{}", b"null")
 
 
 def refuse_unknown_input(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorator of an operation: refuse unknown parameters and unexpected bodies instead of ignoring them."""
+    """Decorator of an operation: refuse unknown parameters and unexpected bodies instead of ignoring them.
+
+    The operation reads its values after it has checked the role, so the check of unknown ones stands before that.
+    """
     operation: Operation = run.__self__  # type: ignore[attr-defined]  # of a bound method
     sources = {model.__ninja_param_source__: model for model in operation.models}
     reads_address = bool((operation.openapi_extra or {}).get("parameters"))  # and refuses unknown fields
     known = sorted(getattr(sources.get("query"), "__ninja_flatten_map__", ()))
+    read_values = operation._get_values
 
-    def problem(request: HttpRequest) -> str:
+    def check(request: HttpRequest) -> None:
         unknown = [] if reads_address else [key for key in request.GET if key not in known]
         if unknown:
-            return f"query.{unknown[0]}: Unknown parameter. {instead(unknown[0], known)}"
+            raise Refusal(
+                "request_refused", f"query.{unknown[0][:100]}: Unknown parameter. {instead(unknown[0], known)}"
+            )
         if (request.content_type or "").startswith("multipart/"):  # has boundaries even when it is empty
-            return ""
+            return
         if request.body.strip() not in _NO_BODY and "body" not in sources:
-            return "body: This operation takes no body. Remove it."
-        return ""
+            raise Refusal("request_refused", "body: This operation takes no body. Remove it.")
 
-    @wraps(run)
-    def checked(request: HttpRequest, **path: Any) -> HttpResponse:
-        try:
-            words = problem(request)
-        except RequestDataTooBig as error:
-            return operation.api.on_exception(request, error)
-        if words:
-            return operation.api.on_exception(request, Refusal("request_refused", words))
-        return run(request, **path)
+    def checked_values(request: HttpRequest, path_params: Any, temporal_response: HttpResponse) -> dict[str, Any]:
+        check(request)
+        return read_values(request, path_params, temporal_response)
 
-    return checked
+    operation._get_values = checked_values  # type: ignore[method-assign]
+    return run

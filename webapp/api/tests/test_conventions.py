@@ -22,6 +22,7 @@ from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import Lab
+from webapp.tests.hostile import leak
 
 pytestmark = pytest.mark.django_db
 
@@ -110,6 +111,21 @@ def test_every_body_forbids_fields_that_it_does_not_have(client: Client) -> None
     assert {name for name in used if schemas[name].get("additionalProperties") is not False} == set()
 
 
+def test_every_list_of_a_body_has_a_greatest_length(client: Client) -> None:
+    """A body of 16 MiB with a million wrong elements would be checked element by element."""
+    schemas = client.get("/api/v1/openapi.json").json()["components"]["schemas"]
+    of_bodies = {name: schema for name, schema in schemas.items() if name.endswith("In")}
+    fields = [
+        (f"{name}.{field}", part)
+        for name, schema in of_bodies.items()
+        for field, described in schema["properties"].items()
+        for part in (described, *described.get("anyOf", ()))
+    ]
+    lists = {field: "maxItems" in part for field, part in fields if part.get("type") == "array"}
+    assert len(lists) > 10
+    assert [field for field, bounded in lists.items() if not bounded] == []
+
+
 def _with_parts(names: set[str], schemas: dict[str, Any]) -> set[str]:
     """The objects of these names and those inside them."""
     texts = json.dumps([schemas[name] for name in names])
@@ -136,7 +152,7 @@ def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
 def test_what_is_asked_wrongly_is_422_and_names_the_place(viewer: Caller, operator: Caller) -> None:
     assert viewer("get", "runs?limit=501")[0] == 422
     assert viewer("get", "runs?state=odd")[1]["code"] == "request_refused"
-    assert viewer("get", "trials/not-an-id")[0] in (404, 422)
+    assert viewer("get", "trials/not-an-id")[0] == 404
     status, problem = operator("post", "runs", {"plan": "x"})
     assert (status, problem["code"], problem["message"]) == (422, "request_refused", "body.targets: Field required")
     assert operator("post", "plans", {})[1]["code"] == "plan_file_refused"
@@ -169,8 +185,7 @@ def test_a_nul_inside_a_list_is_refused_without_the_statement(client: Client) ->
     body = {"plan": a_version().plan.slug, "targets": [str(a_target())], "armed_serials": ["\u0000"]}
     answer = client.post("/api/v1/runs", json.dumps(body), content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (422, "request_refused")
-    assert answer.json()["message"].startswith("The request contains data that cannot be stored, for example a NUL: ")
-    assert "UPDATE" not in answer.json()["message"]
+    assert leak(answer.json()["message"]) == ""
 
 
 def test_errors_that_no_operation_answers_are_problems_too(viewer: Caller, client: Client) -> None:

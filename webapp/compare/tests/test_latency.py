@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,13 +11,14 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.latency import PERCENTS, distributions
 from webapp.compare.query import CompareQuery, CompareRefused
-from webapp.compare.seconds import Span
+from webapp.compare.seconds import Span, rates
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample, known
 from webapp.screens.explore.ladder import ladder_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
+from webapp.tests.peak import measured_cost
 from worker.contract.histogram import LAST_BUCKET_NS, Histogram, least_count, merge
 from worker.contract.packing import pack
 
@@ -202,7 +204,7 @@ def test_too_many_seconds_are_refused_with_a_message(lab: Lab, monkeypatch: pyte
     result.runtime_ms = 5000
     result.save()
     samples(result, dict.fromkeys(range(1, 6), 1))
-    monkeypatch.setattr("webapp.compare.timeline.MAX_SECONDS", 4)
+    monkeypatch.setattr("webapp.compare.seconds.MAX_SECONDS", 4)
     with pytest.raises(CompareRefused, match="Choose fewer repeats"):
         time_lines(chart_point(select(ENGINES)), "iops")
 
@@ -253,3 +255,14 @@ def test_the_curve_of_ios_above_17_s_rises_at_the_largest_latency(lab: Lab) -> N
     (series,) = distributions(chart_point(select(ENGINES)))
     assert series.percentiles_ns[PERCENTS.index(99.0)] == LAST_BUCKET_NS
     assert (series.cdf_ns, series.cdf_shares[-1]) == ((1000, 30_000_000_000), 1.0)
+
+
+def test_a_log_that_lasts_a_year_is_refused_before_it_takes_memory() -> None:
+    """Two points of an import, a year apart, also if the tool states no runtime."""
+    year_ms = 365 * 86_400_000.0
+    offsets, ones = np.array([1000.0, year_ms]), np.ones(2)
+    with measured_cost() as cost, pytest.raises(CompareRefused) as caught:
+        rates(offsets, 1000 * ones, ones, Span())
+    assert (caught.value.code, cost.memory_bytes < 10 * 2**20) == ("compare_too_many", True)
+    assert len(rates(offsets, 1000 * ones, ones, Span(0, 5))) == 5
+    assert len(rates(offsets[:1], 1000 * ones[:1], ones[:1], Span(0, 30_000_000))) == 1

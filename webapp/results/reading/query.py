@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from webapp.core.errors import Refusal
+from webapp.core.parameters import read_moment, read_number
 from webapp.hosts.models import Target
 from webapp.hosts.names import NO_LABEL, parted
 from webapp.hosts.selectors import hosts_called
@@ -25,6 +26,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import FurtherTarget, Run
 from worker.recipes import DEFAULT_ENGINE
 
+MAX_VALUE = 1e18  # of a column to sort by: more than any rate or latency, and within bigint
 MAX_IDS = 1_000  # in a condition
 MAX_COUNTED = 1_000  # counting more would cost more than the page itself
 # key in an address -> column; each has an index (column, id)
@@ -147,9 +149,19 @@ def _row_name(sort: Sort, row: ResultRow) -> str:
 def _read_row(sort: Sort, text: str) -> tuple[object, int]:
     value, _, id_ = text.rpartition("~")
     try:
-        return (datetime.fromisoformat(value) if sort.key == "when" else float(value)), int(id_)
-    except ValueError as error:
+        return _sort_value(sort, value), read_number("id", id_)
+    except (Refusal, ValueError) as error:
         raise Refusal("page_unknown", f"{text} is not a row of this table. Go back to the first page.") from error
+
+
+def _sort_value(sort: Sort, text: str) -> object:
+    """Raises Refusal or ValueError."""
+    if sort.key == "when":
+        return read_moment("when", text)
+    value = float(text)
+    if not 0 <= value <= MAX_VALUE:
+        raise ValueError("not a value of a result")
+    return value
 
 
 def _names(asked: ResultFilter) -> Q:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.runs.actions.open_run import locked_open_run
@@ -69,7 +69,7 @@ def _checked(reason: str) -> str:
 
 def _refuse_unskippable(trials: Sequence[Trial], numbers: Collection[int]) -> None:
     if len(trials) < len(set(numbers)) or not trials:
-        raise Refusal("trial_unknown", "The run has no such trial.")
+        raise NotFound("trial_unknown", "The run has no such trial.")
     if all(trial.ended_at and trial.reason_code != "skipped" for trial in trials):
         first = trials[0]
         raise Refusal("trial_ended", f"Trial {first.number} has ended: it is {first.get_state_display().lower()}.")

@@ -21,7 +21,7 @@ def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
     try:
         asked = read_address(request.GET)
     except BenchRefused as refusal:
-        return HttpResponse(refusal.message, status=400, content_type="text/plain")
+        return HttpResponse(refusal.message, status=422, content_type="text/plain")
     if asked is None:
         return HttpResponse("Choose products first.", status=404, content_type="text/plain")
     found = answer(side_by_side(asked))

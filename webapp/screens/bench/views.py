@@ -47,7 +47,7 @@ def bench_page(request: HttpRequest) -> HttpResponse:
             return redirect(bench_address(_oldest_run_first(asked.products)))
     except BenchRefused as refusal:
         context = {"refusal": refusal.message, "picker": _picker(request.GET, ())}
-        return render(request, "screens/bench.html", context, status=400)
+        return render(request, "screens/bench.html", context, status=422)
     if asked is None:
         return render(request, "screens/bench.html", {"picker": _picker(request.GET, ()), "pairs": _pairs()})
     found = side_by_side(replace(asked, most_rows=None if request.GET.get("all") else ROWS_SHOWN))

@@ -38,7 +38,7 @@ def _file(request: HttpRequest, write: Callable[[Comparison], HttpResponseBase])
     try:
         comparison = _asked(pairs_of(request.GET))
     except Refusal as refusal:
-        return HttpResponse(str(refusal), status=400, content_type="text/plain")
+        return HttpResponse(str(refusal), status=422, content_type="text/plain")
     if comparison is None:
         return HttpResponse("No results match.", status=404, content_type="text/plain")
     return write(comparison)

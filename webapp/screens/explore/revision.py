@@ -9,7 +9,6 @@ of two is the newer one, and tells a form from a written address.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from urllib.parse import parse_qsl, urlencode
 
 from webapp.compare.chart_points import chart_points
@@ -18,6 +17,7 @@ from webapp.compare.options import OPTION_KEYS, Pairs, ViewOptions, read_options
 from webapp.compare.query import KEYS, MAX_SERIES_FACTORS, read_query
 from webapp.compare.selectors import Selected, for_latencies
 from webapp.core.errors import Refusal
+from webapp.core.nearest import nearest
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import FACTOR_PREFIX, FilterRefused, read_filter
 from webapp.results.reading.filter import KEYS as FILTER_KEYS
@@ -107,7 +107,7 @@ def _unread(pairs: Pairs) -> dict[tuple[str, str], str]:
 def _resembles_a_filter(key: str) -> bool:
     """`hots` for host, `block_size` for factor.block_size, `factors.size`: the reader of filters refuses it."""
     names = (*FILTER_KEYS, *FACTORS, FACTOR_PREFIX.rstrip("."))
-    return key in names or bool(get_close_matches(key.partition(".")[0], names, n=1, cutoff=0.7))
+    return key in names or bool(nearest(key.partition(".")[0], names, cutoff=0.7))
 
 
 def _choice_in_words(pair: tuple[str, str]) -> str:

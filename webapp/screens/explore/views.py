@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
@@ -16,6 +16,8 @@ from webapp.compare.seconds import Span
 from webapp.compare.selectors import Selected, for_latencies
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
+from webapp.core.parameters import read_number
+from webapp.imports.measurement import MAX_RUNTIME_MS
 from webapp.results.reading.content import Point
 from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
@@ -50,15 +52,23 @@ def explore_page(request: HttpRequest) -> HttpResponse:
 def explore_timeline(request: HttpRequest) -> HttpResponse:
     """The time lines of the seconds `from` to `to` as JSON, for a zoom into the chart."""
     try:
-        span = Span(int(request.GET.get("from", "")), int(request.GET.get("to", "")))
+        span = _span(request.GET)
         found = resolved(pairs_of(request.GET, "from", "to"))
-        if found.selected is None or not 0 <= span.from_s < (span.to_s or 0):
+        if found.selected is None or not found.selected.rows:
             return HttpResponse("Nothing was measured there.", status=404, content_type="text/plain")
         point = chart_point(found.selected, found.options.chart_point)
         lines = time_lines(point, found.selected.query.metric, span)
-    except (Refusal, ValueError) as problem:
-        return HttpResponse(str(problem), status=400, content_type="text/plain")
+    except Refusal as refusal:
+        return HttpResponse(str(refusal), status=422, content_type="text/plain")
     return HttpResponse(msgspec.json.encode(lines), content_type="application/json")
+
+
+def _span(address: QueryDict) -> Span:
+    """Raises Refusal."""
+    from_s, to_s = (read_number(name, address.get(name, ""), high=MAX_RUNTIME_MS // 1000) for name in ("from", "to"))
+    if from_s >= to_s:
+        raise Refusal("value_refused", "from must be smaller than to.")
+    return Span(from_s, to_s)
 
 
 def _redirect(request: HttpRequest, fit: Fitted) -> HttpResponse:
@@ -75,7 +85,7 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     options = read_options(fit.pairs)
     form = form_of(fit.pairs, options=options, all_points=_offered(fit.pairs))
     context = {"refusal": str(refusal), "form": form, "options": options}
-    status = 200 if refusal.code == "compare_too_many" else 400  # a valid query with too many results
+    status = 200 if refusal.code == "compare_too_many" else 422  # a valid query with too many results
     return render(request, "screens/explore.html", context, status=status)
 
 

@@ -31,7 +31,7 @@ def add_host(request: HttpRequest) -> HttpResponse:
 
 def _form(request: HttpRequest, form: AddHostForm) -> HttpResponse:
     context = {"form": form, "enrolments": list(open_enrolments())}
-    return render(request, "screens/add_host.html", context, status=400 if form.errors else 200)
+    return render(request, "screens/add_host.html", context, status=422 if form.errors else 200)
 
 
 @admin_action

@@ -97,7 +97,7 @@ def _show(
         "max_title": MAX_TITLE,
         "max_label": MAX_LABEL,
     }
-    return render(request, "screens/host_group.html", context, status=400 if problem else 200)
+    return render(request, "screens/host_group.html", context, status=422 if problem else 200)
 
 
 @operator_action

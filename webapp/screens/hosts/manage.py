@@ -51,7 +51,7 @@ def show_manage_page(request: HttpRequest, host: Host, *, action: str = "", prob
         "why_not": problem,
         "given": request.POST,
     }
-    return render(request, "screens/host_manage.html", context, status=400 if problem else 200)
+    return render(request, "screens/host_manage.html", context, status=422 if problem else 200)
 
 
 def _act(request: HttpRequest, slug: str, action: str, do: Callable[[Host, User], str]) -> HttpResponse:

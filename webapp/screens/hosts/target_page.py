@@ -136,7 +136,7 @@ def _show(request: HttpRequest, target: Target, *, problem: str = "", refused: s
         "endurance": endurance_of([target])[target.pk],
         "parts": product_parts(Product(Kind.TARGET, str(target))),
     }
-    return render(request, "screens/target.html", context, status=400 if problem else 200)
+    return render(request, "screens/target.html", context, status=422 if problem else 200)
 
 
 @operator_action

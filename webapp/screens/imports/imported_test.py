@@ -1,11 +1,14 @@
 """The page of one imported test with a time series: the series as a chart."""
 
+from dataclasses import replace
+
 import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level
+from webapp.compare.query import CompareRefused
 from webapp.compare.timeline import time_lines
 from webapp.imports.selectors import results_of
 from webapp.results.metrics import METRICS
@@ -27,7 +30,11 @@ def import_test_page(request: HttpRequest, number: int, test: int) -> HttpRespon
     metric = request.GET.get("metric", "")
     metric = metric if metric in CHOICES else "iops"
     point = ChartPoint("", "", {Level(row.direction, row.direction, None): (row,) for row in rows}, "")
-    lines = time_lines(point, metric)
+    refusal = ""
+    try:
+        lines = time_lines(point, metric)
+    except CompareRefused as refused:
+        refusal, lines = str(refused), time_lines(replace(point, series={}), metric)
     context = {
         "import": imported,
         "test": test,
@@ -37,6 +44,7 @@ def import_test_page(request: HttpRequest, number: int, test: int) -> HttpRespon
         "choices": CHOICES,
         "metric": metric,
         "lines": lines,
+        "refusal": refusal,
         "drawn": any(series.mean for series in lines.series),
         "payload": TimeCharts(lines=lines, logarithmic=False, ceilings=()),
         "names": msgspec.to_builtins(

@@ -121,7 +121,7 @@ def _json(payload: Payload) -> HttpResponse:
 
 def _refused(refusal: Refusal) -> HttpResponse:
     answer = _json(ImportProblem(problem=refusal.message))
-    answer.status_code = 400
+    answer.status_code = 422
     return answer
 
 

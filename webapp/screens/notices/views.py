@@ -36,7 +36,7 @@ def _notices(request: HttpRequest, form: SubscriptionForm) -> HttpResponse:
         "form": form,
         "mail_set_up": mail.is_set_up(),
     }
-    return render(request, "screens/notices.html", context, status=400 if form.errors else 200)
+    return render(request, "screens/notices.html", context, status=422 if form.errors else 200)
 
 
 @own_action
@@ -68,7 +68,7 @@ def notice_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _notice(request: HttpRequest, found: Subscription, form: SubscriptionForm) -> HttpResponse:
     context = {"subscription": found, "form": form}
-    return render(request, "screens/notice.html", context, status=400 if form.errors else 200)
+    return render(request, "screens/notice.html", context, status=422 if form.errors else 200)
 
 
 @own_action

@@ -52,7 +52,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
             messages.error(request, f"Too many attempts. Try again in {math.ceil(wait.total_seconds())} s.")
             return _account(request, 429)
         if not form.is_valid():
-            return _account(request, 400, password_form=form)
+            return _account(request, 422, password_form=form)
     forgive_own_tries(name=me.username)
     set_password(user=me, password=form.cleaned_data["new_password1"], by=me)
     update_session_auth_hash(request, me)
@@ -71,7 +71,7 @@ def change_email(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, "Your e-mail address is saved.")
             return redirect("account")
-    return _account(request, 400, email_form=form)
+    return _account(request, 422, email_form=form)
 
 
 @own_action
@@ -79,12 +79,12 @@ def create_token(request: HttpRequest) -> HttpResponse:
     """Create a token; the next page shows it once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
-        return _account(request, 400, token_form=form)
+        return _account(request, 422, token_form=form)
     try:
         plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
     except Refusal as refusal:
         form.add_error("name", refusal.message)
-        return _account(request, 400, token_form=form)
+        return _account(request, 422, token_form=form)
     one_time_secrets.keep(request, "token", plain)
     return redirect("new_token")
 

@@ -40,7 +40,7 @@ def add_person(request: HttpRequest) -> HttpResponse:
             return _link_made(request, made)
         except Refusal as refusal:
             form.add_error("username", refusal.message)
-    return render(request, "screens/add_person.html", {"form": form}, status=400)
+    return render(request, "screens/add_person.html", {"form": form}, status=422)
 
 
 def _link_made(request: HttpRequest, user: User) -> HttpResponse:
@@ -75,7 +75,7 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
         "external_login": settings.OIDC_ISSUER or settings.PROXY_USER_HEADER,
         "problem": problem,
     }
-    return render(request, "screens/person.html", context, status=400 if problem else 200)
+    return render(request, "screens/person.html", context, status=422 if problem else 200)
 
 
 def _changed(request: HttpRequest, somebody: User, change: Callable[[], object], said: str) -> HttpResponse:

@@ -42,7 +42,7 @@ def results_page(request: HttpRequest) -> HttpResponse:
             "picks": [*attribute_picks(asked), *factor_picks([], asked)],
             "filtered": True,
         }
-        return render(request, "screens/results.html", context, status=400)
+        return render(request, "screens/results.html", context, status=422)
 
 
 def _with_another_factor(request: HttpRequest) -> HttpResponse:
@@ -128,5 +128,5 @@ def results_file(request: HttpRequest, ending: str) -> HttpResponse | StreamingH
     try:
         table = results_table(read_filter(pairs_of(request.GET, *NO_FILTER)))
     except Refusal as refusal:
-        return HttpResponse(str(refusal), status=400, content_type="text/plain")
+        return HttpResponse(str(refusal), status=422, content_type="text/plain")
     return file_response(table, "sweetspot-results", ending)

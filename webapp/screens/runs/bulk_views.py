@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -24,6 +23,7 @@ from webapp.screens.access import operator_action, person
 from webapp.screens.undo import with_undo
 
 MAX_RUNS = 200
+MAX_BACK = 2_000  # characters of an address
 REFUSALS_SHOWN = 5
 
 
@@ -73,7 +73,7 @@ def bulk(request: HttpRequest, action: str) -> HttpResponse:
         messages.error(request, _refusals(refused))
     if not done and not refused:
         messages.warning(request, "No run is selected. Select runs in the first column.")
-    return redirect(_back(request))
+    return HttpResponseRedirect(_back(request))
 
 
 def _on_each(
@@ -111,4 +111,5 @@ def _refusals(refused: Mapping[int, str]) -> str:
 def _back(request: HttpRequest) -> str:
     """The page of the form; the list of runs without a valid address."""
     back = request.POST.get("back", "")
-    return back if url_has_allowed_host_and_scheme(back, allowed_hosts=None) else reverse("runs")
+    is_here = back.startswith("/") and url_has_allowed_host_and_scheme(back, allowed_hosts=None)
+    return back if is_here and len(back) <= MAX_BACK else reverse("runs")

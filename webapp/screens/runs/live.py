@@ -17,6 +17,8 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.core.errors import Refusal
+from webapp.core.parameters import read_number
 from webapp.plans.engines import engine_of
 from webapp.plans.trial_numbers import number_of
 from webapp.results.metrics import METRICS
@@ -39,6 +41,8 @@ SAMPLES_AT_FIRST = 12_000  # history on a page that is opened late
 ATTEMPTS_AT_ONCE = 50
 OVERLAP = timedelta(seconds=30)
 WRONG_CLOCK_MS = 1_500  # a smaller offset is the delay of a report
+MAX_TIME_MS = 250_000_000_000_000  # the year 9892: with the overlap, within Python's years
+MAX_STREAM = 2**15 - 1
 NOT_RUN = ("run_cancelled", "run_cancelled_before")  # the run says so itself: no problem of the trial
 ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
@@ -69,15 +73,23 @@ class Cursor:
             positions, _, until_ms = text.rpartition("@")
             parts = [part.split(".") for part in positions.split(",") if part]
             return cls(
-                datetime.fromtimestamp(int(until_ms) / 1000, UTC),
-                tuple(Position(UUID(hex=attempt), int(stream), int(offset_ms)) for attempt, stream, offset_ms in parts),
+                datetime.fromtimestamp(read_number("time", until_ms, high=MAX_TIME_MS) / 1000, UTC),
+                tuple(
+                    Position(UUID(hex=attempt), read_number("stream", stream, high=MAX_STREAM), _offset_ms(offset))
+                    for attempt, stream, offset in parts
+                ),
             )
-        except (ValueError, OverflowError, OSError) as error:
+        except (ValueError, Refusal) as error:
             raise BadCursor("The cursor is not valid. Reload the page.") from error
 
     def write(self) -> str:
         until_ms = int((self.transitions_until or timezone.now()).timestamp() * 1000)
         return f"{','.join(f'{p.attempt.hex}.{p.stream}.{p.offset_ms}' for p in self.positions)}@{until_ms}"
+
+
+def _offset_ms(text: str) -> int:
+    """Raises Refusal."""
+    return read_number("offset", text, high=2**31 - 1)
 
 
 def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:

@@ -26,7 +26,7 @@ def live(request: HttpRequest, number: int) -> HttpResponse:
     try:
         body = _answers.get((run.pk, after), lambda: msgspec.json.encode(live_run(run, after)))
     except BadCursor as error:
-        return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=400)
+        return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=422)
     return HttpResponse(body, content_type="application/json")
 
 

@@ -1,6 +1,6 @@
 """The calendar of schedules: a month, and one day of it in full."""
 
-from datetime import MAXYEAR, MINYEAR, date, timedelta
+from datetime import date, timedelta
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,6 +11,7 @@ from webapp.screens.access import page
 from webapp.screens.schedules.calendar_days import LISTED_A_DAY, MAX_OCCURRENCES, missed_in_month, month_days, one_day
 
 MISSED_SHOWN = 50
+YEARS = range(1970, 2200)  # a cron line is searched for 50 years, and Python has no year 10000
 MINUTES_A_DAY = 25 * 60  # also of the day on which clocks are set back
 
 
@@ -50,4 +51,4 @@ def _read(text: str) -> date | None:
         found = date.fromisoformat(text)
     except ValueError:
         return None
-    return found if MINYEAR + 1 < found.year < MAXYEAR - 1 else None
+    return found if found.year in YEARS else None

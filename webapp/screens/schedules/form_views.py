@@ -214,7 +214,7 @@ def _page(
         "priorities": [(str(value), text) for value, text in Priority.choices],
     }
     refused = bool(problems) and "do" not in request.POST
-    return render(request, "screens/schedule_form.html", context, status=400 if refused else 200)
+    return render(request, "screens/schedule_form.html", context, status=422 if refused else 200)
 
 
 def _base(request: HttpRequest, schedule: Schedule | None, *, new: bool) -> str:

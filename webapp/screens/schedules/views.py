@@ -124,7 +124,7 @@ def shown_schedule(request: HttpRequest, pk: int, typed: TypedArming = NOT_TYPED
         "own": schedule.owner_id == person(request).pk,
     }
     refused = typed is not NOT_TYPED
-    return render(request, "screens/schedule.html", context, status=400 if refused else 200)
+    return render(request, "screens/schedule.html", context, status=422 if refused else 200)
 
 
 def _newer_version(schedule: Schedule) -> int | None:

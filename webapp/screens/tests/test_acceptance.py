@@ -118,7 +118,7 @@ def test_the_file_has_the_same_rows_in_stored_units(operator: Client) -> None:
     assert float(fails["Candidate"]) == pytest.approx(290692.31 * 1024)
     assert float(fails["Ratio"]) == pytest.approx(290692.31 / 327977.77)
     assert by_test["1", "Read"]["Verdict"] == "Not measured"
-    assert operator.get(FILE).status_code == 400
+    assert operator.get(FILE).status_code == 422
 
 
 def test_repeats_on_both_sides_are_judged_by_their_interval(operator: Client, target: Target) -> None:
@@ -162,12 +162,12 @@ def test_what_cannot_be_judged_is_refused_with_the_form(operator: Client, target
         "baseline=run%3D1&candidate=run%3D1&tolerance.iops=five": "Enter a number in percent.",
         "baseline=run%3D1&candidate=run%3D1&tolerance.iops=200": "Enter 0.1 to 99 %.",
     }.items():
-        page = shown(operator, query, 400)
+        page = shown(operator, query, 422)
         assert words in strip_tags(page)
         assert '<option value="run=1" selected>' in page
-        assert operator.get(f"{FILE}?{query}").status_code == 400
+        assert operator.get(f"{FILE}?{query}").status_code == 422
     Run.objects.filter(number=1).update(state=RunState.RUNNING)
-    assert "Run 1 has not ended." in shown(operator, "baseline=run%3D1&candidate=run%3D2", 400)
+    assert "Run 1 has not ended." in shown(operator, "baseline=run%3D1&candidate=run%3D2", 422)
 
 
 @pytest.mark.parametrize("more", ["&candidate.factor.iodepth=77", "&ignore=colour", "&tolerance.speed=5", "&x=1"])
@@ -180,7 +180,7 @@ def test_a_choice_that_does_not_fit_is_dropped(operator: Client, target: Target,
 def test_tests_of_an_import_that_only_a_label_tells_apart_are_chosen_by_it(operator: Client) -> None:
     load_references()
     number = Import.objects.get(slug="tachion-400gb").number
-    page = shown(operator, f"baseline=import%3D{number}&candidate=import%3D{number}", 400)
+    page = shown(operator, f"baseline=import%3D{number}&candidate=import%3D{number}", 422)
     assert "several different results in one row" in page
     key = re.search(r'name="candidate\.(label\.[^"]*)"', page)
     assert key

@@ -345,7 +345,7 @@ def test_an_address_that_cannot_be_read_is_refused_with_the_picker(
     operator: Client, labs: tuple[Lab, Lab], query: str
 ) -> None:
     answer = operator.get(f"/bench/?{query}")
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert "bench-picker" in answer.content.decode()
 
 

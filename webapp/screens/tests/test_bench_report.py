@@ -165,7 +165,7 @@ def test_the_api_saves_bench_too(operator: Client, labs: Labs) -> None:  # noqa:
     assert (answer.status_code, answer.json()["query"]) == (201, QUERY)
     body["query"] = "product=drive:S1"
     answer = operator.post("/api/v1/comparisons", json.dumps(body), content_type="application/json")
-    assert (answer.status_code, answer.json()["code"]) == (404, "bench_kind_unknown")
+    assert (answer.status_code, answer.json()["code"]) == (422, "bench_kind_unknown")
 
 
 def test_rows_are_exported_in_stored_units(operator: Client, labs: Labs) -> None:  # noqa: F811 - fixture
@@ -193,7 +193,7 @@ def test_files_and_the_api_name_what_is_assumed_of_an_import(operator: Client, l
     assert {cell["assumed"] for cell in cells} == {"", "QD 1, 1 job"}
 
 
-@pytest.mark.parametrize(("query", "status"), [("", 404), ("product=drive:S1", 400)])
+@pytest.mark.parametrize(("query", "status"), [("", 404), ("product=drive:S1", 422)])
 def test_a_file_of_nothing_says_what_to_do(operator: Client, query: str, status: int) -> None:
     assert operator.get(f"/bench.csv?{query}").status_code == status
 

@@ -140,7 +140,7 @@ def test_it_says_why_not_and_keeps_what_was_typed(
 ) -> None:
     answer = operator.post("/groups/new/", FORM | changes)
     page = answer.content.decode()
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert words in page
     assert "title" in changes or 'value="Both racks"' in page
     assert not HostGroup.objects.exists()

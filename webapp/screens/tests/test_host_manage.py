@@ -42,7 +42,7 @@ def test_it_renames_and_leads_on_from_the_old_address(operator: Client, host: Ho
 def test_it_says_at_the_field_why_a_name_cannot_be(operator: Client, host: Host) -> None:
     a_host("storage2")
     answer = operator.post("/hosts/storage1/rename/", {"slug": "storage2"})
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     page = answer.content.decode()
     assert 'id="rename-problem">A host called storage2 already exists' in page
     assert 'value="storage2"' in page
@@ -54,7 +54,7 @@ def test_it_asks_for_an_inventory_and_says_at_the_button_why_not(operator: Clien
     assert "Take the inventory of storage1 now" in page
     Host.objects.update(last_seen_at=None)
     answer = operator.post("/hosts/storage1/inventory/")
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert "is offline" in answer.content.decode()
     assert not AuditEntry.objects.filter(action="host.inventory").exists()
 
@@ -96,7 +96,7 @@ def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Clien
     run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1)
     finish_run(run)
     wrong = admin.post("/hosts/storage1/remove/", {"typed": "storage"})
-    assert wrong.status_code == 400
+    assert wrong.status_code == 422
     assert "type its exact name" in wrong.content.decode()
     admin.post("/hosts/storage1/remove/", {"typed": "storage1"})
     assert "storage1 is removed and its token is revoked" in text_of(admin, "/hosts/storage1/")

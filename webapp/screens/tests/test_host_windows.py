@@ -88,7 +88,7 @@ def test_it_says_at_the_form_why_not_and_keeps_what_was_typed(
     given = {"weekly": WEEKLY, "single": SINGLE}[form] | {"note": "Typed before"} | changes
     answer = operator.post(f"/hosts/storage1/windows/{form}/", given)
     page = answer.content.decode()
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert words in page
     assert "note" in changes or "Typed before" in page
     assert not MaintenanceWindow.objects.exists()

@@ -106,7 +106,7 @@ def test_it_says_where_the_packages_come_from(admin: Client, tmp_path: Path, mon
 def test_it_refuses_a_name_that_is_taken_or_bad(admin: Client, slug: str, words: str) -> None:
     a_host("storage1")
     response = admin.post("/hosts/add/line/", {"slug": slug})
-    assert response.status_code == 400
+    assert response.status_code == 422
     assert words in response.content.decode()
     assert not EnrolmentToken.objects.exists()
 

@@ -96,7 +96,7 @@ def test_columns_are_those_of_all_portions_and_only_of_csv(operator: Client) -> 
 )
 def test_wrong_columns_are_refused_before_anything_is_stored(operator: Client, columns: str, words: str) -> None:
     answer = operator.post("/imports/new/", {"title": "Lab", "columns": columns}, headers=AS_JSON)
-    assert (answer.status_code, words in answer.json()["problem"]) == (400, True)
+    assert (answer.status_code, words in answer.json()["problem"]) == (422, True)
     assert Import.objects.count() == 0
 
 
@@ -145,10 +145,10 @@ def test_what_is_missing_or_wrong_is_said(operator: Client, form: dict[str, obje
 
 def test_the_script_gets_a_refusal_as_json(operator: Client) -> None:
     answer = operator.post("/imports/new/", {"title": ""}, headers=AS_JSON)
-    assert (answer.status_code, "title" in answer.json()["problem"]) == (400, True)
+    assert (answer.status_code, "title" in answer.json()["problem"]) == (422, True)
     number = an_import().number
     answer = operator.post(f"/imports/{number}/files/", {"file": a_file()})
-    assert (answer.status_code, answer.json()["problem"]) == (400, f"Import {number} is not yours. Start your own.")
+    assert (answer.status_code, answer.json()["problem"]) == (422, f"Import {number} is not yours. Start your own.")
 
 
 def test_an_import_that_was_not_ended_says_so_and_can_be_ended(operator: Client) -> None:

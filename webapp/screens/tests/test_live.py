@@ -161,10 +161,23 @@ def test_it_knows_when_a_run_has_ended(run: Run) -> None:
     assert payload.done == run.trial_count
 
 
-@pytest.mark.parametrize("cursor", ["nonsense", "a.b.c@1", "0f.0.0@1", "@", "@99999999999999999999", "é@1"])
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "nonsense",
+        "a.b.c@1",
+        "0f.0.0@1",
+        "@",
+        "@99999999999999999999",
+        "é@1",
+        "@-62135596800000",
+        "@٣",
+        f"{'0' * 32}.0.99999999999@1",
+    ],
+)
 def test_it_refuses_a_cursor_that_is_not_its_own(operator: Client, run: Run, cursor: str) -> None:
     response = operator.get("/runs/1/live/", {"after": cursor})
-    assert response.status_code == 400
+    assert response.status_code == 422
     assert response.json()["code"] == "bad_cursor"
 
 

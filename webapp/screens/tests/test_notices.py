@@ -66,7 +66,7 @@ def test_a_renewed_secret_is_shown_once(viewer: Client, me: User) -> None:
 
 def test_it_says_at_the_field_what_is_wrong(viewer: Client) -> None:
     refused = viewer.post(reverse("add_notice"), NEW | {"url": "http://localhost:6379/"})
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     text = refused.content.decode()
     assert "localhost is inside the server&#x27;s own network." in text
     assert 'value="http://localhost:6379/"' in text
@@ -170,7 +170,7 @@ def test_it_sets_and_removes_ones_own_address(viewer: Client, me: User) -> None:
     viewer.post(reverse("change_email"), {"email": " vera@example.com"})
     assert 'value="vera@example.com"' in shown(viewer, "account")
     refused = viewer.post(reverse("change_email"), {"email": "vera"})
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "This is not an e-mail address." in refused.content.decode()
     viewer.post(reverse("change_email"), {"email": ""})
     me.refresh_from_db()

@@ -101,7 +101,7 @@ def test_it_lets_nobody_use_the_link_of_an_account_that_is_off(admin: Client) ->
 
 def test_it_says_at_the_field_that_a_name_is_taken(admin: Client) -> None:
     refused = admin.post(reverse("add_person"), {"username": "Anna", "role": "viewer"})
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "There is already a person called Anna" in refused.content.decode()
     assert User.objects.count() == 1
 
@@ -154,7 +154,7 @@ def test_a_stolen_session_cannot_guess_the_password(me: User) -> None:
     thief = log_in("anna", PASSWORD)
     wrong = {"old_password": "wrong", "new_password1": NEW, "new_password2": NEW}
     answers = [thief.post(reverse("change_password"), wrong).status_code for _ in range(MAX_FOR_ACCOUNT + 1)]
-    assert answers == [400] * MAX_FOR_ACCOUNT + [429]
+    assert answers == [422] * MAX_FOR_ACCOUNT + [429]
     assert thief.post(reverse("change_password"), {**wrong, "old_password": PASSWORD}).status_code == 429
 
 
@@ -187,7 +187,7 @@ def test_a_removed_person_returns_with_a_new_link(admin: Client) -> None:
 
 def test_it_says_why_the_last_admin_stays(admin: Client, me: User) -> None:
     refused = admin.post(reverse("deactivate_person", args=[me.pk]), {"acknowledged": "on"})
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "anna is the only admin who can log in" in refused.content.decode()
     refused = admin.post(reverse("change_role", args=[me.pk]), {"role": "viewer", "acknowledged": "on"})
     assert "Make somebody else an admin first" in refused.content.decode()
@@ -215,7 +215,7 @@ def test_it_changes_ones_own_password_and_ends_the_other_sessions(me: User) -> N
     here, there = log_in("anna", PASSWORD), log_in("anna", PASSWORD)
     address = reverse("change_password")
     wrong = here.post(address, {"old_password": "x", "new_password1": NEW, "new_password2": NEW})
-    assert wrong.status_code == 400
+    assert wrong.status_code == 422
     assert is_in(there)
     here.post(address, {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
     assert is_in(here)

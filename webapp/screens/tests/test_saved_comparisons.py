@@ -118,7 +118,7 @@ def test_it_gives_the_table_as_csv_with_units_in_the_header(viewer: Client, run:
     assert {line["n"] for line in lines} == {"3"}
     assert [bool(line["Ratio to the baseline"]) for line in lines[:2]] == [False, True]
     refused = viewer.get("/explore.csv?x=nonsense")
-    assert (refused.status_code, "no factor" in refused.content.decode()) == (400, True)
+    assert (refused.status_code, "no factor" in refused.content.decode()) == (422, True)
 
 
 def test_a_list_takes_as_many_queries_however_long(

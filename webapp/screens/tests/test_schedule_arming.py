@@ -50,7 +50,7 @@ def test_arming_names_the_drive_the_person_and_the_end_and_offers_to_switch_on(
 )
 def test_a_wrong_arming_is_refused(operator: Client, overwriting: Schedule, serial: str, until: str, why: str) -> None:
     response = operator.post(f"/schedules/{overwriting.pk}/arm/", {"serial": serial, "until": until})
-    assert response.status_code == 400
+    assert response.status_code == 422
     assert why in response.content.decode()
     overwriting.refresh_from_db()
     assert overwriting.armed_until is None

@@ -210,7 +210,9 @@ def test_it_takes_a_fixed_number_of_queries(
     assert queries_of("/schedules/calendar/") == before
 
 
-@pytest.mark.parametrize("query", ["month=2026-13", "month=x", "day=2026-02-30", "month=0001-01", "month=9999-12"])
+@pytest.mark.parametrize(
+    "query", ["month=2026-13", "month=x", "day=2026-02-30", "month=0001-01", "month=9999-12", "month=9996-02"]
+)
 def test_an_address_that_names_no_month_shows_this_month(operator: Client, nightly: Schedule, query: str) -> None:
     assert "November 2026" in page_of(operator, f"/schedules/calendar/?{query}")
 

@@ -84,7 +84,7 @@ def test_the_page_of_a_plan_leads_to_it_with_version_and_targets(
 
 def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, Any], target: Target) -> None:
     response = operator.post("/schedules/new/", typed | {"cron": "61 22 * * *", "name": "", "note": "Keep this."})
-    assert response.status_code == 400
+    assert response.status_code == 422
     page = response.content.decode()
     for kept in ('value="61 22 * * *"', "Keep this.", f'value="{target.pk}" checked', 'value="90"'):
         assert kept in page
@@ -130,7 +130,7 @@ def test_every_refusal_stands_beside_its_field(
     found = problems(operator, typed | changes)
     assert list(found) == [place]
     assert words in found[place]
-    assert operator.post("/schedules/new/", typed | changes).status_code == 400
+    assert operator.post("/schedules/new/", typed | changes).status_code == 422
     assert not Schedule.objects.exists()
 
 
@@ -272,7 +272,7 @@ def test_a_form_that_another_person_overtook_is_not_saved_over_their_change(
     assert first == second
     assert admin.post(address, typed | {"base": second, "cron": "0 5 * * 1"}).status_code == 302
     answer = operator.post(address, typed | {"base": first, "name": "renamed"})
-    assert answer.status_code == 400
+    assert answer.status_code == 422
     assert "another person changed this schedule" in answer.content.decode()
     assert 'value="renamed"' in answer.content.decode()
     schedule.refresh_from_db()

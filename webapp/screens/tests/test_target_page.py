@@ -46,7 +46,7 @@ def test_it_shows_the_warnings_of_the_host(operator: Client, drive: Target) -> N
 def test_a_purge_can_be_requested_and_its_progress_is_shown(operator: Client, drive: Target) -> None:
     form = {"method": "discard", "serial": "S64GNE0R80012", "why": "for <b>you</b>"}
     refused = operator.post("/hosts/storage1/targets/nvme0/purge/", form)
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert (
         "Not purged: This destroys all data on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
     )
@@ -82,7 +82,7 @@ def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot
     assert (
         refused.status_code,
         "Not stopped: The drive of storage1/nvme0 purges itself" in refused.content.decode(),
-    ) == (400, True)
+    ) == (422, True)
     assert operator.post("/hosts/storage1/targets/nvme0/purge/99/stop/").status_code == 404
 
 
@@ -104,7 +104,7 @@ def test_only_unprotected_drives_are_purged(operator: Client, drive: Target) -> 
 def test_settings_can_be_changed_and_restored(operator: Client, viewer: Client, drive: Target) -> None:
     address = "/hosts/storage1/targets/nvme0/setting/"
     refused = operator.post(address, {"name": "scheduler", "operation": "set", "value": ""})
-    assert refused.status_code == 400
+    assert refused.status_code == 422
     assert "Not done: Enter the new value" in refused.content.decode()
     operator.post(address, {"name": "scheduler", "operation": "set", "value": "kyber", "why": "to <try>"})
     attempt = HostAction.objects.get().attempt

@@ -141,11 +141,11 @@ def test_the_form_keeps_its_values_when_it_is_refused(operator: Client, nights: 
     nights.run(1000)
     form = {"plan": "nightly", "target": "a/scratch", "run": "1", "tolerance.iops": "five"}
     response = operator.post("/trends/baselines/", form)
-    assert response.status_code == 400
+    assert response.status_code == 422
     shown = response.content.decode()
     assert "Not set: The tolerance of IOPS is &#x27;five&#x27;. Enter a number in percent." in shown
     assert 'value="five"' in shown
-    assert set_baseline(operator, run="7") == 400
+    assert set_baseline(operator, run="7") == 422
     assert set_baseline(operator, plan="unknown") == 404
     assert not Baseline.objects.exists()
 

@@ -65,7 +65,7 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
         judged = _judge(asked, found) if found else None
     except Refusal as refusal:
         form = _as_typed(form_of(asked, found), asked)
-        return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=400)
+        return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=422)
     form = form_of(asked, found)
     context = {"form": form, **(_shown(request, form, found, judged) if judged else {})}
     if judged:
@@ -84,7 +84,7 @@ def acceptance_file(request: HttpRequest) -> HttpResponseBase:
             raise Refusal("filter_missing", "Choose a baseline and a candidate.")
         judged = _judge(asked, found)
     except Refusal as refusal:
-        return HttpResponse(str(refusal), status=400, content_type="text/plain")
+        return HttpResponse(str(refusal), status=422, content_type="text/plain")
     return file_response(verdict_table(judged), "sweetspot-acceptance", "csv")
 
 

@@ -105,7 +105,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "min_runs": MIN_RUNS,
         "max_runs": MAX_RUNS,
     }
-    return render(request, "screens/trend.html", context, status=400 if refused else 200)
+    return render(request, "screens/trend.html", context, status=422 if refused else 200)
 
 
 def _picture_note(found: Trend) -> str:
