@@ -11,10 +11,8 @@ Randomised order within a block:
                     and trials with the same level stay together, so a scheduler is set once per block and level
           points    shuffled
 
-The first block is shuffled, the second is its mirror image (reversed within each part), the third is shuffled anew, the
-fourth mirrors the third, and so on, all from one recorded seed. So levels change places from block to block, and a
-linear drift cancels in their comparison. If every block were shuffled anew, three blocks of two levels would have the
-same order in one run of four. The number of changes of costly levels is the same.
+Every block is shuffled anew, from one recorded seed, so that no level coincides with a drift or with a disturbance that
+comes back (`plans.trial_order`).
 
 Listed order within a block: parts and targets as given, then the factors of the plan's `sequence`, then the others by
 cost, the slowest outermost, each with its levels in the given order. Every block has the same order, so drift cannot
@@ -32,9 +30,8 @@ different repeats use different ones, and so do the hosts of one trial. The job 
 order.
 """
 
-import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -42,7 +39,7 @@ from typing import NamedTuple
 import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, by_cost
 from webapp.plans.fitness import Fitness, TargetFacts, Workloads, array_problems, verification_problems
 from webapp.plans.grid_problem import PLAN_PROBLEM, TOO_LARGE
 from webapp.plans.grids import MAX_TRIALS, PartGrid, grids_of, too_many_trials
@@ -63,12 +60,13 @@ from webapp.plans.shared_space import SharedSpace, Use, shared_spaces
 from webapp.plans.steps import NO_PREPARATION, Preparation, StepsBefore
 from webapp.plans.streams import names_of
 from webapp.plans.trial_numbers import number_of
+from webapp.plans.trial_order import Cell, shuffled_blocks
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
 
 __all__ = ["Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
-_COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost > 0)
+_COSTLY = tuple(name for name in by_cost(FACTORS) if FACTORS[name].cost > 0)
 MAX_SETTINGS = 200  # settings in one order, over all its streams
 MAX_PROBLEMS = 200  # of a part; the others are not looked for
 
@@ -311,13 +309,11 @@ def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Work
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
-    chance = random.Random(seed)  # noqa: S311 - shuffles trials, not a secret
-    blocks: list[tuple[int, _Cell]] = []
-    ordered = list(cells)
-    for block in range(1, document.repeats + 1):
-        if document.order is Order.RANDOMISED:
-            ordered = _shuffled(cells, chance) if block % 2 else _mirrored(ordered)
-        blocks += [(block, cell) for cell in ordered]
+    orders: Sequence[Sequence[int]] = [range(len(cells))] * document.repeats
+    if document.order is Order.RANDOMISED:
+        placed = [Cell(cell.part_number, cell.target_ids, cell.found.point, cell.found.key) for cell in cells]
+        orders = shuffled_blocks(placed, document.repeats, seed, _COSTLY)
+    blocks = [(block, cells[index]) for block, order in enumerate(orders, start=1) for index in order]
     if any(cell.found.steps.once for cell in cells):
         blocks.sort(key=lambda one: one[1].part_number)
     return tuple(in_order(_trial(cell, block, index) for index, (block, cell) in enumerate(blocks)))
@@ -332,28 +328,6 @@ def in_order(trials: Iterable[PlannedTrial]) -> Iterator[PlannedTrial]:
         same = trial.index == index and trial.before == before
         yield trial if same else msgspec.structs.replace(trial, index=index, before=before)
         prepared.add(where)
-
-
-def _mirrored(cells: Sequence[_Cell]) -> list[_Cell]:
-    """Reversed inside each part. Parts keep their order: one may prepare the targets for the next."""
-    at = sorted(range(len(cells)), key=lambda index: (cells[index].part_number, -index))
-    return [cells[index] for index in at]
-
-
-def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
-    """Cells sorted by random ranks: one rank per target and costly level of each part, and one per cell."""
-    ranks: dict[tuple[object, ...], float] = {}
-
-    def rank(*what: object) -> float:
-        return ranks.setdefault(what, chance.random())
-
-    return sorted(cells, key=lambda cell: _place(cell, rank))
-
-
-def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
-    part = cell.part_number
-    costly = [rank(part, name, level) for name, level in cell.found.point.items() if name in _COSTLY]
-    return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
 
 
 def _trial(cell: _Cell, block: int, index: int) -> PlannedTrial:

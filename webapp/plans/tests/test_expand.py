@@ -93,19 +93,6 @@ def test_the_seed_decides_the_order_and_blocks_are_shuffled_anew() -> None:
     assert [key for block, key in keys(1) if block == 1] != [key for block, key in keys(1) if block == 2]
 
 
-def test_every_second_block_mirrors_the_one_before_inside_each_part() -> None:
-    plan = document(part("one", GRID, scheduler="none, bfq"), part("two", GRID), repeats=5)
-    trials = expand(plan, [device(), device(id="two", name="a/two")], seed=3).trials
-    blocks = [[(t.part, t.target_id, t.point_key) for t in trials if t.block == number] for number in range(1, 6)]
-
-    def mirrored(block: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-        return [one for name in ("one", "two") for one in reversed(block) if one[0] == name]
-
-    assert [blocks[1], blocks[3]] == [mirrored(blocks[0]), mirrored(blocks[2])]
-    assert blocks[2] != blocks[0] != blocks[1]
-    assert blocks[4] not in (blocks[2], blocks[3])
-
-
 def test_listed_order_is_that_of_the_levels_as_written() -> None:
     plan = document(part(block_size="8k, 4k", iodepth="4, 1"), order=Order.LISTED)
     made = expand(plan, [directory()], seed=9)
