@@ -15,6 +15,7 @@ from worker.guard import loop_files
 from worker.guard.loop_files import File
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
+from worker.inventory.identity import identity
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
@@ -174,10 +175,11 @@ def test_it_finds_a_loop_device_over_a_node_of_another_name(
 
 def test_it_finds_a_loop_device_over_a_partition_or_its_disk(tmp_path: Path, file: Path) -> None:
     with rig.loop(file, "--partscan") as device:
-        rig.run("addpart", device, "1", "2048", "65536")
-        part = f"{device}p1"
+        part = rig.partition(device)
         disk = rig.block(device, file, destroy=True)
-        allowed = rig.load(tmp_path, disk, {**disk, "id": "part", "path": part, "stable_id": f"loop:{file}-part1"})
+        allowed = rig.load(
+            tmp_path, disk, {**disk, "id": "part", "path": part, "stable_id": identity(Path(part).name)}
+        )
         for over, target in ((part, 0), (device, 1)):
             with rig.loop(Path(over)):
                 assert refusal(rig.stream(allowed, writes=True, target=target), allowed).code == "guard_held"
@@ -328,8 +330,8 @@ def test_a_recheck_finds_that_a_held_drive_changed(tmp_path: Path, file: Path) -
         "": lambda device: rig.run("resizepart", device, "1", "65536"),
     }
     with rig.loop(file, "--partscan") as device:
-        rig.run("addpart", device, "1", "2048", "65536")
-        part = {**rig.block(f"{device}p1", file, destroy=True), "stable_id": f"loop:{file}-part1"}
+        path = rig.partition(device)
+        part = {**rig.block(path, file, destroy=True), "stable_id": identity(Path(path).name)}
         allowed = rig.load(tmp_path, part)
         stream = rig.stream(allowed, writes=True)
         with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
@@ -392,9 +394,10 @@ def leave_open(point: Path, seconds: float) -> "subprocess.Popen[bytes]":
 
 
 def test_it_waits_for_a_drive_that_is_busy_after_its_file_system_was_unmounted(
-    allowed: Policy, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("worker.guard.openers.BUSY_LIMIT_S", 10.0)
+    allowed = rig.load(tmp_path, rig.block(device, file, destroy=True, destroy_signatures=["ext4"]))
     stream = rig.stream(allowed, writes=True)
     rig.run("mkfs.ext4", "-q", "-F", device)
     with rig.mount_at(tmp_path / "point", device) as point, leave_open(point, 1.0):
