@@ -24,6 +24,9 @@ keepalive = 75
 # longer than those in the other processes.
 worker_connections = 800
 control_socket_disable = True
+# By default, gunicorn takes the headers SCRIPT_NAME and PATH_INFO from clients on loopback, and thus from everybody
+# behind a proxy that forwards them. No proxy has to set them.
+forwarder_headers = ""
 # Its lines have the format of all others.
 logconfig_dict = {**LOGGING, "loggers": {**LOGGING["loggers"], "gunicorn.error": {"handlers": [], "propagate": True}}}
 logging.captureWarnings(True)

@@ -7,7 +7,7 @@ from webapp.tests.system import ROOT
 
 def _tests_there() -> set[str]:
     files = [*ROOT.glob("webapp/**/test_*.py"), *ROOT.glob("worker/**/test_*.py")]
-    return {name for file in files for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)}
+    return {name for file in files for name in re.findall(r"^(?:    )?def (test_\w+)", file.read_text(), re.M)}
 
 
 def test_every_test_that_the_threat_model_names_exists() -> None:

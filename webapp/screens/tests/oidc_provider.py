@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,16 +17,21 @@ from jwt.algorithms import RSAAlgorithm
 
 CLIENT = "sweetspot"
 CLIENT_SECRET = "secret of the client"
+SLOW_S = 4
 
 
 class Provider:
-    """Tests change `claims`, `userinfo` and `key` to send wrong ones."""
+    """Tests change `claims`, `userinfo` and `key` to send wrong ones, and `answers` to replace the answer of a path."""
 
     def __init__(self, port: int) -> None:
         self.issuer = f"http://127.0.0.1:{port}"
         self.key = self.published = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.claims: dict[str, Any] = {}
         self.userinfo: dict[str, Any] = {"sub": "4711", "preferred_username": "mia", "groups": ["lab"]}
+        self.answers: dict[str, Any] = {}
+        self.redirected: dict[str, str] = {}  # path to the address that it redirects to
+        self.slow = ""  # the path whose answer arrives byte by byte, for SLOW_S
+        self.requests: list[str] = []  # their paths
         self.asked: dict[str, str] = {}
 
     def authorize(self, address: str) -> dict[str, str]:
@@ -34,7 +39,9 @@ class Provider:
         self.asked = {name: values[-1] for name, values in parse_qs(urlsplit(address).query).items()}
         return {"code": "a code", "state": self.asked["state"]}
 
-    def answer(self, path: str, form: dict[str, str]) -> dict[str, Any]:
+    def answer(self, path: str, form: dict[str, str]) -> Any:
+        if path in self.answers:
+            return self.answers[path]
         if path == "/.well-known/openid-configuration":
             names = {"authorization_endpoint": "auth", "token_endpoint": "token", "userinfo_endpoint": "userinfo"}
             addresses = {name: f"{self.issuer}/{path}" for name, path in (names | {"jwks_uri": "keys"}).items()}
@@ -67,12 +74,20 @@ def running_provider() -> Iterator[Provider]:
             self._send({name: values[-1] for name, values in parse_qs(text).items()})
 
         def _send(self, form: dict[str, str]) -> None:
+            provider.requests.append(self.path)
             body = json.dumps(provider.answer(self.path, form)).encode()
-            self.send_response(200)
+            slow = SLOW_S * 10 if self.path == provider.slow else 0
+            self.send_response(307 if self.path in provider.redirected else 200)
+            if self.path in provider.redirected:
+                self.send_header("Location", provider.redirected[self.path])
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(slow + len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with suppress(OSError):  # the server has closed the connection
+                for _ in range(slow):
+                    self.wfile.write(b" ")
+                    time.sleep(0.1)
+                self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Nothing."""

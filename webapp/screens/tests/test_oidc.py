@@ -1,14 +1,16 @@
 """Log-in by OpenID Connect against a provider on loopback that signs like a real one."""
 
+import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import requests
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.conf import LazySettings
+from django.core.exceptions import SuspiciousOperation
 from django.test import Client
 
 from webapp.core import oidc
@@ -28,6 +30,7 @@ def provider(settings: LazySettings) -> Iterator[Provider]:
         settings.OIDC_RP_CLIENT_ID, settings.OIDC_RP_CLIENT_SECRET = CLIENT, CLIENT_SECRET
         yield provider
     fetched.cache_clear()
+    oidc._ask_again.clear()
 
 
 def logs_in(provider: Provider, client: Client | None = None, **changed: str) -> tuple[bool, str]:
@@ -60,14 +63,84 @@ def test_it_logs_in_with_the_role_of_the_group_and_returns_to_the_page(
         {"iss": "https://other.example"},
         {"exp": int(time.time()) - 3600},
         {"nonce": "another"},
+        {"azp": "somebody-else"},
+        {"aud": [CLIENT, "somebody-else"]},
+        {"aud": [CLIENT, "somebody-else"], "azp": "somebody-else"},
+        {"sub": ""},
+        {"sub": "4" * 256},
     ],
 )
 def test_a_token_for_somebody_else_or_of_yesterday_is_refused(provider: Provider, claims: dict[str, Any]) -> None:
     provider.claims = claims
+    provider.userinfo["sub"] = claims.get("sub", "4711")
     works, page = logs_in(provider)
     assert not works
     assert "The log-in failed." in page
     assert not User.objects.exists()
+
+
+def test_a_token_for_several_audiences_is_accepted_if_it_was_issued_to_this_client(provider: Provider) -> None:
+    provider.claims = {"aud": [CLIENT, "somebody-else"], "azp": CLIENT}
+    assert logs_in(provider)[0]
+
+
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/token", "/keys", "/userinfo"])
+@pytest.mark.parametrize("answer", [[1], "text", 5, None, {"keys": [5, None, {"kid": "1", "kty": "x"}], "id_token": 5}])
+def test_an_answer_of_another_form_is_a_failed_log_in(provider: Provider, path: str, answer: Any) -> None:
+    provider.answers[path] = answer
+    assert not _logs_in_at_all(provider)
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/token", "/keys", "/userinfo"])
+def test_it_reads_no_long_answer_of_the_provider(
+    provider: Provider, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "answer", _padded(provider, path, 2 * oidc.MAX_ANSWER_BYTES))
+    assert not _logs_in_at_all(provider)
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/token", "/keys", "/userinfo"])
+def test_it_does_not_wait_for_an_answer_that_arrives_byte_by_byte(
+    provider: Provider, settings: LazySettings, path: str
+) -> None:
+    settings.OIDC_TIMEOUT, provider.slow = 1, path
+    assert not _logs_in_at_all(provider)
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/token", "/keys", "/userinfo"])
+def test_it_follows_no_redirect_of_the_provider(provider: Provider, path: str) -> None:
+    provider.redirected[path] = f"{provider.issuer}/elsewhere"
+    assert not _logs_in_at_all(provider)
+    assert provider.requests[-1] == path
+
+
+@pytest.mark.parametrize("name", ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"])
+def test_it_refuses_a_plain_address_of_an_encrypted_provider(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = {"issuer": "https://id.example", name: "http://id.example/"}
+    response = requests.Response()
+    response._content = json.dumps(document).encode()
+    monkeypatch.setattr(oidc, "_answer", lambda *_: response)
+    with pytest.raises(SuspiciousOperation):
+        fetched("https://id.example")
+
+
+def _logs_in_at_all(provider: Provider) -> bool:
+    """Also false if the provider's addresses are not known, so that the browser is not sent there."""
+    client = Client()
+    there = client.get("/login/oidc/").headers["Location"]
+    if there == "/login/":
+        return False
+    back = client.get("/login/oidc/callback/", provider.authorize(there))
+    assert back.status_code == 302
+    return client.get("/account/").status_code == 200
+
+
+def _padded(provider: Provider, path: str, characters: int) -> Callable[[str, dict[str, str]], Any]:
+    answer = provider.answer
+    return lambda asked, form: answer(asked, form) | ({"padding": "x" * characters} if asked == path else {})
 
 
 def test_another_signature_state_or_subject_is_refused(provider: Provider) -> None:
@@ -111,11 +184,11 @@ def test_a_provider_that_is_away_is_not_asked_by_each_request(
 ) -> None:
     settings.OIDC_ISSUER, asked = "https://away.example", []
 
-    def away(address: str, **_: object) -> None:
+    def away(_session: object, _method: str, address: str, **_: object) -> None:
         asked.append(address)
         raise requests.ConnectTimeout
 
-    monkeypatch.setattr(requests, "get", away)
+    monkeypatch.setattr(requests.Session, "request", away)
     for _ in range(2):
         assert "does not answer" in Client().get("/login/oidc/", follow=True).content.decode()
     assert len(asked) == 1

@@ -226,3 +226,11 @@ def test_it_continues_a_request_that_waits_for_it(server: Server) -> None:
     assert b"200 OK" in answer
     assert answer.count(b"HTTP/1.1") == 1
     client.close()
+
+
+def test_no_header_changes_the_path(server: Server) -> None:
+    connection = _connection(server)
+    connection.request("POST", "/", b"abc", {"SCRIPT_NAME": "/elsewhere", "PATH_INFO": "/large"})
+    response = connection.getresponse()
+    assert (response.status, response.read()) == (200, b"3")
+    connection.close()
