@@ -77,8 +77,8 @@ def _added(fd: int, offset: int, size_bytes: int, types: set[str]) -> Iterator[S
         yield Signature(type="bcachefs", offset=offset + _BCACHEFS)
     if os.pread(fd, len(_BLUESTORE), offset) == _BLUESTORE:
         yield Signature(type="ceph_bluestore", offset=offset)
-    for _sector, place in gpts(fd, offset, size_bytes):
-        yield Signature(type="gpt", is_table=True, offset=place, magic_bytes=len(_GPT_MAGIC))
+    for _sector, header in gpts(fd, offset, size_bytes):
+        yield Signature(type="gpt", is_table=True, offset=header, magic_bytes=len(_GPT_MAGIC))
     if place := _zfs_label(fd, offset, size_bytes):
         yield Signature(type="zfs_member", offset=place)
 

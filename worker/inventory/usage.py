@@ -118,7 +118,8 @@ def _mounted_files(mounts: tuple[Mount, ...], root: Path) -> Iterator[MountedFil
         if not mount.major_minor.startswith("0:"):
             continue
         is_image = mount.kind in FILE_MOUNTS
-        if not mount.source.startswith("/"):  # relative to the directory of the program that mounted it
+        # Relative to the directory of the program that mounted it, or a descriptor of that program: here another file.
+        if not mount.source.startswith("/") or mount.source.startswith("/proc/"):
             if is_image:
                 yield MountedFile(mount, None)
             continue

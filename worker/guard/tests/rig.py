@@ -122,11 +122,11 @@ def erofs(path: Path, *, is_in_two_files: bool = False) -> Path:
     return path
 
 
-def mount_without_loop(image: Path | str, point: Path, options: str = "") -> bool:
+def mount_without_loop(image: Path | str, point: Path) -> bool:
     """Mount an erofs image as the kernel does without a loop device. False if this kernel cannot."""
     point.mkdir(exist_ok=True)
     libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.mount(os.fsencode(image), bytes(point), b"erofs", 1, options.encode()) == 0)
+    return bool(libc.mount(os.fsencode(image), bytes(point), b"erofs", 1, b"") == 0)
 
 
 def partition(device: str, *rows: str, label: str = "gpt") -> str:
