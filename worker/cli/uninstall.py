@@ -105,7 +105,7 @@ def _refuse_open_entries(paths: Paths) -> None:
 
 def _refuse_mounts(paths: Paths) -> None:
     """Raises ConfigError if something is mounted in a folder that is removed: its files would be removed too."""
-    table = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    table = usage.read_mounts(usage.table(Path("/proc/self/mountinfo")))
     for folder in _folders(paths):
         for mount in table:
             if Path(mount.point).is_relative_to(folder.resolve()):

@@ -252,7 +252,7 @@ def _hold(
         return hold_directory(entry, (stream, *beside))
     if entry.kind is TargetKind.SLOT:
         raise GuardRefused("guard_path", f"{entry.id} is a slot: only the controller can access its drive.")
-    return hold_file(entry, stream, armed_serials)
+    return hold_file(entry, policy, stream, armed_serials)
 
 
 def _entry(target: TargetRef, policy: Policy) -> PolicyEntry:

@@ -120,7 +120,7 @@ def _identities(names: Iterable[str]) -> set[openers.Identity]:
     for name in names:
         found |= _device_identities(name)
         if used := loop_files.loop_file(name):
-            found.add(used.file.identity)
+            found |= used.file.identities
     return found
 
 
@@ -288,25 +288,39 @@ def _refuse_file_in_use(name: str, now: usage.Usage) -> None:
     used = loop_files.loop_file(name)
     if not used:
         return
+    path = sysfs.backing_file(name)
     for mounted in now.mounted_files:
-        if mounted.file is None:
-            is_it = _may_be_mounted_as(mounted.mount, sysfs.backing_file(name))
-        else:
-            is_it = used.file.may_be(loop_files.File(*mounted.file))
-        if is_it:
+        if _may_be_mounted_as(mounted, used.file, path):
             raise GuardRefused(
                 "guard_mounted",
                 f"the file of {name} may be mounted on {mounted.mount.shown} ({mounted.mount.kind}). Unmount it first.",
             )
-    if used.file.identity in [openers.identity_at(swap) for swap in now.swap_files]:
+    if now.unseen_images and any(_may_be_image(kind, path) for kind in usage.FILE_MOUNTS):
+        raise GuardRefused(
+            "guard_mounted",
+            f"the file of {name} may be an image that is mounted where no mount table shows it: unmounted lazily while "
+            "a program still uses it, or never attached. End that program.",
+        )
+    if used.file.identities & {openers.identity_at(swap) for swap in now.swap_files}:
         raise GuardRefused("guard_held", f"the file of {name} is used as swap. Run swapoff first.")
 
 
-def _may_be_mounted_as(mount: usage.Mount, path: str) -> bool:
-    """Whether a file could be the image of a mount whose path leads to no file any more."""
-    offset, magic = usage.FILE_MOUNTS[mount.kind]
-    if "fsoffset=" in mount.options:
+def _may_be_mounted_as(mounted: usage.MountedFile, file: loop_files.File, path: str) -> bool:
+    """Whether the file at the path could be mounted there.
+
+    The path in the mount table does not decide: another file may be there now, or it was that of a descriptor.
+    """
+    if mounted.file and file.may_be(loop_files.File(*mounted.file)):
         return True
+    kind = mounted.mount.kind
+    if kind not in usage.FILE_MOUNTS:
+        return False
+    return mounted.has_more or "fsoffset=" in mounted.mount.options or _may_be_image(kind, path)
+
+
+def _may_be_image(kind: str, path: str) -> bool:
+    """Whether the file contains such a file system."""
+    offset, magic = usage.FILE_MOUNTS[kind]
     try:
         with Path(path).open("rb") as file:
             file.seek(offset)

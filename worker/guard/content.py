@@ -24,13 +24,14 @@ import msgspec
 
 from worker.guard.refusal import GuardRefused
 from worker.inventory import libblkid, sysfs
-from worker.inventory.signatures import Signature, is_known, read_signatures
+from worker.inventory.signatures import Signature, gpts, is_known, read_signatures
 from worker.policy import PolicyEntry
 from worker.policy.model import ANY_SIGNATURE
 
 log = logging.getLogger(__name__)
 
 _MAX_SHOWN = 6
+_NESTED_TABLES = 2  # levels of partitions in partitions that are searched
 _SHORT = 4  # bytes of a magic number that random data may have; libblkid checks little else of such formats
 _MD_MEMBERS = frozenset({"linux_raid_member", "isw_raid_member", "ddf_raid_member"})
 # Start of a volume's UUID in device-mapper -> signatures of the devices that it is made of.
@@ -182,13 +183,26 @@ def _read(name: str, fd: int, *, with_parts: bool) -> tuple[Signature, ...]:
         return ()
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # read the device, not a copy from before a change
     signatures = read_signatures(fd, size)
-    return (*signatures, *(_in_table(name, fd, size) if with_parts else ()))
+    return tuple(dict.fromkeys((*signatures, *(_in_table(name, fd, size) if with_parts else ()))))
 
 
 def _in_table(name: str, fd: int, size: int) -> Iterator[Signature]:
     """Signatures in the partitions of the table on a device for which the kernel has no device."""
-    known = {(sysfs.number(part, "start"), sysfs.number(part, "size")) for part in sysfs.partitions(name)}
-    for entry in libblkid.read_table(fd):
-        start, length = entry.start * libblkid.SECTOR_BYTES, entry.size * libblkid.SECTOR_BYTES
-        if (entry.start, entry.size) not in known and 0 < start < size and length > 0:
-            yield from read_signatures(fd, min(length, size - start), offset=start)
+    known = frozenset((sysfs.number(part, "start"), sysfs.number(part, "size")) for part in sysfs.partitions(name))
+    yield from _in_partitions(fd, 0, size, known, _NESTED_TABLES)
+
+
+def _in_partitions(
+    fd: int, offset: int, size: int, known: Collection[tuple[int | None, int | None]], levels: int
+) -> Iterator[Signature]:
+    """Also in partitions of partitions: a partition that was the disk of a virtual machine has a table of its own."""
+    sectors = {0, *(sector for sector, _place in gpts(fd, offset, size))}
+    for sector in sorted(sectors):
+        for entry in libblkid.read_table(fd, offset=offset, size=size, sector_bytes=sector):
+            start, length = entry.start * libblkid.SECTOR_BYTES, entry.size * libblkid.SECTOR_BYTES
+            if (entry.start, entry.size) in known or not 0 < start < size or length <= 0:
+                continue
+            length = min(length, size - start)
+            yield from read_signatures(fd, length, offset=offset + start)
+            if levels:
+                yield from _in_partitions(fd, offset + start, length, (), levels - 1)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from worker import mounts, recipes
 from worker.contract.workload import Stream
 from worker.guard import loop_files, openers, paths
+from worker.guard.protection import refuse_protected_file
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
 from worker.open_target import OpenTarget, Recheck
-from worker.policy import PolicyEntry
+from worker.policy import Policy, PolicyEntry
 from worker.text_limits import MAX_LABEL
 
 PRIVATE = ".sweetspot"
@@ -282,7 +283,9 @@ def _free(fd: int) -> tuple[int, int]:
 
 
 @contextmanager
-def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
+def hold_file(
+    entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...]
+) -> Iterator[OpenTarget]:
     """Hold an existing file in a directory that other users cannot change."""
     parent, name = os.path.split(entry.path)
     with (
@@ -302,6 +305,7 @@ def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]
 
         if stream.workload.writes:
             _refuse_write(entry, armed_serials)
+            refuse_protected_file(entry, loop_files.opened_file(fd), policy)
             _refuse_file_in_use(entry.path, fd, programs=True)
             _lock_ranges(fd, entry.path)
             openers.refuse_if_open_anywhere(entry.path, fd)
@@ -362,10 +366,10 @@ def _refuse_file_in_use(path: str, fd: int, *, programs: bool) -> None:
     """Refuse swap files, and files of loop devices; `programs`: also those that are mounted or that a program has."""
     file = loop_files.opened_file(fd)
     _refuse_loops_and_mounts(path, (file,), strict=True, everywhere=programs)
-    if file.identity in [openers.identity_at(swap) for swap in usage.read_usage().swap_files]:
+    if file.identities & {openers.identity_at(swap) for swap in usage.read_usage().swap_files}:
         raise GuardRefused("guard_held", f"{path} is used as swap. Run swapoff first.")
     if programs:
-        openers.refuse_if_opened(path, {file.identity})
+        openers.refuse_if_opened(path, file.identities)
 
 
 def _refuse_short(stream: Stream, path: str, facts: os.stat_result) -> None:

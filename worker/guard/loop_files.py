@@ -5,6 +5,7 @@ another mount namespace, or be too long to be shown.
 
 A stacked file system, such as an overlay, gives the file another device number and in most cases the same inode. So two
 files with the same inode count as the same one if one of them is on such a file system, or on one that nobody knows.
+An overlay keeps the inode of a file that it has copied from a lower layer, so the copy itself is searched too.
 """
 
 import errno
@@ -39,13 +40,16 @@ class File(msgspec.Struct, frozen=True):
     device: int
     inode: int
     kind: str = msgspec.field(default="")
+    beneath: "File | None" = None  # of a file of an overlay: the one in its layers that stores the data, if it is found
 
     @property
-    def identity(self) -> tuple[str, int, int]:
-        return "file", self.device, self.inode
+    def identities(self) -> frozenset[tuple[str, int, int]]:
+        """Of the file and of those beneath it, as worker.guard.openers names them."""
+        own = frozenset({("file", self.device, self.inode)})
+        return own | self.beneath.identities if self.beneath else own
 
     def may_be(self, other: "File") -> bool:
-        if (self.device, self.inode) == (other.device, other.inode):
+        if self.identities & other.identities:
             return True
         if self.device == other.device or (self.inode ^ other.inode) & _SEEN_INODE_BITS:
             return False
@@ -82,8 +86,7 @@ def loop_file(name: str) -> LoopFile | None:
         ) from error  # fmt: skip
     device, inode, rdevice, offset, size_limit = _STATUS.unpack_from(status)
     block = (os.major(rdevice), os.minor(rdevice)) if rdevice else None
-    return LoopFile(disk, File(device, inode, _kind_at(sysfs.backing_file(disk), device, inode)), block, offset,
-                    size_limit)  # fmt: skip
+    return LoopFile(disk, _file_at(sysfs.backing_file(disk), device, inode), block, offset, size_limit)
 
 
 def loop_files(*, strict: bool = True) -> tuple[LoopFile, ...]:
@@ -135,7 +138,32 @@ def on_files(files: Collection[File], *, besides: str = "", strict: bool = True)
 def opened_file(fd: int) -> File:
     facts = os.fstat(fd)
     mount = usage.mount_of(fd)
-    return File(facts.st_dev, facts.st_ino, mount.kind if mount else "")
+    return File(facts.st_dev, facts.st_ino, mount.kind if mount else "", _beneath(fd, mount))
+
+
+def _beneath(fd: int, mount: usage.Mount | None) -> File | None:
+    """The file in the layers of an overlay; None for other file systems, and if its layers cannot be reached."""
+    if mount is None or mount.kind != "overlay":
+        return None
+    path = Path(f"/proc/self/fd/{fd}").readlink()
+    if not path.is_relative_to(mount.point):
+        return None
+    inside = mount.root.lstrip("/") / path.relative_to(mount.point)
+    for layer in usage.overlay_layers(mount):
+        if file := _regular_file(layer / inside):
+            return file
+    return None
+
+
+def _regular_file(path: Path) -> File | None:
+    try:
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        return opened_file(fd) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    finally:
+        os.close(fd)
 
 
 def _is_used(disk: str) -> bool:
@@ -143,17 +171,10 @@ def _is_used(disk: str) -> bool:
     return (sysfs.node(disk) / "loop").exists() or sysfs.size_bytes(disk) > 0
 
 
-def _kind_at(path: str, device: int, inode: int) -> str:
-    """The file system of the file if it is still at the path; "" if not."""
-    try:
-        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return ""
-    try:
-        file = opened_file(fd)
-        return file.kind if (file.device, file.inode) == (device, inode) else ""
-    finally:
-        os.close(fd)
+def _file_at(path: str, device: int, inode: int) -> File:
+    """The file with these numbers; its file system is known if it is still at the path."""
+    file = _regular_file(Path(path)) if path else None
+    return file if file and (file.device, file.inode) == (device, inode) else File(device, inode)
 
 
 @contextmanager

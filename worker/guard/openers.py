@@ -19,7 +19,7 @@ from pathlib import Path
 
 from worker.guard.refusal import GuardRefused
 from worker.inventory import sysfs
-from worker.inventory.usage import PROC
+from worker.inventory.usage import PROC, lines, table
 
 CONFIGFS = Path("/sys/kernel/config")
 INIT = 1
@@ -199,7 +199,7 @@ def _opened(proc: Path, number: str, *, directories: bool) -> Iterator[Identity]
 def _descriptor(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[Identity]:
     """What a descriptor refers to; for an io_uring also the files that are registered with it."""
     facts = _facts(entry)
-    if facts is None:
+    if facts is None or (not stat.S_ISDIR(facts.st_mode) and _is_only_a_place(entry)):
         return
     yield identity(facts)
     if stat.S_IFMT(facts.st_mode):
@@ -208,10 +208,17 @@ def _descriptor(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[I
         if str(Path(entry.path).readlink()) != "anon_inode:[io_uring]":
             return
         # They stay open without a descriptor. The kernel shows only their paths, and not while the ring is busy.
-        for line in (folder / "fdinfo" / entry.name).read_text(errors="surrogateescape").splitlines():
+        for line in lines(table(folder / "fdinfo" / entry.name)):
             slot, _, path = line.strip().partition(": ")
             if slot.isdigit() and path.startswith("/"):
                 yield from _linked(root / path[1:])
+
+
+def _is_only_a_place(entry: os.DirEntry[str]) -> bool:
+    """A descriptor of open(2) with O_PATH can neither read nor write: its link in /proc has no permissions."""
+    with contextlib.suppress(OSError):
+        return stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode) == 0
+    return False
 
 
 def _linked(link: Path | os.DirEntry[str]) -> Iterator[Identity]:
@@ -238,10 +245,10 @@ def _mapped(proc: Path, number: str, known: _Mappings) -> Iterator[Identity]:
     for thread in _threads(proc, number):  # the first thread may have ended: it has no memory then
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             process = proc / thread  # /proc does not list threads, but they can be opened there
-            lines = (process / "maps").read_text(errors="surrogateescape").splitlines()
-            for line in lines:
+            mappings = lines(table(process / "maps"))
+            for line in mappings:
                 yield from _mapping(process, line, known)
-            if lines:
+            if mappings:
                 return
 
 

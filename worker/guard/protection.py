@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from worker.contract.workload import TargetKind
+from worker.guard.loop_files import File
 from worker.guard.refusal import GuardRefused
 from worker.guard.twins import twins
 from worker.inventory import sysfs
@@ -31,11 +32,24 @@ def refuse_protected(entry: PolicyEntry, name: str, policy: Policy) -> None:
         else:
             is_covered = other.kind is TargetKind.FILE and _file_at(other.path) in files
         if is_covered:
-            raise GuardRefused(
-                "guard_protected",
-                f"{entry.path} would be overwritten, but {policy.path} protects {other.path} on it: the [[target]] "
-                f"{other.id!r} has no destroy = true. Remove that target, or destroy = true of {entry.id!r}.",
-            )
+            raise _protected(entry, other, policy)
+
+
+def refuse_protected_file(entry: PolicyEntry, file: File, policy: Policy) -> None:
+    """Refuse a file that a target without `destroy` lists by another path. Raises GuardRefused guard_protected."""
+    for other in policy.targets:
+        if other.id != entry.id and other.kind is TargetKind.FILE and not other.destroy:
+            numbers = _file_at(other.path)
+            if numbers and ("file", *numbers) in file.identities:
+                raise _protected(entry, other, policy)
+
+
+def _protected(entry: PolicyEntry, other: PolicyEntry, policy: Policy) -> GuardRefused:
+    return GuardRefused(
+        "guard_protected",
+        f"{entry.path} would be overwritten, but {policy.path} protects {other.path} on it: the [[target]] "
+        f"{other.id!r} has no destroy = true. Remove that target, or destroy = true of {entry.id!r}.",
+    )
 
 
 def _covered(name: str) -> set[str]:

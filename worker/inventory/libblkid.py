@@ -29,6 +29,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "blkid_probe_set_superblocks_flags": (_Int, (_Pointer, _Int)),
     "blkid_probe_enable_partitions": (_Int, (_Pointer, _Int)),
     "blkid_probe_set_partitions_flags": (_Int, (_Pointer, _Int)),
+    "blkid_probe_set_sectorsize": (_Int, (_Pointer, ctypes.c_uint)),
     "blkid_do_probe": (_Int, (_Pointer,)),
     "blkid_probe_hide_range": (_Int, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
     "blkid_probe_step_back": (_Int, (_Pointer,)),
@@ -171,10 +172,16 @@ def _value(probe: int, name: str) -> bytes:
     return ctypes.string_at(data, length.value)
 
 
-def read_table(fd: int) -> tuple[TableEntry, ...]:
-    """The partitions in the table on an open disk; () without a table, or if it cannot be read. Raises OSError."""
+def read_table(fd: int, *, offset: int = 0, size: int = 0, sector_bytes: int = 0) -> tuple[TableEntry, ...]:
+    """The partitions in the table on an open disk, or on the part of it from `offset` on; `size` 0: to the end.
+
+    Their starts count from `offset`. `sector_bytes`: of the disk for which the table was written; 0: of this one.
+    () without a table, or if it cannot be read. Raises OSError.
+    """
     library = _library()
-    with _probe(fd, 0, 0) as probe:
+    with _probe(fd, offset, size) as probe:
+        if sector_bytes:
+            library.blkid_probe_set_sectorsize(probe, sector_bytes)
         library.blkid_probe_enable_partitions(probe, 1)
         library.blkid_probe_set_partitions_flags(probe, _PARTITIONS_FORCE_GPT)
         table = library.blkid_probe_get_partitions(probe)

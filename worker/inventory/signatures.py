@@ -6,6 +6,9 @@ libblkid decides what is a signature. Three additions cover what some of its ver
     ceph_bluestore  unknown before util-linux 2.36
     zfs_member      before util-linux 2.40, found only with at least 4 uberblocks; ZFS imports a label with one
 
+A GPT is also found if it was written for a disk with sectors of another size. Bridges of USB change that size, and a
+drive that another host may get back is known there.
+
 One false report is left out: libblkid before 2.39 takes any two bytes "H+" or "HX" at offset 1024 for HFS+, which
 random data has once in 32,768 times. A volume header of HFS+ has a block size that is a power of two, 512 or larger
 (Apple Technical Note TN1150).
@@ -30,6 +33,8 @@ _ZFS_LABEL, _ZFS_NVLIST, _ZFS_RING = 256 * 1024, 16 * 1024, 128 * 1024
 _ZFS_NVLIST_HEADS = (b"\x01\x00", b"\x01\x01")  # XDR, either byte order
 _ZFS_UBERBLOCKS = (bytes.fromhex("0cb1ba0000000000"), bytes.fromhex("0000000000bab10c"))
 _ZFS_STEP = 1024
+_GPT_MAGIC = b"EFI PART"  # at the start of the second sector, and of the last one
+GPT_SECTORS = (512, 4096)
 _HFSPLUS, _HFSPLUS_BLOCK_SIZE = 1024, 40  # offset of the volume header; of the block size in it, big-endian
 ADDED = ("bcachefs", "ceph_bluestore", "zfs_member")
 
@@ -72,8 +77,18 @@ def _added(fd: int, offset: int, size_bytes: int, types: set[str]) -> Iterator[S
         yield Signature(type="bcachefs", offset=offset + _BCACHEFS)
     if os.pread(fd, len(_BLUESTORE), offset) == _BLUESTORE:
         yield Signature(type="ceph_bluestore", offset=offset)
+    for _sector, header in gpts(fd, offset, size_bytes):
+        yield Signature(type="gpt", is_table=True, offset=header, magic_bytes=len(_GPT_MAGIC))
     if place := _zfs_label(fd, offset, size_bytes):
         yield Signature(type="zfs_member", offset=place)
+
+
+def gpts(fd: int, offset: int, size_bytes: int) -> Iterator[tuple[int, int]]:
+    """Sector size and offset of each header of a GPT, whatever the sectors of the device are. Raises OSError."""
+    for sector in GPT_SECTORS:
+        for place in (sector, size_bytes - sector):
+            if 0 < place <= size_bytes - sector and os.pread(fd, len(_GPT_MAGIC), offset + place) == _GPT_MAGIC:
+                yield sector, offset + place
 
 
 def _zfs_label(fd: int, offset: int, size_bytes: int) -> int | None:

@@ -14,6 +14,8 @@ from worker.inventory import sysfs
 PROC = Path("/proc")
 # File systems that the kernel mounts from a file without a loop device: offset and bytes of their magic number.
 FILE_MOUNTS = {"erofs": (1024, bytes.fromhex("e2e1f5e0"))}
+# Of erofs, from the magic number on (linux/fs/erofs/erofs_fs.h): flags, and the number of further files of the image.
+_EROFS_FLAGS, _EROFS_DEVICE_TABLE, _EROFS_DEVICES, _EROFS_HEAD_BYTES = 80, 8, 86, 88
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +25,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     options: str  # of the mount and of the file system
     kind: str  # file system
     source: str
+    root: str = "/"  # of the file system: what is mounted
     process: str = ""  # whose mount namespace it is in; "" for that of the worker or of process 1
 
     @property
@@ -34,7 +37,8 @@ class MountedFile(msgspec.Struct, frozen=True):
     """A file that is mounted without a loop device (erofs)."""
 
     mount: Mount
-    file: tuple[int, int] | None  # device number and inode; None if its path leads to no file any more
+    file: tuple[int, int] | None  # device number and inode at its path, perhaps of another file; None if there is none
+    has_more: bool = False  # the image consists of further files, which no mount table shows
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -45,6 +49,7 @@ class Usage(msgspec.Struct, frozen=True):
     swap_files: tuple[str, ...]
     elsewhere: tuple[tuple[str, Mount], ...] = ()  # like `mounts`, in other mount namespaces
     mounted_files: tuple[MountedFile, ...] = ()
+    unseen_images: int = 0  # mounted files that no mount table shows: detached, or unmounted lazily
 
     def mounts_of(self, name: str) -> tuple[Mount, ...]:
         return tuple(mount for device, mount in (*self.mounts, *self.elsewhere) if device == name)
@@ -74,11 +79,14 @@ def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC, *, everywhere: bool = F
     for task, theirs in _other_namespaces(proc):
         elsewhere += theirs
         mounted_files += _mounted_files(theirs, task / "root")
-    return Usage(_by_device(mounts, sys), devices, files, _by_device(tuple(elsewhere), sys), tuple(mounted_files))
+    return Usage(
+        _by_device(mounts, sys), devices, files, _by_device(tuple(elsewhere), sys), tuple(mounted_files),
+        _unseen_images((*mounts, *elsewhere), sys),
+    )  # fmt: skip
 
 
 def _mounts_of(process: Path) -> tuple[Mount, ...]:
-    return read_mounts((process / "mountinfo").read_text(errors="surrogateescape"))
+    return read_mounts(table(process / "mountinfo"))
 
 
 def _other_namespaces(proc: Path) -> Iterator[tuple[Path, tuple[Mount, ...]]]:
@@ -107,10 +115,42 @@ def tasks(proc: Path = PROC) -> Iterator[Path]:
 def _mounted_files(mounts: tuple[Mount, ...], root: Path) -> Iterator[MountedFile]:
     """`root`: the root directory of a process in the mount namespace."""
     for mount in mounts:
-        if mount.major_minor.startswith("0:") and mount.source.startswith("/"):
-            file = _regular_file(root / mount.source[1:])
-            if file or (mount.kind in FILE_MOUNTS and not _is_block(root / mount.source[1:])):
-                yield MountedFile(mount, file)
+        if not mount.major_minor.startswith("0:"):
+            continue
+        is_image = mount.kind in FILE_MOUNTS
+        # Relative to the directory of the program that mounted it, or a descriptor of that program: here another file.
+        if not mount.source.startswith("/") or mount.source.startswith("/proc/"):
+            if is_image:
+                yield MountedFile(mount, None)
+            continue
+        path = root / mount.source[1:]
+        file = _regular_file(path)
+        if file or (is_image and not _is_block(path)):
+            yield MountedFile(mount, file, has_more=is_image and file is not None and _has_more_files(path))
+
+
+def _has_more_files(path: Path) -> bool:
+    """Whether an erofs image stores data in further files; also True if it cannot be read."""
+    offset, magic = FILE_MOUNTS["erofs"]
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            head = file.read(_EROFS_HEAD_BYTES)
+    except OSError:
+        return True
+    if len(head) < _EROFS_HEAD_BYTES or not head.startswith(magic):
+        return False
+    flags = int.from_bytes(head[_EROFS_FLAGS : _EROFS_FLAGS + 4], "little")
+    return bool(flags & _EROFS_DEVICE_TABLE and int.from_bytes(head[_EROFS_DEVICES:], "little"))
+
+
+def _unseen_images(mounts: tuple[Mount, ...], sys: Path) -> int:
+    """How many erofs images live without a block device, besides those in the mount tables.
+
+    Linux names them erofs-<number> in /sys/fs/erofs, and those with a block device like the device.
+    """
+    seen = {mount.major_minor for mount in mounts if mount.kind == "erofs" and mount.major_minor.startswith("0:")}
+    return max(0, len(list((sys / "fs/erofs").glob("erofs-*"))) - len(seen))
 
 
 def _regular_file(path: Path) -> tuple[int, int] | None:
@@ -128,10 +168,20 @@ def _is_block(path: Path) -> bool:
         return False
 
 
-def read_mounts(table: str) -> tuple[Mount, ...]:
+def table(file: Path) -> str:
+    """The text of a file of /proc. Paths in it may contain any bytes, also a carriage return. Raises OSError."""
+    return file.read_bytes().decode(errors="surrogateescape")
+
+
+def lines(text: str) -> list[str]:
+    """Of a table of /proc. Not str.splitlines: a path may contain a form feed or another character that ends a line."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def read_mounts(text: str) -> tuple[Mount, ...]:
     """Parse proc_pid_mountinfo(5). Raises ValueError for an invalid line instead of skipping it."""
     mounts = []
-    for line in table.splitlines():
+    for line in lines(text):
         left, _, right = line.partition(" - ")
         head, tail = left.split(" "), right.split(" ")
         if len(head) < 6 or len(tail) < 3:
@@ -140,6 +190,7 @@ def read_mounts(table: str) -> tuple[Mount, ...]:
             Mount(
                 id=int(head[0]),
                 major_minor=head[2],
+                root=_unescaped(head[3]),
                 point=_unescaped(head[4]),
                 options=",".join(dict.fromkeys((head[5] + "," + tail[2]).split(","))),
                 kind=tail[0],
@@ -149,10 +200,23 @@ def read_mounts(table: str) -> tuple[Mount, ...]:
     return tuple(mounts)
 
 
+def overlay_layers(mount: Mount) -> tuple[Path, ...]:
+    """The layers of an overlay, the upper one first, as far as their paths are absolute and shown."""
+    options = [option.partition("=") for option in re.split(r"(?<!\\),", mount.options)]
+    uppers = [value for name, _, value in options if name == "upperdir"]
+    lowers = [each for name, _, value in options if name in ("lowerdir", "lowerdir+") for each in _parted(value)]
+    paths = (re.sub(r"\\([:,\\])", r"\1", _unescaped(each)) for each in (*uppers, *lowers))
+    return tuple(Path(path) for path in paths if path.startswith("/"))
+
+
+def _parted(lowers: str) -> list[str]:
+    return re.split(r"(?<!\\)::?", lowers)
+
+
 def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
     """The mount of an open file."""
     number = mount_id(fd, proc)
-    mounts = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
+    mounts = read_mounts(table(proc / "self/mountinfo"))
     return next((mount for mount in mounts if mount.id == number), None)
 
 
@@ -219,8 +283,9 @@ def btrfs_members(sys: Path = sysfs.SYS) -> frozenset[str]:
 
 def _swaps(proc: Path, sys: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     devices, files = [], []
-    for line in (proc / "swaps").read_text(errors="surrogateescape").splitlines()[1:]:
-        path, sort = _unescaped(line.split()[0]), line.split()[1]
+    for line in lines(table(proc / "swaps"))[1:]:
+        name, sort = re.split(r"[ \t]+", line)[:2]
+        path = _unescaped(name)
         if sort == "partition":
             devices.append(_source_name(path, sys) or Path(path).name)
         else:

@@ -128,7 +128,7 @@ def _numbers(program: str, fields: str, of: str) -> list[int]:
 
 
 def _mount(built: Built) -> usage.Mount:
-    mounts = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    mounts = usage.read_mounts(usage.table(Path("/proc/self/mountinfo")))
     found = [mount for mount in mounts if mount.point == built.mount_point]
     if not found:
         raise LayoutFailed("layout_gone", f"{built.mount_point} is no longer mounted.")

@@ -108,9 +108,12 @@ def own_cgroups() -> list[tuple[str, Path]]:
 def _mounts() -> dict[str, tuple[str, Path]]:
     """kind -> (mounted part of the hierarchy, mount point); see proc_pid_mountinfo(5)."""
     found: dict[str, tuple[str, Path]] = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, rest = line.partition(" - ")
-        root, point = fields.split()[3:5]
+    # Not read_text and splitlines: a mount point may contain any bytes except those that the kernel escapes.
+    for line in Path("/proc/self/mountinfo").read_bytes().decode(errors="surrogateescape").split("\n"):
+        fields, separator, rest = line.partition(" - ")
+        if not separator:
+            continue
+        root, point = fields.split(" ")[3:5]
         filesystem, _, options = rest.split(" ", 2)
         if filesystem == "cgroup2":
             found.setdefault("cgroup2", (root, Path(point)))

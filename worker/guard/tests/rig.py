@@ -101,25 +101,32 @@ def mount_at(point: Path, *arguments: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(point)], check=False, capture_output=True, timeout=30)
 
 
-def erofs(path: Path) -> Path:
-    """The smallest erofs image: an empty root directory. Layout: fs/erofs/erofs_fs.h of the Linux kernel."""
+def erofs(path: Path, *, is_in_two_files: bool = False) -> Path:
+    """The smallest erofs image: an empty root directory. Layout: fs/erofs/erofs_fs.h of the Linux kernel.
+
+    `is_in_two_files`: it needs a further file, which is mounted with the option `device=`.
+    """
     block_bits, root = 12, 40  # the root's inode is at 32 times its number
     entries = struct.pack("<QHBBQHBB", root, 24, 2, 0, root, 25, 2, 0) + b"..."
     inode = struct.pack("<HHHHIIIIHHI", 2 << 1, 0, 0o040755, 2, len(entries), 0, 0, 1, 0, 0, 0)
     head = struct.pack("<IIIBBHQQIIII", 0xE0F5E1E2, 0, 0, block_bits, 0, root, 1, 0, 0, 2, 0, 0)
     image = bytearray(2 << block_bits)
     image[1024 : 1024 + len(head)] = head
+    if is_in_two_files:
+        slot = 1536  # of the further file: a tag, then its blocks and the number that its first block has
+        image[1024 + 80 : 1024 + 90] = struct.pack("<IHHH", 8, 0, 1, slot // 128)
+        image[slot + 64 : slot + 72] = struct.pack("<II", 1, 2)
     image[root * 32 : root * 32 + len(inode + entries)] = inode + entries
     path.write_bytes(image)
     path.chmod(0o600)
     return path
 
 
-def mount_without_loop(image: Path, point: Path) -> bool:
+def mount_without_loop(image: Path | str, point: Path) -> bool:
     """Mount an erofs image as the kernel does without a loop device. False if this kernel cannot."""
     point.mkdir(exist_ok=True)
     libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.mount(bytes(image), bytes(point), b"erofs", 1, b"") == 0)
+    return bool(libc.mount(os.fsencode(image), bytes(point), b"erofs", 1, b"") == 0)
 
 
 def partition(device: str, *rows: str, label: str = "gpt") -> str:

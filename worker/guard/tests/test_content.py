@@ -137,6 +137,35 @@ def test_it_finds_metadata_at_the_end_of_a_drive_with_sectors_of_4_kib(tmp_path:
         assert refused_signatures(allowed) == [(Path(device).name, "isw_raid_member")]
 
 
+def test_it_finds_what_is_in_a_gpt_for_sectors_of_another_size(tmp_path: Path, file: Path) -> None:
+    """A bridge of USB shows a drive with sectors of 4 KiB as one with 512 bytes, or the other way round."""
+    for written, shown in (("4096", "512"), ("512", "4096")):
+        rig.sparse(file)
+        with rig.loop(file, "--sector-size", written) as device:
+            rig.partition(device, "start=2048, size=4096")
+            part = next(iter(sysfs.partitions(Path(device).name)))
+            formats.write(f"/dev/{part}", LVM)
+            rig.run("partx", "--delete", device)
+        with rig.loop(file, "--sector-size", shown) as device:
+            rig.run("sh", "-c", f"partx --delete {device} || true")
+            name = Path(device).name
+            allowed = rig.load(tmp_path, named_block(device, file, "PMBR"))
+            assert refused_signatures(allowed) == [(name, "gpt"), (name, "LVM2_member")]
+
+
+def test_it_finds_what_is_in_partitions_of_partitions(tmp_path: Path, device: str, file: Path) -> None:
+    """A partition that was the disk of a virtual machine has a partition table of its own."""
+    part = rig.partition(device, "start=2048, size=65536")
+    with rig.loop(Path(part)) as inner:
+        formats.write(rig.partition(inner, "start=4096, size=16384"), LVM)
+        rig.run("partx", "--delete", inner)
+    allowed = rig.load(tmp_path, named_block(device, file, "gpt", "PMBR"))
+    name = Path(device).name
+    assert refused_signatures(allowed) == [(f"{name}p1", "LVM2_member")]
+    rig.run("partx", "--delete", device)
+    assert refused_signatures(allowed) == [(name, "LVM2_member")]
+
+
 def _reading(function: Callable[..., object], tree: Tree) -> Callable[..., object]:
     """A function of sysfs that reads the tree."""
     return lambda *given: function(*(each for each in given if each != tree.sys), tree.sys)

@@ -5,16 +5,17 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from worker import guard
-from worker.guard import loop_files
+from worker.guard import blocks, loop_files
 from worker.guard.loop_files import File
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
+from worker.inventory import usage
 from worker.inventory.identity import identity
 from worker.policy import Policy
 
@@ -301,6 +302,77 @@ def test_it_finds_an_image_that_is_mounted_without_a_loop_device(
             pass  # another image
     finally:
         rig.run("umount", str(point))
+
+
+@pytest.mark.parametrize("way", ["relative", "replaced", "descriptor", "lazy"])
+def test_it_finds_a_mounted_image_whose_path_proves_nothing(allowed: Policy, tmp_path: Path, way: str) -> None:
+    """The mount table shows another path, that of another file, or nothing: the file of the loop device decides."""
+    folder, point = tmp_path / "images", tmp_path / "point"
+    folder.mkdir(mode=0o755)
+    image = rig.erofs(folder / "erofs.img")
+    with ExitStack() as open_files:
+        source = str(image)
+        if way == "relative":
+            source = os.path.relpath(image)
+        if way == "descriptor":
+            source = f"/proc/self/fd/{open_files.enter_context(image.open('rb')).fileno()}"
+        if not rig.mount_without_loop(source, point):
+            pytest.skip("this kernel mounts no erofs from a file")
+        open_files.callback(subprocess.run, ["umount", "--lazy", str(point)], check=False, capture_output=True)
+        if way == "descriptor":
+            assert {
+                mounted.file
+                for mounted in usage.read_usage(everywhere=True).mounted_files
+                if mounted.mount.point == str(point)
+            } == {None}  # it is not the descriptor of this process
+        if way == "replaced":
+            image = image.rename(folder / "other.img")
+            rig.sparse(folder / "erofs.img", rig.MIB)
+        if way == "lazy":
+            fd = os.open(point, os.O_RDONLY)
+            open_files.callback(os.close, fd)
+            rig.run("umount", "--lazy", str(point))
+        with rig.loop(image) as device:
+            inner = rig.load(folder, rig.block(device, image, destroy=True, destroy_signatures=["erofs"]))
+            assert refusal(rig.stream(inner, writes=True, size=4096), inner).code == "guard_mounted"
+        with guard.admit(rig.stream(allowed), allowed, ()):
+            pass  # another image
+
+
+def test_each_file_may_belong_to_a_mounted_image_of_several_files(tmp_path: Path) -> None:
+    """Not mounted here: while such an image is mounted, tests beside this one could use no loop device."""
+    table = "36 35 0:98 / /mnt ro - erofs {} ro\n"
+    for is_in_two_files in (False, True):
+        image = rig.erofs(tmp_path / "erofs.img", is_in_two_files=is_in_two_files)
+        mounts = usage.read_mounts(table.format(image))
+        (mounted,) = usage._mounted_files(mounts, Path("/"))
+        other = rig.sparse(tmp_path / "other.img", rig.MIB)
+        with other.open("rb") as file:
+            opened = loop_files.opened_file(file.fileno())
+        assert blocks._may_be_mounted_as(mounted, opened, str(other)) == is_in_two_files
+
+
+def test_it_finds_users_of_the_copy_that_an_overlay_has_made(tmp_path: Path) -> None:
+    """The overlay shows the inode of the lower file also after it has copied the file to its upper layer."""
+    lower, upper, work = (tmp_path / name for name in ("lower", "upper", "work"))
+    for folder in (lower, upper, work):
+        folder.mkdir(mode=0o755)
+    rig.sparse(lower / "vm.img").chmod(0o600)
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    with rig.mount_at(tmp_path / "merged", "-t", "overlay", "none", "-o", options) as point:
+        point.chmod(0o755)
+        os.utime(point / "vm.img")  # copies it
+        allowed = rig.load(tmp_path, {"id": "vm", "kind": "file", "path": str(point / "vm.img"), "destroy": True})
+        stream = rig.stream(allowed, writes=True)
+        with rig.loop(upper / "vm.img") as other:
+            assert (point / "vm.img").stat().st_ino != (upper / "vm.img").stat().st_ino
+            refused = refusal(stream, allowed)
+            assert (refused.code, Path(other).name in refused.message) == ("guard_held", True)
+        with rig.opened_elsewhere(str(upper / "vm.img")) as process:
+            refused = refusal(stream, allowed)
+            assert (refused.code, f"(process {process})" in refused.message) == ("guard_held", True)
+        with guard.admit(stream, allowed, (stream.target.stable_id,)):
+            pass
 
 
 # ---- what changes while a drive is held

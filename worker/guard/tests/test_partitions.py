@@ -122,6 +122,20 @@ def test_it_is_protected_although_the_kernel_has_forgotten_it(tmp_path: Path, de
     assert code(allowed) == "guard_protected"
 
 
+def test_a_file_without_destroy_is_protected_by_all_its_paths(tmp_path: Path) -> None:
+    folder, other = tmp_path / "images", tmp_path / "other"
+    for each in (folder, other):
+        each.mkdir(mode=0o755)
+    image = rig.sparse(folder / "vm.img")
+    image.chmod(0o600)
+    files = [{"id": str(place.name), "kind": "file", "path": str(place / "vm.img")} for place in (folder, other)]
+    with rig.bound(folder, other):
+        for number in (0, 1):
+            targets = [{**each, "destroy": index == number} for index, each in enumerate(files)]
+            assert code(rig.load(tmp_path, *targets), number) == "guard_protected"
+        assert code(rig.load(tmp_path, {**files[0], "destroy": True})) == ""
+
+
 def test_an_entry_without_destroy_protects_the_same_device_and_the_file_under_it(
     tmp_path: Path, device: str, file: Path
 ) -> None:

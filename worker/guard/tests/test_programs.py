@@ -126,6 +126,32 @@ def test_it_refuses_to_write_a_file_that_anything_has_open(
             place.recheck(programs=True)
 
 
+def test_a_descriptor_that_can_neither_read_nor_write_is_no_use(allowed: Policy, device: str) -> None:
+    with program("place = os.open(sys.argv[1], os.O_PATH)\nready()\n", device):
+        stream = rig.stream(allowed, writes=True)
+        with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
+            place.recheck(programs=True)
+
+
+def test_it_finds_users_of_a_drive_whatever_bytes_names_contain(allowed: Policy, device: str, tmp_path: Path) -> None:
+    """A mount point and a mapped file with names that are not UTF-8 and contain what ends a line in Unicode."""
+    odd = os.fsencode(tmp_path) + b"/a\xff\r\x0c\xc2\x85 b"
+    text = (
+        f"point = {odd!r}\nos.makedirs(point, exist_ok=True)\nassert libc.unshare(0x20000) == 0\n"
+        "assert libc.mount(b'none', b'/', None, 0x44000, None) == 0\n"
+        "assert libc.mount(b'none', point, b'tmpfs', 0, b'size=64k') == 0\n"
+        "file = open(point + b'/x\\r\\x0c', 'w+b')\nfile.truncate(4096)\nmemory = mmap.mmap(file.fileno(), 4096)\n"
+    )
+    stream = rig.stream(allowed, writes=True)
+    with program(f"{text}ready()\n", device), guard.admit(stream, allowed, (stream.target.stable_id,)):
+        pass
+    with program(f"{text}drive = os.open(sys.argv[1], os.O_RDONLY)\nready()\n", device):
+        assert refusal(stream, allowed).code == "guard_held"
+    own = "from worker.process import cgroups\nfrom worker.inventory import usage\n"
+    own += "cgroups.own_cgroups()\nusage.read_usage()\n"
+    subprocess.run([sys.executable, "-c", f"{HEAD}\n{text}{own}"], check=True, capture_output=True, timeout=30)
+
+
 def test_it_reads_a_descriptor_table_that_threads_share_once(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "for _ in range(50): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nready()\n"
     reads: list[str] = []
