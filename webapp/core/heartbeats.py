@@ -16,14 +16,27 @@ TICK = "tick"  # webapp.runs.tasks, every few seconds
 SCHEDULES = "schedules"  # webapp.schedules.tasks
 BEAT = "beat"  # webapp.beat
 BACKUP = "backup"
+TIDY_HOSTS, TIDY_RESULTS, TIDY_SCHEDULES = "tidy_hosts", "tidy_results", "tidy_schedules"  # once a day
 NEEDED = (TICK, SCHEDULES)
 LATEST_S = 60.0  # an older time means that beat or the Celery worker is not running
+DAILY_AT_LATEST_S = 2 * 86400.0
 
 
 def note(name: str) -> None:
     """Record that the task of this name runs now."""
     now = Heartbeat(name=name, at=Now())
     Heartbeat.objects.bulk_create([now], update_conflicts=True, update_fields=["at"], unique_fields=["name"])
+
+
+def note_daily(name: str) -> bool:
+    """Record that this daily task runs now. Whether its last run is as long ago as usual; true for the first one.
+
+    If it is not, either the server was off, or its clock jumped ahead and may soon be set back: a task that deletes old
+    data then waits for its next run, a day later.
+    """
+    age_s = ages_s().get(name)
+    note(name)
+    return age_s is None or age_s <= DAILY_AT_LATEST_S
 
 
 def ages_s() -> dict[str, float]:

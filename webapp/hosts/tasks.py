@@ -1,17 +1,22 @@
 """Periodic tasks for hosts. They are safe to run twice, also at the same time."""
 
 import logging
+from datetime import timedelta
 
 import redis
+from django.utils import timezone
 
 from webapp.celery import app
+from webapp.core import heartbeats
 from webapp.hosts.broker import reconcile
 from webapp.hosts.inventory.retention import thin_inventories
 from webapp.hosts.keys import retire_superseded
+from webapp.hosts.models import EnrolmentToken
 
 log = logging.getLogger(__name__)
 
 KEEP_BROKER_SECONDS = 10
+TOKENS_KEPT_FOR = timedelta(days=30)  # after their end; until then a host is told why its token is refused
 
 
 @app.task(name="webapp.hosts.tasks.keep_broker")
@@ -26,5 +31,7 @@ def keep_broker() -> None:
 
 @app.task(name="webapp.hosts.tasks.tidy")
 def tidy() -> None:
-    """Thin old inventories, once a day."""
-    thin_inventories()
+    """Thin old inventories and delete enrolment tokens that ended long ago, once a day."""
+    if heartbeats.note_daily(heartbeats.TIDY_HOSTS):
+        thin_inventories()
+        EnrolmentToken.objects.filter(expires_at__lt=timezone.now() - TOKENS_KEPT_FOR).delete()

@@ -89,7 +89,7 @@ def progress(run: Run) -> RunProgress:
     active = list(
         run.attempts.filter(state__in=ACTIVE_ATTEMPT_STATES)
         .select_related("trial__target", "host")
-        .order_by("-created_at")
+        .order_by("-sequence")
     )
     trials = [attempt.trial for attempt in active if attempt.trial]
     return RunProgress(

@@ -6,7 +6,8 @@ not due in a skipped hour, and due twice in a repeated hour.
 https://manpages.debian.org/bookworm/cron/cron.8.en.html (“local time changes”)
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import takewhile
 from zoneinfo import ZoneInfo
@@ -16,6 +17,8 @@ from cronsim.explain import Expression
 
 from webapp.core.errors import Refusal
 
+DAYS_AHEAD = 50 * 366
+_STEP_OF_ONE = re.compile(r"\b(\w+)-\1/[1-9]\d*(?![^,\s])")  # 5-5/2 is 5: CronSim takes it for 5/2
 FIELDS = "minute, hour, day of the month, month and day of the week"
 
 
@@ -24,10 +27,37 @@ def due_times(line: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
 
     Raises Refusal cron_refused if the line cannot be read. Ends if the line matches nothing within 50 years.
     """
-    for local in _read(line, after.astimezone(zone)):
+    read = _read(line, after.astimezone(zone))
+    if not has_fixed_time(line):
+        yield from _following_the_clock(read, zone, after)
+        return
+    for local in read:
         due = local.astimezone(UTC)
         if due > after:  # the search starts at the wall-clock time, which occurs again in the second of two equal hours
             yield due
+
+
+def _following_the_clock(read: CronSim, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """Of a line with a wildcard in its time: every moment at which the local clock shows a matching time.
+
+    CronSim takes steps of an hour, so it misses times after a change of half an hour (Australia/Lord_Howe), and
+    midnight counts although it does not exist where clocks are set forward at midnight (America/Havana).
+    """
+    first = after.astimezone(zone).date()
+    for day in (first + timedelta(days=number) for number in range(DAYS_AHEAD)):
+        if day.month not in read.months or not read.match_day(day):
+            continue
+        clock = (time(hour, minute) for hour in sorted(read.hours) for minute in sorted(read.minutes))
+        if _clocks_change(day, zone):
+            twice = (datetime.combine(day, at, zone).replace(fold=fold) for at in clock for fold in (0, 1))
+            dues: Iterable[datetime] = sorted({local.astimezone(UTC) for local in twice if _exists(local)})
+        else:
+            dues = (datetime.combine(day, at, zone).astimezone(UTC) for at in clock)
+        yield from (due for due in dues if due > after)
+
+
+def _exists(local: datetime) -> bool:
+    return local.astimezone(UTC).astimezone(local.tzinfo).replace(fold=0) == local.replace(fold=0)
 
 
 def just_before(moment: datetime) -> datetime:
@@ -94,8 +124,10 @@ def _count_in_day(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> 
 
 
 def _clocks_change(day: date, zone: ZoneInfo) -> bool:
-    midnights = (datetime.combine(day + timedelta(days=step), time.min, zone) for step in (0, 1))
-    return len({midnight.utcoffset() for midnight in midnights}) > 1
+    """On this day, or at its beginning."""
+    midnight, next_midnight = (datetime.combine(day + timedelta(days=step), time.min, zone) for step in (0, 1))
+    before = just_before(midnight).astimezone(zone)
+    return len({moment.utcoffset() for moment in (before, midnight, next_midnight)}) > 1
 
 
 def has_fixed_time(line: str) -> bool:
@@ -108,7 +140,7 @@ def _read(line: str, at: datetime) -> CronSim:
     try:
         if len(line.split(" ")) != 5:  # CronSim takes a sixth, for seconds
             raise CronSimError("Wrong number of fields")
-        return CronSim(line, at)
+        return CronSim(_STEP_OF_ONE.sub(r"\1", line), at)
     except CronSimError as error:
         why = str(error).removeprefix("Bad ").lower()
         what = f"its {why} is not valid" if str(error).startswith("Bad ") else f"it needs five fields: {FIELDS}"

@@ -90,11 +90,23 @@ def _was_down(schedule: Schedule, since: datetime, now: datetime, **more: bool) 
 
 @transaction.atomic
 def realign(now: datetime) -> None:
-    """Compute the next due times again after the clock was set back: they may be too far in the future."""
+    """After the clock was set back: forget what only a clock that was ahead caused.
+
+    A due time that was missed before it came is due again, unless a person skipped it or asked for it. One that waits
+    is forgotten if another one comes before it, because that would be missed as long as it waits. A due time whose run
+    started keeps its run, so nothing starts twice.
+    """
     lock_schedules()
-    for schedule in Schedule.objects.filter(enabled=True, next_due_at__isnull=False):
-        upcoming = next(due_after(schedule, now), None)
-        Schedule.objects.filter(pk=schedule.pk, next_due_at__gt=now).update(next_due_at=upcoming)
+    for schedule in Schedule.objects.filter(enabled=True, trigger__in=(Trigger.CRON, Trigger.ONCE)):
+        early = schedule.occurrences.filter(due_at__gt=now, run=None, requested_by=None, missed_by=None)
+        early.filter(state=OccurrenceState.MISSED).delete()
+        first = next(due_after(schedule, now), None)
+        if first is not None:
+            early.filter(state=OccurrenceState.WAITING, due_at__gt=first).delete()
+        if schedule.next_due_at is None or schedule.next_due_at > now:
+            started = set(schedule.occurrences.filter(due_at__gt=now).values_list("due_at", flat=True))
+            upcoming = next((due for due in due_after(schedule, now) if due not in started), None)
+            Schedule.objects.filter(pk=schedule.pk).update(next_due_at=upcoming)
 
 
 def _due_after_runs() -> QuerySet[Schedule]:

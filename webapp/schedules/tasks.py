@@ -32,7 +32,8 @@ def tick() -> None:
 @app.task(name="webapp.schedules.tasks.tidy")
 def tidy() -> None:
     """Once a day."""
-    delete_old_occurrences(now=timezone.now())
+    if heartbeats.note_daily(heartbeats.TIDY_SCHEDULES):
+        delete_old_occurrences(now=timezone.now())
 
 
 def run_schedules(now: datetime) -> None:

@@ -6,12 +6,14 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
+from webapp.core import heartbeats
 from webapp.core.errors import Refusal
+from webapp.core.models import Heartbeat
 from webapp.hosts import services
 from webapp.hosts.inventory.retention import KEPT_DAYS, thin_inventories
-from webapp.hosts.models import Host, HostInventory, InventoryContent
+from webapp.hosts.models import EnrolmentToken, Host, HostInventory, InventoryContent
 from webapp.hosts.services import MAX_INVENTORIES_A_DAY, record_inventory
-from webapp.hosts.tasks import tidy
+from webapp.hosts.tasks import TOKENS_KEPT_FOR, tidy
 from webapp.tests.factories.hosts import a_host, storage1_inventory
 
 pytestmark = pytest.mark.django_db
@@ -59,3 +61,20 @@ def test_an_inventory_with_a_slightly_different_memory_size_is_not_stored() -> N
     assert set(host.inventories.values_list("content__facts__memory_bytes", flat=True)) == {
         64_000_000_000, 48_000_000_000,
     }  # fmt: skip
+
+
+def test_a_token_is_deleted_a_month_after_its_end() -> None:
+    ends = [timedelta(hours=1), -TOKENS_KEPT_FOR + timedelta(hours=1), -TOKENS_KEPT_FOR - timedelta(hours=1)]
+    for number, left in enumerate(ends):
+        EnrolmentToken.objects.create(token_hash=str(number), expires_at=timezone.now() + left)
+    tidy()
+    assert set(EnrolmentToken.objects.values_list("token_hash", flat=True)) == {"0", "1"}
+
+
+def test_nothing_old_is_deleted_in_the_first_run_after_the_clock_jumped() -> None:
+    EnrolmentToken.objects.create(token_hash="0", expires_at=timezone.now() - TOKENS_KEPT_FOR * 2)
+    Heartbeat.objects.create(name=heartbeats.TIDY_HOSTS, at=timezone.now() - timedelta(days=60))
+    tidy()
+    assert EnrolmentToken.objects.exists()
+    tidy()
+    assert not EnrolmentToken.objects.exists()

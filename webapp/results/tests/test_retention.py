@@ -10,8 +10,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from webapp.core import heartbeats
 from webapp.core.errors import Refusal
-from webapp.core.models import AuditEntry
+from webapp.core.models import AuditEntry, Heartbeat
 from webapp.plans.models import PlanVersion
 from webapp.results import partitions as results_partitions
 from webapp.results.models import Configuration, Result, Sample, StreamRun
@@ -70,6 +71,18 @@ def test_it_keeps_one_sample_in_ten_of_old_samples_and_all_results(run: Run) -> 
     assert list(Sample.objects.order_by("offset_ms").values_list("offset_ms", flat=True)) == [10_000, 20_000]
     assert Result.objects.values_list("latency", flat=True).get() == before
     assert thin_samples() == 0
+
+
+def test_it_waits_a_day_after_the_clock_jumped(run: Run) -> None:
+    """A clock that is 200 days ahead for a minute must not delete anything."""
+    ended_days_ago(91)
+    before = Sample.objects.count()
+    Heartbeat.objects.create(name=heartbeats.TIDY_RESULTS, at=timezone.now() - timedelta(days=200))
+    tidy()
+    assert Sample.objects.count() == before
+    Heartbeat.objects.filter(name=heartbeats.TIDY_RESULTS).update(at=timezone.now() - timedelta(days=1))
+    tidy()
+    assert Sample.objects.count() < before
 
 
 def test_the_command_thins_as_beat_does(run: Run) -> None:

@@ -188,7 +188,7 @@ def _last_closings(run: Run) -> Sequence[_Closing]:
     The state is None if settings were not restored since the last trial, because a paused run may have been closed
     earlier.
     """
-    attempts = list(run.attempts.select_related("host").order_by("created_at"))
+    attempts = list(run.attempts.select_related("host").order_by("sequence"))
     closings: dict[UUID, _Closing] = {}
     for attempt in attempts:
         slug = attempt.host.slug

@@ -84,7 +84,7 @@ def revive(attempt: Attempt) -> bool:
     if trial is not None and trial.on_several_hosts:
         return False
     lock_host(attempt.host_id)
-    if Attempt.objects.filter(host_id=attempt.host_id, created_at__gt=attempt.created_at).exists():
+    if Attempt.objects.filter(host_id=attempt.host_id, sequence__gt=attempt.sequence).exists():
         return False
     try:
         with transaction.atomic():

@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import Max
@@ -227,16 +227,13 @@ def _holding() -> set[RunOnHost]:
     """Hosts on which a run has changed settings that are not restored yet."""
     counted = Attempt.objects.filter(run__state__in=OPEN_RUN_STATES).order_by()
     counted = counted.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST)
-    last: dict[RunOnHost, dict[str, datetime]] = defaultdict(dict)
-    for run, host, kind, at in counted.values_list("run_id", "host_id", "kind").annotate(at=Max("created_at")):
+    last: dict[RunOnHost, dict[str, int]] = defaultdict(dict)
+    for run, host, kind, newest in counted.values_list("run_id", "host_id", "kind").annotate(newest=Max("sequence")):
         if run is not None:
-            last[run, host][kind] = at
-    return {key for key, at in last.items() if AttemptKind.TRIAL in at and _later(at)}
-
-
-def _later(at: Mapping[str, datetime]) -> bool:
-    closed = at.get(AttemptKind.CLOSE_RUN)
-    return closed is None or at[AttemptKind.TRIAL] > closed
+            last[run, host][kind] = newest
+    return {
+        key for key, newest in last.items() if newest.get(AttemptKind.TRIAL, -1) > newest.get(AttemptKind.CLOSE_RUN, -1)
+    }
 
 
 def _closing() -> set[RunOnHost]:

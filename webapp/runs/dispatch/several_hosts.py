@@ -68,7 +68,7 @@ def unclosed_runs(host_id: UUID) -> QuerySet[Run]:
 def unclosed(host_id: UUID) -> QuerySet[Attempt]:
     """Subquery of a run: trials sent to the host since the run's settings were last restored there."""
     own = Attempt.objects.filter(host=host_id)
-    closed = own.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, created_at__gt=OuterRef("created_at"))
+    closed = own.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, sequence__gt=OuterRef("sequence"))
     sent = own.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL)
     return sent.filter(~Exists(closed.exclude(state=AttemptState.LOST)))
 

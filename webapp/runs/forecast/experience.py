@@ -26,7 +26,7 @@ from uuid import UUID
 
 import msgspec
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Avg, OuterRef, Subquery, Sum
+from django.db.models import Avg, F, OuterRef, Subquery, Sum
 
 from webapp.hosts.models import Target
 from webapp.plans.experience import Experience, Span
@@ -88,7 +88,8 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         kind=AttemptKind.TRIAL,
         state=AttemptState.DONE,
         number=1,
-        started_at__isnull=False,
+        started_at__gte=F("created_at"),  # not if the server's clock was set back meanwhile
+        ended_at__gte=F("started_at"),
         trial__further_workloads=[],  # streams with different workloads slow each other down
     )
     built = SettingChange.objects.filter(attempt=OuterRef("pk"), name="layout", restoring=False)
@@ -103,7 +104,7 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
     of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload", "trial__point__before")
     fields = ("run_id", "host_id", *of_trial, "layout", "all_builds_s", "build_s")
     moments = ("created_at", "started_at", "ended_at")
-    rows = attempts.order_by("-created_at").values_list(*fields, *moments)[:MAX_TRIALS]
+    rows = attempts.order_by("-sequence").values_list(*fields, *moments)[:MAX_TRIALS]
     for run, host, target, others, kind, work, steps, layout, all_s, one_s, created, started, ended in reversed(rows):
         before, lasted = ((until - created).total_seconds() - (all_s or 0) for until in (started, ended))
         yield _Done(

@@ -70,6 +70,7 @@ def work_of(trials: QuerySet[Trial], *by: str) -> Mapping[tuple[Any, ...], Work]
 def paces(attempts: QuerySet[Attempt]) -> Mapping[UUID, Pace]:
     """Pace by run, from the done trials among these attempts. One query."""
     done = attempts.filter(kind=AttemptKind.TRIAL, state=AttemptState.DONE)
+    done = done.filter(ended_at__gt=F("created_at"))  # not if the server's clock was set back meanwhile
     took = Extract(F("ended_at") - F("created_at"), "epoch")
     besides = ExpressionWrapper(took - F("own"), output_field=FloatField())
     rows = done.annotate(own=_own("trial__workload")).order_by().values_list("run_id")

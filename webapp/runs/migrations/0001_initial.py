@@ -9,6 +9,8 @@ import django.db.models.manager
 from django.conf import settings
 from django.db import migrations, models
 
+import webapp.runs.models.attempt
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -20,6 +22,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RunSQL("CREATE SEQUENCE runs_attempt_sequence", "DROP SEQUENCE runs_attempt_sequence"),
         migrations.CreateModel(
             name="Attempt",
             fields=[
@@ -71,6 +74,12 @@ class Migration(migrations.Migration):
                 ("outcome_fields", models.JSONField(default=dict)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
+                    "sequence",
+                    models.BigIntegerField(
+                        db_default=webapp.runs.models.attempt.NextInSequence(), editable=False, unique=True
+                    ),
+                ),
+                (
                     "host",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT, related_name="attempts", to="hosts.host"
@@ -78,7 +87,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ["created_at"],
+                "ordering": ["sequence"],
             },
         ),
         migrations.CreateModel(

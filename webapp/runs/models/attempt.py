@@ -17,6 +17,13 @@ from webapp.runs.models.trial import Trial
 from webapp.runs.reasons import sentence
 
 
+class NextInSequence(models.Func):
+    """The next value of the database's sequence of attempts. It only grows, also if a transaction is rolled back."""
+
+    template = "nextval('runs_attempt_sequence')"
+    output_field = models.BigIntegerField()
+
+
 class Attempt(models.Model):
     """One order to one host, and its outcome."""
 
@@ -48,9 +55,11 @@ class Attempt(models.Model):
     outcome_code = models.CharField(max_length=60, blank=True)
     outcome_fields = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
+    # The order in which attempts were created. Their times do not tell it: the server's clock may be set back.
+    sequence = models.BigIntegerField(unique=True, editable=False, db_default=NextInSequence())
 
     class Meta:
-        ordering = ["created_at"]
+        ordering = ["sequence"]
         constraints = [
             # A host has one active attempt at a time, so that runs do not disturb each other.
             models.UniqueConstraint(

@@ -1,6 +1,6 @@
 """Cron lines: due times across clock changes, words, and what is refused."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
@@ -116,3 +116,29 @@ def test_due_times_are_counted_where_the_hour_before_midnight_is_repeated() -> N
     beirut, midnight = ZoneInfo("Asia/Beirut"), datetime(2026, 10, 24, 22, tzinfo=UTC)
     assert count_between("* * * * *", beirut, midnight - timedelta(hours=2), midnight) == 120
     assert count_between("* * * * *", beirut, midnight, midnight + timedelta(hours=24)) == 1440
+
+
+@pytest.mark.parametrize(
+    ("line", "zone", "day", "local"),
+    [
+        ("28 */15 * * *", "Australia/Lord_Howe", date(2026, 4, 5), ["00:28", "15:28"]),  # back by half an hour
+        ("15 */12 * * *", "Australia/Lord_Howe", date(2026, 10, 4), ["00:15", "12:15"]),  # forward by half an hour
+        ("45 * * * *", "Australia/Lord_Howe", date(2026, 4, 5), ["00:45", "01:45", "01:45", "02:45"]),
+        ("*/30 0 8 3 *", "America/Havana", date(2026, 3, 8), []),  # 00:00 to 01:00 does not exist
+        ("*/30 0,1 8 3 *", "America/Havana", date(2026, 3, 8), ["01:00", "01:30"]),
+        ("20-20/7 */8 * * *", "UTC", date(2026, 3, 8), ["00:20", "08:20", "16:20"]),
+    ],
+)
+def test_a_line_with_a_wildcard_is_due_whenever_the_clock_shows_it(
+    line: str, zone: str, day: date, local: list[str]
+) -> None:
+    place = ZoneInfo(zone)
+    start = datetime.combine(day - timedelta(days=1), time(12), place)
+    dues = takewhile(lambda due: due.date() <= day, (due.astimezone(place) for due in due_times(line, place, start)))
+    assert [f"{due:%H:%M}" for due in dues if due.date() == day][:4] == local
+
+
+def test_a_time_in_a_gap_before_midnight_is_counted_on_the_next_day() -> None:
+    zone = ZoneInfo("America/Nuuk")  # 23:00 to 24:00 does not exist on 25 March 2028
+    start, end = (datetime(2028, 3, day, tzinfo=zone) for day in (26, 27))
+    assert count_between("7,31 23 * * *", zone, start, end) == 3

@@ -1,8 +1,12 @@
 """Due times under a set clock: started, late, missed, and why."""
 
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from webapp.hosts.models import Target
 from webapp.notices.models import Notice, Subscription
@@ -10,9 +14,10 @@ from webapp.plans.services import delete_plan
 from webapp.runs.models import Priority, Run, RunState
 from webapp.runs.services import start_run
 from webapp.schedules.models import Occurrence, OccurrenceState, Overlap, Trigger
+from webapp.schedules.selectors import last_occurrences
 from webapp.schedules.services import delete_schedule, make_due, skip_occurrence, switch_off, switch_on
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.moments import DUE
+from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.occurrences import latest, run_of, states
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.schedules import a_schedule
@@ -160,3 +165,26 @@ def test_one_schedule_that_breaks_does_not_keep_the_others_from_running(
     at_noon.to(DUE)
     assert latest().schedule.name == "whole"
     assert "the next tick tries again" in caplog.text
+
+
+def test_the_latest_occurrences_are_read_without_looking_at_all_of_them(at_noon: Clock, target: Target) -> None:
+    schedule = a_schedule(targets=[target])
+    Occurrence.objects.bulk_create(
+        Occurrence(schedule=schedule, due_at=NOON - timedelta(minutes=place), state="missed", reason_code="skipped")
+        for place in range(500)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE schedules_occurrence")
+    with CaptureQueriesContext(connection) as queries:
+        assert [row.due_at for row in last_occurrences([schedule])[schedule.pk]] == [NOON]
+    with connection.cursor() as cursor:
+        for query in queries.captured_queries:
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query['sql']}")
+            (((plan,),),) = cursor.fetchall()
+            assert sum(_rows_read(plan["Plan"])) < 50
+
+
+def _rows_read(node: dict[str, Any]) -> Iterator[float]:
+    yield (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    for child in node.get("Plans", ()):
+        yield from _rows_read(child)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from webapp.hosts.models import Target
-from webapp.schedules.models import Occurrence, OccurrenceState
+from webapp.schedules.models import Occurrence, OccurrenceState, Trigger
 from webapp.schedules.tests.clock import Clock, finish
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.occurrences import latest, run_of, states
@@ -59,6 +59,37 @@ def test_a_clock_that_was_years_ahead_keeps_nothing_from_being_due(at_noon: Cloc
     at_noon.to(NOON + timedelta(minutes=5))
     schedule.refresh_from_db()
     assert schedule.next_due_at == DUE
+
+
+def test_a_due_time_that_was_missed_before_it_came_is_due_again(at_noon: Clock, target: Target) -> None:
+    schedule = a_schedule(targets=[target], start_within_s=1800)
+    once = a_schedule(
+        targets=[target], name="once", trigger=Trigger.ONCE, once_at=DUE + timedelta(days=1, hours=2), cron=""
+    )
+    at_noon.away = {target.host.slug}
+    at_noon.to(NOON + timedelta(days=8, hours=10))  # by mistake; the last due time waits for its host
+    at_noon.away = set()
+    at_noon.to(NOON + timedelta(minutes=5))
+    assert list(Occurrence.objects.filter(due_at__gt=at_noon.now)) == []
+    schedule.refresh_from_db()
+    once.refresh_from_db()
+    assert (schedule.next_due_at, once.next_due_at) == (DUE, once.once_at)
+    for day in (0, 1):
+        at_noon.to(DUE + timedelta(days=day))
+        assert latest().state == OccurrenceState.STARTED
+        finish(run_of(latest()))
+    at_noon.to(DUE + timedelta(days=1, hours=2))
+    assert (latest().schedule, latest().state) == (once, OccurrenceState.STARTED)
+
+
+def test_the_next_due_time_is_not_one_whose_run_started_while_the_clock_was_ahead(
+    at_noon: Clock, target: Target
+) -> None:
+    schedule = a_schedule(targets=[target])
+    at_noon.to(DUE)
+    at_noon.to(DUE - timedelta(hours=2))
+    schedule.refresh_from_db()
+    assert schedule.next_due_at == DUE + timedelta(days=1)
 
 
 def test_what_waits_does_not_start_before_its_time_when_the_clock_is_set_back(at_noon: Clock, target: Target) -> None:

@@ -133,8 +133,8 @@ def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
     attempts = Attempt.objects.filter(run=run, kind=AttemptKind.TRIAL)
     seen = Attempt.objects.in_bulk([position.attempt for position in cursor.positions])
     for attempt in seen.values():
-        attempts = attempts.exclude(host=attempt.host_id, created_at__lt=attempt.created_at)
-    ordered = attempts.select_related("trial", "host").order_by("created_at", "id")
+        attempts = attempts.exclude(host=attempt.host_id, sequence__lt=attempt.sequence)
+    ordered = attempts.select_related("trial", "host").order_by("sequence")
     return list(ordered) if seen else _latest_attempts(ordered)
 
 
@@ -168,7 +168,7 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     attempts = _unseen_attempts(run, cursor)
     known = {attempt.pk: attempt for attempt in attempts}
     unseen = Sample.objects.filter(_after(attempts, cursor), attempt__in=known).defer("latency")
-    unseen = unseen.order_by("attempt__created_at", "attempt_id", "offset_ms", "stream", "direction")
+    unseen = unseen.order_by("attempt__sequence", "offset_ms", "stream", "direction")
     start = 0 if cursor.positions else max(0, unseen.count() - SAMPLES_AT_FIRST)
     rows = list(unseen[start : start + SAMPLES_AT_ONCE + 1])
     for row in rows:

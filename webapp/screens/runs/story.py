@@ -48,7 +48,7 @@ def lasted(run: Run, state: RunProgress) -> str:
 def put_back_at(run: Run) -> datetime | None:
     """When the settings of a paused run were restored on all its hosts; None while they are kept."""
     last: dict[object, Attempt] = {}
-    for attempt in run.attempts.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST).order_by("created_at"):
+    for attempt in run.attempts.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST).order_by("sequence"):
         last[attempt.host_id] = attempt
     ends = [attempt.ended_at for attempt in last.values() if attempt.kind == AttemptKind.CLOSE_RUN]
     times = [end for end in ends if end is not None]

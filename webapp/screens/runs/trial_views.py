@@ -53,7 +53,7 @@ def _trial(run: int, number: int) -> Trial:
 def _seconds(trial: Trial) -> dict[str, object]:
     """The samples of all its attempts, and the names of their sensors."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
-    ordered = rows.defer("latency").order_by("attempt__created_at", "offset_ms", "stream", "direction")
+    ordered = rows.defer("latency").order_by("attempt__sequence", "offset_ms", "stream", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
     began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].length_ms) if shown else timezone.now()
     lines = lines_of(shown)

@@ -24,10 +24,12 @@ from webapp.runs.dispatch import orders
 from webapp.runs.dispatch.dispatcher import dispatch_host, request_inventory
 from webapp.runs.dispatch.leases import publish_again
 from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS
+from webapp.runs.dispatch.queue_state import QueueState
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     Attempt,
     AttemptKind,
+    Run,
     RunState,
     TargetLock,
     TrialState,
@@ -246,6 +248,27 @@ def test_it_puts_settings_back_before_the_next_run() -> None:
     say(target.host, close, (1, (ACCEPTED, DONE)))
     assert Attempt.objects.latest("created_at").run == second
     assert isinstance(queued_orders(target.host)[1], CloseRunOrder)
+
+
+@pytest.mark.parametrize("hosts", [1, 2], ids=["host by host", "hosts at once"])
+def test_it_restores_settings_once_after_the_clock_was_set_back(hosts: int) -> None:
+    targets = [a_target() for _ in range(hosts)]
+    run = a_run(*targets, trials=1)
+    Run.objects.filter(pk=run.pk).update(one_at_a_time=hosts > 1)
+    for _ in range(hosts):
+        dispatch_all()
+        trial = Attempt.objects.get(kind=AttemptKind.TRIAL, state__in=ACTIVE_ATTEMPT_STATES)
+        Attempt.objects.filter(pk=trial.pk).update(created_at=timezone.now() + timedelta(hours=1))
+        run_to_the_end(trial.host, trial)
+    closing = Attempt.objects.filter(kind=AttemptKind.CLOSE_RUN, state__in=ACTIVE_ATTEMPT_STATES)
+    for _ in range(hosts):
+        for close in closing.select_related("host"):
+            say(close.host, close, (1, (ACCEPTED, DONE)))
+        dispatch_all()
+    run.refresh_from_db()
+    assert run.state == RunState.DONE
+    assert Attempt.objects.filter(kind=AttemptKind.CLOSE_RUN).count() == hosts
+    assert QueueState().holding == set()
 
 
 def test_it_sends_again_after_the_broker_was_away(monkeypatch: pytest.MonkeyPatch) -> None:

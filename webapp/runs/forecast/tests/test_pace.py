@@ -36,6 +36,7 @@ def a_run_with(took_s: Sequence[float], *, trials: int, runtimes: Sequence[int |
     [
         ([4, 4, 5], (3,), 7 * 4),
         ([4, 2520, 5], (3,), 7 * 5),  # told after an outage of 42 min
+        ([-3600, -86400, 5], (3,), 7 * 5),  # the server's clock was set back in two of them
         ([4, 61, 4, 62], (3, 60), 3 * 3 + 3 * 60 + 6 * 1),  # short and long ones in turn
         ([9, 11], (None,), 8 * 10),
         ([4, 11], (3, None), 4 * 4 + 4 * 11),
