@@ -84,7 +84,7 @@ def check_factors(names: Iterable[str]) -> None:
 def judge_read(
     baseline: Side, candidate: Side, tolerances: Mapping[str, float], *, ignored: Collection[str], single_values: bool
 ) -> TwoSides:
-    """Raises Refusal for wrong tolerances, for equal sides, and if a row would mix different results."""
+    """Raises Refusal for wrong tolerances, and if a row would mix different results."""
     wanted, shared = checked_tolerances(tolerances), _shared(baseline, candidate)
     left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
     named = {*left_out, *baseline.named, *candidate.named}
@@ -99,11 +99,9 @@ def judge_read(
 
 
 def _shared(baseline: Side, candidate: Side) -> Collection[int]:
-    """The results on both sides. Raises Refusal if the sides are equal: compared with itself, a result passes."""
+    """The results on both sides; none if the sides are equal. Compared with itself, a result would always pass."""
     theirs, mine = ({row.id for row in side.rows} for side in (baseline, candidate))
-    if theirs and theirs == mine:
-        raise Refusal("same_results", "Baseline and candidate have the same results. Choose another filter for a side.")
-    return theirs & mine
+    return theirs & mine if theirs != mine else ()
 
 
 def _without(
