@@ -122,7 +122,5 @@ def test_a_value_of_0_is_not_in_the_mean_and_counted(nights: Nights) -> None:
     run = nights.run(1000, 4000, spread=0)
     run.results.filter(point__iodepth=1, repeat=1).update(iops=0.0)
     values = nights.trend().runs
-    assert [(one.value, one.repeats, one.zeros) for one in values] == [
-        (pytest.approx(2000), 3, 0),
-        (pytest.approx(2000), 2, 1),
-    ]
+    assert [one.value for one in values] == pytest.approx([2000, 2000])
+    assert [(one.repeats, one.zeros) for one in values] == [(3, 0), (2, 1)]
