@@ -8,7 +8,7 @@ from webapp.compare.headline import headline_conclusion
 
 @dataclass(frozen=True)
 class Claims:
-    page: bool  # a difference: a colour, or a sentence without the words “or drift”
+    page: bool  # a difference: a colour, or a sentence that does not say that it may be drift
     headline: bool
     equal: bool  # a sentence says that there is no difference
     warned: bool  # the page warns of drift

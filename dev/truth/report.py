@@ -17,7 +17,7 @@ _ORDERS = {
 def report(claims: Sequence[FalseClaims], found: Sequence[Figure], *, pages: int, seed: int) -> str:
     lines = [
         f"Nothing differs; {pages:,} pages a scenario, seed {seed}. A row covers 2 and 3 levels, 2 to 5 repeats, and 1,"
-        " 4 and 14 points. A listed order may claim only with the words “or drift”.",
+        " 4 and 14 points. A listed order may claim only with a warning of drift.",
         "",
         "| noise | order | pages with a false claim | worst scenario | false headlines | worst scenario |",
         "| --- | --- | ---: | ---: | ---: | ---: |",

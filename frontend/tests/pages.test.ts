@@ -11,9 +11,14 @@ function cell(iops: number, changes: Partial<LiveCell> = {}): LiveCell {
 }
 
 test("a cell of a table is the geometric mean of its valid repeats", () => {
-  expect(meanText([cell(1000), cell(3000)], "iops")).toBe("1.73k");
+  expect(meanText([cell(1000), cell(4000)], "iops")).toBe("2.00k");
   expect(meanText([cell(1000), cell(3000, { invalid: "wrong cable" })], "iops")).toBe("1.00k");
   expect(meanText([cell(1000), cell(3000, { state: "running", values: [] })], "iops")).toBe("1.00k");
+});
+
+test("a value of 0 is not in the mean, and its number is stated", () => {
+  expect(meanText([cell(1000), cell(4000), cell(0)], "iops")).toBe("2.00k (0 in 1 of 3)");
+  expect(meanText([cell(0), cell(0)], "iops")).toBe("0");
 });
 
 test("a cell without numbers says its state, and a cancelled one a dash", () => {
@@ -36,9 +41,9 @@ test("directions have a mean each, and the colour follows their sum", () => {
     const [value] = cell(read).values;
     return value ? cell(0, { values: [value, { ...value, direction: "write", iops: write }] }) : cell(0);
   };
-  const cells = [both(1000, 100), both(3000, 300)];
-  expect(meanText(cells, "iops")).toBe("1.73k / 173");
-  expect(sizeOf(cells, "iops")).toBeCloseTo(1905.3, 1);
+  const cells = [both(1000, 100), both(4000, 400)];
+  expect(meanText(cells, "iops")).toBe("2.00k / 200");
+  expect(sizeOf(cells, "iops")).toBeCloseTo(2200);
   expect(sizeOf(cells, "p99")).toBeNull();
 });
 

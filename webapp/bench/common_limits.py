@@ -45,8 +45,8 @@ def _flat(curve: Curve, one: Mapping[Value, Cell], other: Mapping[Value, Cell]) 
 
 def _is_flat(pair: Pair, top: Pair) -> bool:
     """Whether both values are within the margin of those at the highest level."""
-    ratios = [cell.summary.mean / highest.summary.mean for cell, highest in zip(pair[1:], top[1:], strict=True)]
-    return all(1 / (1 + MARGIN) <= ratio <= 1 + MARGIN for ratio in ratios)
+    means = [(cell.summary.mean, highest.summary.mean) for cell, highest in zip(pair[1:], top[1:], strict=True)]
+    return all(highest > 0 and 1 / (1 + MARGIN) <= mean / highest <= 1 + MARGIN for mean, highest in means)
 
 
 def _equal(pair: Pair) -> bool:

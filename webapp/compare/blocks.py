@@ -36,6 +36,7 @@ class Measured:
     points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
     targets: frozenset[str] = frozenset()
     ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
+    zeros_inside: int = 0  # results of 0 in blocks whose mean is above 0: one of several levels or targets
 
     def same_kind(self, other: "Measured") -> bool:
         """Whether both are one kind of latency, as far as their tools say it."""
@@ -116,11 +117,14 @@ def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     blocks: dict[Block, list[ResultRow]] = {}
     for row in rows:
         blocks.setdefault((row.source, row.repeat), []).append(row)
-    values = {block: _mean([metric.of(row) or 0.0 for row in each]) for block, each in blocks.items()}
+    own = {block: [metric.of(row) or 0.0 for row in each] for block, each in blocks.items()}
+    values = {block: _mean(each) for block, each in own.items()}
+    zeros = sum(value == 0 for block, each in own.items() if values[block] for value in each)
     known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}
     at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in known.items()}
     targets = frozenset([row.target_name for row in rows])
-    return Measured(values, at, _step(rows, metric), _is_balanced(blocks), kinds_of(rows, metric), targets=targets)
+    step, kinds = _step(rows, metric), kinds_of(rows, metric)
+    return Measured(values, at, step, _is_balanced(blocks), kinds, targets=targets, zeros_inside=zeros)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ nothing is missing (K.-Y. Liang, S. L. Zeger: Longitudinal data analysis using g
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -195,7 +195,8 @@ def same_order(pairs: Iterable[Pair]) -> str:
     """ "before" or "after" if the series was always measured so, UNKNOWN_ORDER if imported files do not state when,
     else "". Then drift looks like a difference.
 
-    Paired: in every block, on average over the points. Else: all blocks of one series before all of the other.
+    Of blocks that both have: in every block, on average over the points. Of a run without such a block: all of it
+    before, or after, all of the other series.
     """
     given = list(pairs)
     if any(len(one.at) < len(one.values) for pair in given for one in pair):
@@ -204,12 +205,33 @@ def same_order(pairs: Iterable[Pair]) -> str:
     for series, baseline in given:
         for block in _common((series, baseline)):
             blocks.setdefault(block, []).append(series.at[block] - baseline.at[block])
-    if blocks:
-        leans = [_lean(seconds) for seconds in blocks.values()]
-        return "" if len(leans) < 2 else _always(min(leans), max(leans))
-    mine = [at for series, _ in given for at in series.at.values()]
-    theirs = [at for _, baseline in given for at in baseline.at.values()]
-    return _always(min(mine) - max(theirs), max(mine) - min(theirs)) if mine else ""
+    leans = [_lean(seconds) for seconds in blocks.values()]
+    runs = _leans_of_runs(given, {run for run, _ in blocks})
+    return "" if len(leans) == 1 and not runs else _always([*leans, *runs])
+
+
+def _leans_of_runs(pairs: Sequence[Pair], shared: Collection[int]) -> list[float]:
+    """For each run without a common block, the seconds between it and the other series: positive if the series was
+    measured after the baseline, negative if before, 0 if the run and the other series overlap."""
+    mine, theirs = _times([series for series, _ in pairs]), _times([baseline for _, baseline in pairs])
+    own = [_gap(times, theirs) for run, times in mine.items() if run not in shared]
+    others = [-_gap(times, mine) for run, times in theirs.items() if run not in shared]
+    return [*own, *others]
+
+
+def _times(cells: Iterable[Measured]) -> dict[int, list[float]]:
+    """When the blocks of each run were measured."""
+    times: dict[int, list[float]] = {}
+    for cell in cells:
+        for (run, _), at in cell.at.items():
+            times.setdefault(run, []).append(at)
+    return times
+
+
+def _gap(times: Sequence[float], others: Mapping[int, Sequence[float]]) -> float:
+    """Positive if all times are after all others, negative if before, else 0."""
+    known = [at for each in others.values() for at in each]
+    return max(0.0, min(times) - max(known)) or min(0.0, max(times) - min(known))
 
 
 def _lean(seconds: Sequence[float]) -> float:
@@ -218,5 +240,7 @@ def _lean(seconds: Sequence[float]) -> float:
     return total / apart if apart and abs(total) >= LEANS * apart else 0.0
 
 
-def _always(least: float, most: float) -> str:
-    return "after" if least > 0 else "before" if most < 0 else ""
+def _always(leans: Sequence[float]) -> str:
+    if not leans:
+        return ""
+    return "after" if min(leans) > 0 else "before" if max(leans) < 0 else ""

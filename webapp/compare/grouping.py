@@ -10,6 +10,8 @@ from webapp.results.reading.filter import NOT_SET
 from webapp.results.reading.rows import ResultRow
 
 CellKey = tuple[str, str, str]  # keys of panel, series and x
+# Levels of several factors: “none is faster than kyber” has no clear subject.
+_UNCLEAR = frozenset({"", NOT_SET.value, "on", "off", "none"})
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
             series.setdefault(key[1], levels)
             x.setdefault(at.key, at)
     ordered = tuple(sorted(x.values(), key=lambda level: level.order))
-    return Grouped(cells, _charts(panels), _named(series, query), ordered)
+    return Grouped(cells, _charts(panels, query), _named(series, query), ordered)
 
 
 def _key(levels: Sequence[Level]) -> str:
@@ -52,22 +54,37 @@ def _key(levels: Sequence[Level]) -> str:
     return ",".join([level.key.replace("\\", "\\\\").replace(",", "\\,") for level in levels])
 
 
-def _charts(panels: dict[str, tuple[Level, ...]]) -> tuple[Level, ...]:
+def _charts(panels: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:
+    """In the order of their levels. `4 KiB` is clear in the title of a chart, `32` is not."""
     ordered = sorted(panels.items(), key=lambda item: [level.order for level in item[1]])
-    return tuple(Level(key, ", ".join(level.text for level in levels), None) for key, levels in ordered)
+    names = {key: ", ".join(map(clear_text, query.panels, levels)) for key, levels in ordered}
+    return tuple(Level(key, name, None) for key, name in names.items())
 
 
 def _named(series: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:
-    """In the order of their levels. A number is preceded by the label of its factor."""
+    """In the order of their levels. A number is preceded by the label of its factor, also with a unit."""
     ordered = sorted(series.items(), key=lambda item: [level.order for level in item[1]])
     return tuple(Level(key, _name(levels, query.series) or "all", None) for key, levels in ordered)
 
 
 def _name(levels: Sequence[Level], names: Sequence[str]) -> str:
     pairs = zip(names, levels, strict=True)
-    return ", ".join(level.text if _is_clear(level) else f"{label_of(name)} {level.text}" for name, level in pairs)
+    return ", ".join(
+        level.text if level.number is None and _is_word(level) else f"{label_of(name)} {level.text}"
+        for name, level in pairs
+    )
 
 
-def _is_clear(level: Level) -> bool:
-    """A level is clear without the label of its factor: `io_uring`, but not `32` or `on`."""
-    return level.number is None and level.key not in ("", NOT_SET.value, "on", "off")
+def clear_text(name: str, level: Level) -> str:
+    """The text of a level, which a reader understands without the axis: `4 KiB`, but `Queue depth 32`."""
+    return level.text if is_clear(level) else f"{label_of(name)} {level.text}"
+
+
+def is_clear(level: Level) -> bool:
+    """Whether its text is a word, or a number with a unit."""
+    return _is_word(level) if level.number is None else any(map(str.isalpha, level.text))
+
+
+def _is_word(level: Level) -> bool:
+    """Whether a level is clear without the label of its factor: `io_uring`, but not `on` or `none`."""
+    return level.key not in _UNCLEAR

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from webapp.compare.claims import Claim
 from webapp.compare.comparison import Level
+from webapp.compare.grouping import is_clear
 
 _LISTED = 3
 
@@ -40,19 +41,23 @@ def _side(keys: Sequence[str], found: Found, where: Where) -> Side:
     return Side(where(keys, found.keys() - set(keys)), tuple(found[key][0] for key in keys))
 
 
-def by_range(levels: Sequence[Level]) -> Where:
-    """`4 KiB to 64 KiB` if no other point is between, else a list."""
+def by_range(levels: Sequence[Level], label: str) -> Where:
+    """`4 KiB to 64 KiB` if no other point is between, else a list. `label` names x where a level alone is not clear:
+    `queue depth 1 to 8`."""
 
     def where(keys: Collection[str], others: Collection[str]) -> str:
         mine = [level for level in levels if level.key in keys]
+        before = "" if all(map(is_clear, mine)) else f"{label} "
         inside = levels[levels.index(mine[0]) : levels.index(mine[-1])]
         if len(mine) > 2 and mine[0].number is not None and not any(level.key in others for level in inside):
-            return f"{mine[0].text} to {mine[-1].text}"
-        return listed([level.text for level in mine])
+            return f"{before}{mine[0].text} to {mine[-1].text}"
+        return before + listed([level.text for level in mine])
 
     return where
 
 
 def listed(texts: Sequence[str]) -> str:
     more = len(texts) - _LISTED
-    return ", ".join(texts[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+    if more > 0:
+        return f"{', '.join(texts[:_LISTED])} and {more} more"
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

@@ -6,10 +6,11 @@ x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=per
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from webapp.compare.dimensions import dimension, label_of
+from webapp.compare.dimensions import ATTRIBUTES, dimension, label_of
 from webapp.compare.observed import COMPARED, known_metric
 from webapp.core.errors import Refusal
-from webapp.plans.factors import closest
+from webapp.core.nearest import nearest
+from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import ResultFilter, read_filter
 
 MAX_SERIES_FACTORS = 3
@@ -124,5 +125,5 @@ _ROLES = {"x": "the x axis", "series": "series", "panel": "charts"}
 
 
 def _unknown(name: str) -> str:
-    meant = closest(name)
+    meant = nearest(name, (*FACTORS, *ATTRIBUTES))
     return f"There is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}"

@@ -71,6 +71,18 @@ def unclear(against: BaselineRatio) -> str:
     return "May be chance, also because of the number of comparisons on this page."
 
 
+def in_sentence(label: str) -> str:
+    """A label inside a sentence: `queue depth`, but `IOPS` and `I/O scheduler`."""
+    return label if label[:2].isupper() or label[1:2] == "/" else f"{label[:1].lower()}{label[1:]}"
+
+
+def _same(ratio: float, form: str, what: str, baseline: str) -> str:
+    """`the same IOPS as A`, `almost the same IOPS as A` if the difference is rounded away; "" for other ratios."""
+    if shown(ratio, form) not in NONE:
+        return ""
+    return f"{'' if math.isclose(ratio, 1, rel_tol=1e-9) else 'almost '}the same {what} as {baseline}"
+
+
 def certainty(ratio: Ratio | None, n: int, form: str) -> str:
     """`95 % CI ×1.2 to ×1.4, n = 3`, `measured once`"""
     known = interval(ratio, form) if ratio else ""
@@ -125,15 +137,13 @@ class Statement:
         return f"{self._result} ({sure}){self._over}{self._small}{self._points_apart}{self._caution}."
 
     def _of_single_values(self, ratio: float, before: str, after: str) -> str:
-        """`new took 0.09 of the time of old (348 min → 30 min, measured once).`"""
-        if self.metric.shown_as != "entered":
-            return f"{self._observation} ({before} → {after}, {ONCE})."
-        higher, lower = ("slower", "faster") if self._is_time else ("higher", "lower")
-        factor = as_ratio(max(ratio, 1 / ratio)).removeprefix("×")
-        word = f"{factor}× {higher if ratio > 1 else lower} than"
-        if factor == "1.00":
-            word = "equal to" if math.isclose(ratio, 1, rel_tol=1e-9) else "within 1 % of"
-        return f"{self.name} is {word} {self.baseline} ({before} → {after}, {ONCE})."
+        """`new took ×0.09 the time of old (348 min → 30 min, measured once).`"""
+        observation = self._observation
+        if self.metric.shown_as == "entered":
+            verb, what = ("took", "time") if self._is_time else ("showed", self._what)
+            relation = _same(ratio, RATIO, what, self.baseline) or f"{as_ratio(ratio)} the {what} of {self.baseline}"
+            observation = f"{self.name} {verb} {relation}"
+        return f"{observation} ({before} → {after}, {ONCE})."
 
     @property
     def _is_time(self) -> bool:
@@ -168,7 +178,7 @@ class Statement:
 
     @property
     def _no_points(self) -> str:
-        return f"are {', '.join(self.apart)}" if self.apart else "share no test points"
+        return f"are {'; '.join(self.apart)}" if self.apart else "share no test points"
 
     @property
     def _result(self) -> str:
@@ -182,17 +192,13 @@ class Statement:
 
     def _both_sides(self, higher: Side, lower: Side) -> str:
         """`B is faster than A at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
-        what = "" if self.metric.is_speed else f" {self._what}"
-        words = [f"faster than {self.baseline}", "slower"] if self.metric.is_speed else ["higher", "lower"]
-        sides = [
-            f"{word} at {side.where} ({self._range(side.ratios)})"
-            for word, side in zip(words, (higher, lower), strict=True)
-        ]
+        above, below = (f"at {side.where} ({self._range(side.ratios)})" for side in (higher, lower))
         rest = self.points - len(higher.ratios) - len(lower.ratios)
         uncertain = f"; no certain difference at {rest} other point{'s' if rest > 1 else ''}" if rest else ""
-        if what:
-            return f"{self.name} has, against {self.baseline}, a{what} that is {', '.join(sides)}{uncertain}"
-        return f"{self.name} is {', '.join(sides)}{uncertain}"
+        if self.metric.is_speed:
+            return f"{self.name} is faster than {self.baseline} {above}, but slower {below}{uncertain}"
+        what = self._what
+        return f"{self.name} has higher {what} than {self.baseline} {above}, but lower {what} {below}{uncertain}"
 
     def _range(self, values: Sequence[float]) -> str:
         low, high = shown(min(values), self.form), shown(max(values), self.form)
@@ -221,6 +227,8 @@ class Statement:
     @property
     def _relation(self) -> str:
         value = self.ratio.value if self.ratio else 1.0
+        if same := _same(value, self.form, self._what, self.baseline):
+            return same
         if self.form == RATIO or (value - 1) * 100 > MAX_PERCENT:
             return f"{as_ratio(value)} the {self._what} of {self.baseline}"
         amount = f"{_amount((value - 1) * 100)} %"
@@ -233,8 +241,7 @@ class Statement:
     @property
     def _what(self) -> str:
         label = self.metric.label
-        keeps_case = label[:2].isupper() or self.metric.shown_as == "entered"  # IOPS per watt; what a person typed
-        return label if keeps_case else f"{label[0].lower()}{label[1:]}"
+        return label if self.metric.shown_as == "entered" else in_sentence(label)  # a person typed an entered one
 
     @property
     def _over(self) -> str:
@@ -248,9 +255,11 @@ class Statement:
     @property
     def _points_range(self) -> str:
         """The range of the points, unless they agree within the margin: their mean may describe none of them. Ranges of
-        points that differ for certain are in `_points_apart`."""
+        points that differ for certain are in `_certain_points`."""
         known = self.measured
-        if len(self.different) > 1 or len(known) < 2 or max(known) <= (1 + self.margin) * min(known):
+        if len(self._certain_points) and len(self.different) == len(known):
+            return ""
+        if len(known) < 2 or max(known) <= (1 + self.margin) * min(known):
             return ""
         return f" from {self._range(known)}"
 
@@ -261,14 +270,15 @@ class Statement:
 
     @property
     def _points_apart(self) -> str:
-        said = []
-        if len(self.different) > 1 and self.points > 1:
-            low, high = (shown(value, self.form) for value in (min(self.different), max(self.different)))
-            number = "all" if len(self.different) == self.points else f"{len(self.different)} points"
-            said.append(f"{number} {low}" if low == high else f"{number} from {low} to {high}")
-        elif len(self.different) == 1 and self.points > 1:
-            said.append(f"1 point differs: {shown(self.different[0], self.form)}")
-        return "".join(f"; {text}" for text in (*said, *self.apart))
+        return "".join(f"; {text}" for text in (*self._certain_points, *self.apart))
+
+    @property
+    def _certain_points(self) -> tuple[str, ...]:
+        """`certain at 2 of them: +46 % to +64 %`. None if they may be drift and the mean does not warn of it."""
+        if not self.different or self.points < 2 or (self.order and not self.claim.different):
+            return ()
+        number = "all" if len(self.different) == self.points else f"{len(self.different)}"
+        return (f"certain at {number} of them: {self._range(self.different)}",)
 
     @property
     def _caution(self) -> str:
@@ -278,9 +288,10 @@ class Statement:
 
     @property
     def _drift(self) -> str:
+        """A further sentence, without its full stop."""
         if self.order == UNKNOWN_ORDER:
-            return f", or drift: {_NO_TIMES}"
-        return f", or drift: it always ran {self.order} {self.baseline}" if self.order else ""
+            return f". This may be drift: {_NO_TIMES}"
+        return f". This may be drift: {self.name} always ran {self.order} {self.baseline}" if self.order else ""
 
 
 @dataclass(frozen=True)
@@ -321,7 +332,7 @@ class RangeStatement:
     @property
     def _claimed(self) -> str:
         why = _NO_TIMES if self.order == UNKNOWN_ORDER else "they always ran in the same order"
-        drift = f", or drift: {why}" if self.order else ""
+        drift = f". This may be drift: {why}" if self.order else ""
         return f"{self._values} over {self.points} points{drift}."
 
     @property
@@ -335,6 +346,8 @@ class RangeStatement:
             return f"{values}: they differ by less than {100 * self.margin:g} %."
         if self.n == 1:
             return f"{values}, {ONCE}."
+        if self.n < MIN_BLOCKS:
+            return f"{values} (n = {self.n}: too few repeats)."
         if self.claim.different:
             return f"{values} (n = {self.n}); not certain."
         return f"{values}: the repeats cannot tell them apart (n = {self.n})."

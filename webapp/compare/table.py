@@ -8,10 +8,10 @@ from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim
 from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.compare.dimensions import known_dimension, label_of
-from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.grouping import CellKey, Grouped, is_clear
 from webapp.compare.latency_kinds import NOT_COMPARED
 from webapp.compare.opposites import Side, Where, by_range, opposites
-from webapp.compare.sentences import RangeStatement, Sentences, Statement, form_of, interval, shown
+from webapp.compare.sentences import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing, in_order
@@ -21,6 +21,8 @@ from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 OTHER_WORKLOADS = "the values are means over different workloads or targets"
 SAME_RESULTS = "both have the same results"
+LACKING = "a repeat lacks some of the workloads or targets"
+ZERO = "a value is 0"
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
 
@@ -43,7 +45,8 @@ class Table:
     ) -> None:
         self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
         self._grouped, self._cells, self._found = grouped, cells, found
-        self._where = where or by_range(grouped.x)
+        self._points_at = by_range(grouped.x, in_sentence(label_of(x)))
+        self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
         self.form = form or form_of([one.ratio.value for one in found.points.values()])
 
@@ -151,33 +154,42 @@ class Table:
         return sum(any((panel.key, key, x.key) in self._cells for key in keys) for x in self._grouped.x)
 
     def _apart(self, keys: Sequence[CellKey]) -> Iterator[str]:
-        """`×0.01 at 4 KiB`"""
-        levels = {x.key: x.text for x in self._grouped.x}
-        pairs = {key: (self._cells[key], self._cells[key[0], self._baseline.key, key[2]]) for key in keys}
-        other_kinds = [key for key, (mine, theirs) in pairs.items() if not mine.same_kind(theirs)]
-        balanced = [key for key, pair in pairs.items() if all(one.balanced for one in pair)]
-        other_points = [key for key in balanced if not pairs[key][0].same_points(pairs[key][1])]
-        same = [key for key, (mine, theirs) in pairs.items() if not mine.independent(theirs)]
-        for without, why in ((other_kinds, NOT_COMPARED), (other_points, OTHER_WORKLOADS), (same, SAME_RESULTS)):
-            if without:
-                more = f" and {len(without) - _LISTED} more points" if len(without) > _LISTED else ""
-                yield f"not compared at {', '.join(levels[key[2]] for key in without[:_LISTED])}{more}: {why}"
-        keys = [key for key in keys if key not in (*other_kinds, *other_points, *same)]
-        for key in keys[:_LISTED]:
-            mine, theirs = pairs[key]
-            if not (mine.balanced and theirs.balanced):
-                yield f"not comparable at {levels[key[2]]}: repeats mix workloads or targets"
-            elif key in self._found.points:
-                found = self._found.points[key]
-                few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
-                yield f"{as_ratio(found.ratio.value)} at {levels[key[2]]}{few}"
-            else:
-                yield f"not compared at {levels[key[2]]}: a value is 0"
-        if len(keys) > _LISTED:
-            yield f"{len(keys) - _LISTED} more points set apart"
+        """`×0.01 at 4 KiB`, and the reasons why other points have no ratio."""
+        without: dict[str, list[CellKey]] = {}
+        for key in keys:
+            if reason := self._no_ratio(key):
+                without.setdefault(reason, []).append(key)
+        for reason, places in without.items():
+            yield f"not compared at {self._places(places)}: {reason}"
+        far = [key for key in keys if not self._no_ratio(key)]
+        for key in far[:_LISTED]:
+            found = self._found.points[key]
+            few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
+            yield f"{as_ratio(found.ratio.value)} at {self._places([key])}{few}"
+        more = len(far) - _LISTED
+        if more > 0:
+            yield f"{more} more point{'s' if more > 1 else ''} set apart"
+
+    def _no_ratio(self, key: CellKey) -> str:
+        """Why a point has no ratio; "" if it has one."""
+        mine, theirs = self._cells[key], self._cells[key[0], self._baseline.key, key[2]]
+        if not mine.same_kind(theirs):
+            return NOT_COMPARED
+        if not (mine.balanced and theirs.balanced):
+            return LACKING
+        if not mine.same_points(theirs):
+            return OTHER_WORKLOADS
+        if not mine.independent(theirs):
+            return SAME_RESULTS
+        return "" if key in self._found.points else ZERO
+
+    def _places(self, keys: Sequence[CellKey]) -> str:
+        mine = {key[2] for key in keys}
+        return self._points_at(mine, {x.key for x in self._grouped.x} - mine)
 
     def _range(self, found: Extremes) -> RangeStatement:
-        levels = {x.key: f"{label_of(self._x)} {x.text}" for x in self._grouped.x}
+        label = in_sentence(label_of(self._x))
+        levels = {x.key: x.text if is_clear(x) else f"{label} {x.text}" for x in self._grouped.x}
         means = [self._metric.format(self._cells[key].mean) for key in (found.low, found.high)]
         return RangeStatement(
             metric=self._metric,
@@ -231,6 +243,8 @@ def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, 
     yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
     if not measured.positive:
         yield zeros_text(summary)
+    if measured.zeros_inside:
+        yield f"0 in {measured.zeros_inside} of {len(rows)} results: the mean includes it"
     if summary.n == 1 and repeated:
         yield "n = 1: its spread is unknown"
     if summary.high is not None and summary.high > (1 + WIDE) * summary.mean:

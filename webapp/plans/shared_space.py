@@ -33,8 +33,8 @@ class SharedSpace:
     def words(self) -> str:
         verb = "need" if self.always else "may need"
         return (
-            f"{', '.join(self.targets)} are on one file system: their files {verb} {bytes_binary(self.needed_bytes)} "
-            f"more together, {bytes_binary(self.room_bytes)} are free."
+            f"{', '.join(self.targets)} are on one file system with {bytes_binary(self.room_bytes)} of free space. "
+            f"Their new test files {verb} {bytes_binary(self.needed_bytes)} together."
         )
 
 

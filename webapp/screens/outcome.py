@@ -6,15 +6,17 @@ from urllib.parse import urlencode
 from django.core.cache import cache
 from django.urls import reverse
 
+from webapp.compare.dimensions import label_of
 from webapp.compare.headline import headline
 from webapp.compare.query import CompareRefused, read_query
 from webapp.compare.selectors import compare
-from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, write_level
+from webapp.plans.factors import FACTORS
+from webapp.results.reading.filter import FACTOR_PREFIX, Absence, Level, ResultFilter, write_level
 from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
-from webapp.screens.explore.defaults import choose_for
+from webapp.screens.explore.defaults import Chosen, choose_for
 
 KEPT_SECONDS = 24 * 3600
 
@@ -70,7 +72,18 @@ def _compared(run: Run) -> tuple[str, str, str]:
     except CompareRefused:
         return "", "", ""
     return (
-        headline(made),
+        _qualified(headline(made), chosen),
         "" if made.single_factor or not chosen.series else made.verdict,
         f"{reverse('explore')}?{urlencode(given)}",
     )
+
+
+def _qualified(says: str, chosen: Chosen) -> str:
+    """The headline with the target and the levels for which alone it holds: `Queue depth 1: kyber is …`."""
+    levels = [f"{label_of(name)} {_level_text(name, level)}" for name, level in chosen.fixed.items()]
+    where = ", ".join([*([chosen.target] if chosen.target else []), *levels])
+    return f"{where}: {says}" if says and where else says
+
+
+def _level_text(name: str, level: Level) -> str:
+    return level.value if isinstance(level, Absence) else FACTORS[name].format(level)

@@ -1,5 +1,6 @@
 """The values of each cell in the runs of a plan at a target. A cell is a point and a direction."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,13 +31,14 @@ Cell = tuple[str, str]  # point key and direction
 @dataclass
 class RunHistory:
     """Valid values above 0 of one run, by cell and repeat: their mean, if several parts of the plan have the point.
-    `planned` are the keys of its points; `invalid` counts results left out of each cell."""
+    `planned` are the keys of its points; `invalid` counts results left out of each cell, and `zeros` values of 0."""
 
     run: Run
     at: datetime
     planned: frozenset[str]
     cells: dict[Cell, dict[int, float]] = field(default_factory=dict)
     invalid: Mapping[Cell, int] = field(default_factory=dict)
+    zeros: Counter[Cell] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,9 @@ def read_history(plan: Plan, target: Target, metric: Metric) -> History:
         ids[key] = newest
         values: dict[tuple[int, int], list[float]] = {}
         for number, repeat, value in zip(*measured, strict=True):
+            if value == 0:
+                read[number].zeros[key, direction] += 1
+                continue
             values.setdefault((number, repeat), []).append(value)
         for (number, repeat), own in values.items():
             read[number].cells.setdefault((key, direction), {})[repeat] = fmean(own)
@@ -110,7 +115,7 @@ def _cells(runs: Sequence[Run], target: Target, metric: Metric) -> QuerySet[Any,
     arrays of run number, repeat and value."""
     value = F(metric.column) if metric.column else Cast(KeyTextTransform(metric.key, "metrics"), FloatField())
     results = Result.objects.filter(run__in=runs, target=target, invalid=False).annotate(own=value)
-    cells = results.filter(own__gt=0).order_by().values_list("point_key", "direction")
+    cells = results.filter(own__gte=0).order_by().values_list("point_key", "direction")
     return cells.annotate(
         newest=Max("pk"),
         runs=ArrayAgg("run__number", order_by="pk"),

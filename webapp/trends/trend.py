@@ -35,6 +35,7 @@ class RunValue:
     high: float | None
     repeats: int  # of the cell that has the fewest
     changed: tuple[Change, ...]  # since the run before
+    zeros: int  # results with the value 0, which are not in `value`
 
 
 @dataclass(frozen=True)
@@ -165,12 +166,13 @@ def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tup
     sums = Influences()
     logs = [{(one.run.number, repeat): math.log(value) for repeat, value in one.cells[cell].items()} for cell in common]
     mean = fmean(sums.add(each, len(common)) for each in logs)
+    zeros = sum(one.zeros[cell] for cell in common)
     low = high = None
     if sums.least > 1:
         coarse = BUCKET_WIDTH / 2 if metric.column in PERCENTILES else 0.0
         half = max(student_t(sums.least - 1) * math.sqrt(sums.variance(len(sums))), coarse)
         low, high = math.exp(mean - half), math.exp(mean + half)
-    return RunValue(one.run, one.at, math.exp(mean), low, high, sums.least, changed)
+    return RunValue(one.run, one.at, math.exp(mean), low, high, sums.least, changed, zeros)
 
 
 def _steps(runs: Sequence[RunValue]) -> list[Step]:

@@ -76,9 +76,17 @@ export function meanText(cells: readonly LiveCell[], metric: Metric): string {
   return directions
     .map((direction) => {
       const values = measured.flatMap((cell) => cell.values).filter((value) => value.direction === direction);
-      return FORMAT[metric](mean(values.map(NUMBER[metric])));
+      return meanAndZeros(values.map(NUMBER[metric]), metric);
     })
     .join(" / ");
+}
+
+/** `619 (0 in 1 of 3)`: a value of 0 is not in the mean. */
+function meanAndZeros(numbers: readonly (number | null)[], metric: Exclude<Metric, "own">): string {
+  const average = mean(numbers);
+  const zeros = numbers.filter((number) => number === 0).length;
+  const note = zeros > 0 && average ? ` (0 in ${zeros} of ${numbers.filter((number) => number !== null).length})` : "";
+  return FORMAT[metric](average) + note;
 }
 
 /** One number for the colour: the mean over repeats of the sum over directions, of latencies of the largest. */

@@ -7,6 +7,7 @@ import pytest
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.results.models import Result
 from webapp.tests.factories.results import Lab
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
@@ -68,3 +69,10 @@ def test_a_curve_that_ends_earlier_may_rise_further(samsung: Lab, intel: Lab) ->
     measure(intel, limited(2_000))
     samsung.measure(*(LIMIT * factor for factor in STEADY), iodepth=64)
     assert sentences() == []
+
+
+def test_a_value_of_0_at_the_highest_level_is_no_limit(samsung: Lab, intel: Lab) -> None:
+    measure(samsung, limited(4_000))
+    measure(intel, limited(2_000))
+    Result.objects.filter(point__iodepth=DEPTHS[-1]).update(iops=0.0)
+    assert not sentences()

@@ -205,3 +205,9 @@ def test_levels_with_commas_do_not_share_a_key() -> None:
         an_import(title=f"{host} {drive}", host=host, drive=drive, text=PLAIN.replace("10200", iops))
     made = compare(read_query([("x", "iodepth"), ("series", "host,model")]))
     assert len({series.key for panel in made.panels for series in panel.series}) == 2
+
+
+def test_an_unknown_dimension_suggests_attributes_of_results_too() -> None:
+    with pytest.raises(CompareRefused) as refused:
+        read_query([("x", "iodepth"), ("series", "import")])
+    assert "`imported`" in refused.value.message

@@ -76,7 +76,8 @@ def test_a_setting_that_the_kernel_changes_with_the_compared_one_is_reported_but
     made = compare(CompareQuery("iodepth", ("scheduler",)))
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "device.nr_requests")]
     assert made.differs[0].text == (
-        "Queue size differs between series (bfq: 256; none: 128); the kernel sets it along with I/O scheduler."
+        "Queue size differs between series (bfq: 256; I/O scheduler none: 128); "
+        "the kernel sets it along with I/O scheduler."
     )
     assert made.single_factor
     made = compare(CompareQuery("scheduler"))

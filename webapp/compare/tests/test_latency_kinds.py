@@ -34,7 +34,7 @@ def test_a_comparison_warns_and_claims_nothing(mixed: Lab) -> None:
     psync = next(series for series in made.panels[0].series if series.name == "psync")
     assert psync.cells[0].against_baseline is None
     assert psync.against_baseline is None
-    assert psync.sentence == f"psync and io_uring are not compared at 1: {NOT_COMPARED}."
+    assert psync.sentence == f"psync and io_uring are not compared at queue depth 1: {NOT_COMPARED}."
     assert "higher" not in headline(made)
 
 

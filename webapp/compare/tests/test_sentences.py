@@ -1,8 +1,9 @@
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from webapp.compare.comparison import BaselineRatio
+from webapp.compare.comparison import BaselineRatio, Conclusion
 from webapp.compare.query import CompareQuery, read_query
 from webapp.compare.selectors import compare
 from webapp.compare.sentences import RATIO, interval, shown, unclear
@@ -10,7 +11,7 @@ from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
 from webapp.core.statistics import Ratio
 from webapp.results.models import Result
-from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 
@@ -30,7 +31,8 @@ def test_several_points_are_summarised_by_average_and_range(lab: Lab) -> None:
     measure_engines(lab)
     said = sentence(compare(ENGINES))
     assert said == (
-        "psync is 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points; all from −38 % to −20 %."
+        "psync is 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points; "
+        "certain at all of them: −38 % to −20 %."
     )
 
 
@@ -69,7 +71,7 @@ def test_a_series_that_always_ran_last_may_have_drifted(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(62.0, 62.0, 62.0, ioengine="psync")
     made = compare(ENGINES)
-    assert sentence(made).endswith("), or drift: it always ran after io_uring.")
+    assert sentence(made).endswith("). This may be drift: psync always ran after io_uring.")
     against = made.panels[0].series[1].cells[0].against_baseline
     assert against is not None
     assert (against.better, made.panels[0].series[1].order) == (None, "after")
@@ -94,7 +96,7 @@ def test_one_point_far_from_the_others_is_set_apart_from_the_mean(lab: Lab) -> N
     alternate(lab.run)
     said = sentence(compare(ENGINES))
     assert said.startswith("psync and io_uring differ by less than 5 % in IOPS (95 % CI ×0.96 to ×1.05, n = 3)")
-    assert said.endswith(", 13 of 14 points; ×0.01 at 3.")
+    assert said.endswith(", 13 of 14 points; ×0.01 at queue depth 3.")
 
 
 def test_a_point_with_failed_repeats_is_set_apart_from_the_mean(lab: Lab) -> None:
@@ -104,7 +106,7 @@ def test_a_point_with_failed_repeats_is_set_apart_from_the_mean(lab: Lab) -> Non
     alternate(lab.run)
     said = sentence(compare(ENGINES))
     assert said.startswith("psync is 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3), 2 of 3 points; ")
-    assert said.endswith("; ×0.62 at 1 (n = 1).")
+    assert said.endswith("; ×0.62 at queue depth 1 (n = 1).")
 
 
 def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
@@ -114,7 +116,7 @@ def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
     alternate(lab.run)
     Result.objects.filter(point__ioengine="psync", point__iodepth=2).update(iops=0.0)
     made = compare(ENGINES)
-    assert sentence(made).endswith("; not compared at 2: a value is 0.")
+    assert sentence(made).endswith("; not compared at queue depth 2: a value is 0.")
     cell = made.panels[0].series[1].cells[1]
     assert (cell.summary.low, cell.spread_text, cell.doubts) == (None, "n = 3", ("0 in 3 of 3 repeats",))
     assert cell.against_baseline is None
@@ -154,7 +156,10 @@ def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
     other.repeat = 2
     other.save()
     made = compare(ENGINES)
-    assert sentence(made) == "psync and io_uring are not comparable at 1: repeats mix workloads or targets."
+    assert (
+        sentence(made) == "psync and io_uring are not compared at queue depth 1: "
+        "a repeat lacks some of the workloads or targets."
+    )
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
 
 
@@ -165,7 +170,10 @@ def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> Non
         lab.measure(*[1000.0 + place for place in range(5)], ioengine=engine)
         lab.measure(*[100.0 + place for place in range(repeats)], ioengine=engine, target=slow)
     made = compare(ENGINES)
-    assert sentence(made) == "psync and io_uring are not comparable at 1: repeats mix workloads or targets."
+    assert (
+        sentence(made) == "psync and io_uring are not compared at queue depth 1: "
+        "a repeat lacks some of the workloads or targets."
+    )
     assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
 
 
@@ -186,7 +194,7 @@ def test_means_over_different_targets_are_not_compared(lab: Lab) -> None:
         lab.measure(999.0, 1000.0, 1001.0, ioengine=engine)
     lab.measure(99.0, 100.0, 101.0, target=slow)
     made = compare(ENGINES)
-    why = "not compared at 1: the values are means over different workloads or targets"
+    why = "not compared at queue depth 1: the values are means over different workloads or targets"
     assert sentence(made) == f"psync and io_uring are {why}."
     assert made.warnings[0].startswith("Some values are means over several levels (Target), and not over the same ones")
     by_target = compare(replace(ENGINES, x="target"))
@@ -293,7 +301,7 @@ def test_opposite_differences_are_named_and_not_averaged(lab: Lab) -> None:
     alternate(lab.run)
     made = compare(ENGINES)
     assert sentence(made) == (
-        "psync is faster than io_uring at 1 to 4 (+30 % to +50 %), slower at 16 (−20 %); "
+        "psync is faster than io_uring at queue depth 1 to 4 (+30 % to +50 %), but slower at queue depth 16 (−20 %); "
         "no certain difference at 1 other point."
     )
     against = made.panels[0].series[1].against_baseline
@@ -360,7 +368,7 @@ def test_the_order_of_imports_without_a_time_is_unknown() -> None:
         rows = "".join(f"randread,4k,1,{factor * iops}\n" for iops in (1000, 1001, 1002))
         an_import(title=drive, drive=drive, text=f"pattern,block_size,iodepth,iops\n{rows}")
     made = compare(read_query([("x", "iodepth"), ("series", "model"), ("baseline", "A")]))
-    assert sentence(made).endswith("or drift: imported files do not state when they were measured.")
+    assert sentence(made).endswith("This may be drift: imported files do not state when they were measured.")
     assert not any("always ran in the same order" in note for note in made.notes)
 
 
@@ -370,3 +378,82 @@ def test_an_interval_that_contains_1_may_be_chance_whatever_the_order(low: float
     ratio = Ratio(1.1, low, 1.2)
     against = BaselineRatio(ratio=ratio, better=None, equal=False, p=0.01, n=3, text="", interval_text="")
     assert unclear(against).startswith(why)
+
+
+def test_charts_and_points_are_named_with_their_factor(lab: Lab) -> None:
+    """`32` alone does not say of what, and “none is faster” has no subject."""
+    for scheduler in ("none", "kyber"):
+        for depth in (1, 32):
+            lab.measure(99.0 * depth, 100.0 * depth, 101.0 * depth, iodepth=depth, scheduler=scheduler)
+    made = compare(CompareQuery(x="block_size", series=("scheduler",), panel="iodepth"))
+    assert [panel.name for panel in made.panels] == ["Queue depth 1", "Queue depth 32"]
+    assert [series.name for series in made.panels[0].series] == ["kyber", "I/O scheduler none"]
+    assert [series.key for series in made.panels[0].series] == ["kyber", "none"]
+    made = compare(CompareQuery(x="iodepth", series=("scheduler",), panel="block_size"))
+    assert [panel.name for panel in made.panels] == ["4 KiB"]
+
+
+def test_points_without_a_ratio_are_listed_with_one_reason(lab: Lab) -> None:
+    for depth in (1, 2, 4, 8):
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(62.0, 62.0, 62.0, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    Result.objects.filter(point__ioengine="psync", point__iodepth__in=(2, 8)).update(iops=0.0)
+    assert sentence(compare(ENGINES)).count("a value is 0") == 1
+
+
+def test_points_that_may_be_drift_are_not_named_if_the_mean_is_not_certain(lab: Lab) -> None:
+    for depth, speeds in ((1, (0.9, 1.1, 0.9, 1.1)), (2, (0.9, 1.1, 0.9, 1.1)), (4, (1.35, 1.35, 1.35, 1.35))):
+        lab.measure(100.0, 100.1, 99.9, 100.0, iodepth=depth)
+        lab.measure(*(100.0 * speed for speed in speeds), iodepth=depth, ioengine="psync")
+    drifting = compare(ENGINES)
+    assert drifting.panels[0].series[1].order == "after"
+    assert drifting.panels[0].series[1].conclusion is Conclusion.NONE
+    assert "certain at" not in sentence(drifting)
+    alternate(lab.run)
+    assert "certain at 1 of them" in sentence(compare(ENGINES))
+
+
+def test_a_run_of_one_series_between_those_of_the_other_is_no_fixed_order() -> None:
+    """Run 2 measured both engines. psync was also measured in run 1, and io_uring in run 3."""
+    target = a_target(a_host("a"), "scratch")
+    speeds = {"psync": (150.0, 151.0, 149.0), "io_uring": (100.0, 101.0, 99.0)}
+    for number, engines in ((1, ("psync",)), (2, ("io_uring", "psync")), (3, ("io_uring",))):
+        lab = Lab(target, number=number)
+        for engine in engines:
+            lab.measure(*speeds[engine], ioengine=engine)
+        for result in lab.run.results.all():
+            later = timedelta(hours=number)
+            Result.objects.filter(pk=result.pk).update(measured_at=result.measured_at + later)
+
+    def order(runs: str) -> str:
+        query = [("x", "iodepth"), ("series", "ioengine"), ("baseline", "io_uring"), ("run", runs)]
+        return compare(read_query(query)).panels[0].series[1].order
+
+    assert order("2") == "after"
+    assert order("1,3") == "before"
+    assert order("1,2") == order("2,3") == order("1,2,3") == ""
+
+
+def test_a_zero_at_one_of_several_levels_is_stated(lab: Lab) -> None:
+    for depth in (1, 2):
+        lab.measure(100.0, 100.0, 100.0, iodepth=depth)
+    Result.objects.filter(point__iodepth=2, repeat=2).update(iops=0.0)
+    (cell,) = compare(CompareQuery(x="block_size")).panels[0].series[0].cells
+    assert cell.summary.values == (100.0, 50.0, 100.0)
+    assert any(doubt.startswith("0 in 1 of 6 results") for doubt in cell.doubts)
+
+
+def test_single_values_never_claim(lab: Lab) -> None:
+    lab.measure(32_500.0)
+    lab.measure(32_500.0, ioengine="psync")
+    assert sentence(compare(ENGINES)).startswith("psync showed the same IOPS as io_uring (")
+    Result.objects.filter(point__ioengine="psync").update(iops=32_501.0)
+    assert sentence(compare(ENGINES)).startswith("psync showed almost the same IOPS as io_uring (")
+
+
+def test_two_repeats_are_too_few_to_compare_levels_of_x(lab: Lab) -> None:
+    for depth in (1, 32):
+        lab.measure(99.0 * depth, 101.0 * depth, iodepth=depth)
+    said = sentence(compare(CompareQuery(x="iodepth")))
+    assert said.endswith("(n = 2: too few repeats).")

@@ -161,7 +161,13 @@ def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
             by_direction.setdefault(value.direction, []).append(value.iops)
     if not by_direction:
         return "–"
-    return " / ".join(formatting.iops(mean_of(values)) for values in by_direction.values())
+    return " / ".join(map(_mean_and_zeros, by_direction.values()))
+
+
+def _mean_and_zeros(values: Sequence[float]) -> str:
+    """`619 (0 in 1 of 3)`: a value of 0 is not in the mean."""
+    mean, zeros = mean_of(values), sum(value == 0 for value in values)
+    return formatting.iops(mean) + (f" (0 in {zeros} of {len(values)})" if zeros and mean else "")
 
 
 def _text(cell: LiveCell, own_metric: bool) -> str:

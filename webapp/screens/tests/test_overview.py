@@ -19,7 +19,7 @@ from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
 from webapp.screens.overview.health import HOSTS_SHOWN
-from webapp.tests.factories.hosts import a_drive, a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_drive, a_host, a_target, storage1_scratch
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
@@ -111,8 +111,20 @@ def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_high
     run.results.exclude(point__ioengine="io_uring").delete()
     says = outcome(run, marks=0).says
     assert re.fullmatch(
-        r"IOPS is between \S+ \(Queue depth 1\) and \S+ \(Queue depth 32\) over 2 points, or drift: .+", says
+        r"IOPS is between \S+ \(queue depth 1\) and \S+ \(queue depth 32\) over 2 points\. This may be drift: .+", says
     ), says
+
+
+def test_it_names_the_levels_for_which_it_holds(db: None) -> None:
+    """At queue depth 32, the same series is the faster one."""
+    lab = Lab(a_target(a_host("a"), "scratch"))
+    for depth, scheduler, speed in ((1, "none", 1.3), (1, "kyber", 1.0), (32, "none", 0.7), (32, "kyber", 1.0)):
+        for block in (4096, 65536, 2**20):
+            values = (1000.0 * speed * noise for noise in (0.999, 1.0, 1.001, 1.0))
+            lab.measure(*values, block_size=block, iodepth=depth, scheduler=scheduler)
+    found = outcome(lab.run, marks=0)
+    assert "factor.iodepth=1&" in f"{found.url}&"
+    assert found.says.startswith("Queue depth 1: ")
 
 
 def test_it_gives_the_reason_where_trials_failed(operator: Client) -> None:

@@ -4,6 +4,7 @@ import re
 
 from django.test import Client
 
+from webapp.results.models import Result
 from webapp.runs.models import Run, TrialState
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
@@ -19,7 +20,7 @@ def bm_flash(client: Client) -> str:
     for pattern in ("randwrite", "randread"):
         for block in BLOCKS:
             for threads in THREADS:
-                lab.measure(1000.0 * threads, 3000.0 * threads, pattern=pattern, block_size=block, numjobs=threads)
+                lab.measure(1000.0 * threads, 4000.0 * threads, pattern=pattern, block_size=block, numjobs=threads)
     Run.objects.update(trial_count=lab.run.trials.count())
     return client.get("/runs/1/").content.decode()
 
@@ -40,6 +41,12 @@ def test_an_invalid_repeat_is_left_out_of_the_mean(viewer: Client) -> None:
     bm_flash(viewer)
     Run.objects.get().trials.filter(index=1).update(invalid_reason="wrong cable")
     assert '<td data-trials="1 2"><a href="/runs/1/trials/1/">1.00k</a></td>' in viewer.get("/runs/1/").content.decode()
+
+
+def test_a_value_of_0_is_not_in_the_mean_and_its_number_is_stated(viewer: Client) -> None:
+    bm_flash(viewer)
+    Result.objects.filter(trial__index=1).update(iops=0.0)
+    assert ">1.00k (0 in 1 of 2)</a></td>" in viewer.get("/runs/1/").content.decode()
 
 
 def test_a_run_without_two_combined_numeric_factors_stays_a_list(viewer: Client) -> None:

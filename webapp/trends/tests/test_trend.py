@@ -115,3 +115,12 @@ def test_the_change_of_a_cell_is_that_of_its_own_trend(nights: Nights) -> None:
     (cell,) = nights.trend().cells
     assert [cell.first, cell.last] == [pytest.approx(200.0), pytest.approx(199.7, abs=0.1)]
     assert [one.value for one in nights.trend().runs] == [pytest.approx(cell.first), pytest.approx(cell.last)]
+
+
+def test_a_value_of_0_is_not_in_the_mean_and_counted(nights: Nights) -> None:
+    nights.run(1000, 4000, spread=0)
+    run = nights.run(1000, 4000, spread=0)
+    run.results.filter(point__iodepth=1, repeat=1).update(iops=0.0)
+    values = nights.trend().runs
+    assert [one.value for one in values] == pytest.approx([2000, 2000])
+    assert [(one.repeats, one.zeros) for one in values] == [(3, 0), (2, 1)]
