@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django.core.cache import cache
 from django.urls import reverse
 
+from webapp.compare.comparison import Comparison
 from webapp.compare.headline import headline
 from webapp.compare.query import CompareRefused, read_query
 from webapp.compare.selectors import compare
@@ -14,9 +15,10 @@ from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
-from webapp.screens.explore.defaults import choose_for
+from webapp.screens.explore.defaults import Chosen, choose_for, questions_of
 
 KEPT_SECONDS = 24 * 3600
+MAX_QUESTIONS = 3  # whose conclusions are in one line
 
 
 @dataclass(frozen=True)
@@ -56,21 +58,37 @@ def _failures(run: Run) -> str:
 
 
 def _compared(run: Run) -> tuple[str, str, str]:
-    """The conclusion of a comparison within the run, a caution, and the address of the comparison."""
-    found = target_points(ResultQuery.of(ResultFilter(runs=(run.number,))))
-    if not found:
+    """The conclusions of comparisons within the run, a caution, and the address of the first comparison.
+
+    Each factor with names that the plan varies is compared by itself, over all targets and other levels. A plan that
+    varies numbers only has the default comparison of Explore.
+    """
+    measured = target_points(ResultQuery.of(ResultFilter(runs=(run.number,))))
+    if not measured:
         return "", "", ""
-    chosen = choose_for(found)
+    answers = [made for chosen in questions_of(measured) if (made := _answer(run, chosen)) and _has_ratio(made[0])]
+    answers = answers[:MAX_QUESTIONS] or [made for made in [_answer(run, choose_for(measured))] if made]
+    if not answers:
+        return "", "", ""
+    first, given = answers[0]
+    return (
+        " ".join(headline(made) for made, _ in answers),
+        "" if first.single_factor or not first.series_by else first.verdict,
+        f"{reverse('explore')}?{urlencode(given)}",
+    )
+
+
+def _answer(run: Run, chosen: Chosen) -> tuple[Comparison, list[tuple[str, str]]] | None:
+    """The comparison and its address; None if it cannot be made, as with too many series."""
     pairs = [("run", str(run.number)), ("target", chosen.target), ("x", chosen.x), ("series", chosen.series)]
     pairs += [("panel", chosen.panel), ("metric", chosen.metric)]
     pairs += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = [pair for pair in pairs if pair[1]]
     try:
-        made = compare(read_query(given))
+        return compare(read_query(given)), given
     except CompareRefused:
-        return "", "", ""
-    return (
-        headline(made),
-        "" if made.single_factor or not chosen.series else made.verdict,
-        f"{reverse('explore')}?{urlencode(given)}",
-    )
+        return None
+
+
+def _has_ratio(made: Comparison) -> bool:
+    return any(series.against_baseline for panel in made.panels for series in panel.series)
