@@ -16,11 +16,17 @@ EACH = ALPHA / 2  # of the sentences, and of the points
 MIN_BLOCKS = 3  # for a claim: two repeats that agree by chance look certain
 
 # A headline is read without the page, and each run has one. So it claims less: the corrected p-value is at most 1 %,
-# and each side has at least four values, unless one side is twice the other. If each repeat is in one of two modes by
-# chance, three values on each side look certain on 3 % of pages, and four on 0.8 %; modes are rarely farther apart
-# than that (our convention).
-HEADLINE_P = 0.01
-HEADLINE_VALUES, HEADLINE_FACTOR = 4, 2.0
+# and two modes explain the values with a chance of at most 2 %, unless one side is twice the other: modes are rarely
+# farther apart than that (our convention).
+HEADLINE_P, HEADLINE_MODES = 0.01, 0.02
+HEADLINE_FACTOR = 2.0
+
+
+def modes_chance(applications: int, compared: int) -> float:
+    """The chance that equal levels look certainly different because each application of a level is in one of two stable
+    modes: all applications of the baseline are in one mode, and all of one of `compared` other levels in the other."""
+    one_mode = 0.5**applications
+    return 2 * one_mode * (1 - (1 - one_mode) ** compared)
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,10 @@ class Claim:
     equal: bool
     p: float
 
-    def fits_headline(self, values: int, ratio: float) -> bool:
-        """`values` counts blocks times points on the smaller side."""
-        enough = values >= HEADLINE_VALUES or max(ratio, 1 / ratio) >= HEADLINE_FACTOR
+    def fits_headline(self, applications: int, compared: int, ratio: float) -> bool:
+        """`applications`: how often the level was applied, on the smaller side. A scheduler is applied once in a block,
+        whatever the number of points, a queue depth at each point. `compared`: levels beside the baseline."""
+        enough = modes_chance(applications, compared) <= HEADLINE_MODES or max(ratio, 1 / ratio) >= HEADLINE_FACTOR
         return self.different and self.p <= HEADLINE_P and enough
 
 

@@ -17,6 +17,7 @@ from webapp.compare.dimensions import (
     DIMENSIONS,
     FACT_PREFIX,
     LABEL,
+    MATCHED,
     UNKNOWN,
     Dimension,
     FactorDimension,
@@ -40,7 +41,7 @@ _LISTED = 4
 # Covered by another dimension: host and drive by the target, the plan by the run, the configuration by its facts, tool
 # and version by each of them. Repeats cause the spread.
 _COVERED = frozenset(
-    {"host", "plan", "model", "serial", "controller", "configuration", "repeat", "tool_version", LABEL}
+    {"host", "plan", "model", "serial", "controller", "configuration", "repeat", "tool_version", LABEL, MATCHED}
 )
 _THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
@@ -111,6 +112,8 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
     compared = {*query.dimensions, *(one.name for one in found if one.kind is DifferenceKind.FOLLOWS)}
     found += [_following(one, compared) for one in _of_configurations(facts, query)]
+    if query.x == MATCHED:  # what changes along x is matched
+        found = [one for one in found if one.kind is not DifferenceKind.ALONG_X]
     order = list(DifferenceKind)
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 

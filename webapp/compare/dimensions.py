@@ -16,6 +16,7 @@ from webapp.results.reading.rows import ResultRow
 
 UNKNOWN = "unknown"
 LABEL = "label"
+MATCHED = "matched"  # only as x
 FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
@@ -113,6 +114,28 @@ class ConfigurationDimension(Dimension):
         return Level(short, f"configuration {short}" if short else "none observed", None)
 
 
+@dataclass(frozen=True)
+class MatchedDimension(Dimension):
+    """Everything that varies beside the series and charts, as one x: series are compared only between equals, and
+    nothing is left out. `grouping` binds it to the compared rows."""
+
+    names: tuple[str, ...] = ()  # of the varying factors
+    by_target: bool = False
+
+    def level(self, row: ResultRow) -> Level:
+        return _matched_level(self.names, tuple(row.point.get(name, _ABSENT_LEVEL) for name in self.names),
+                              row.target_name if self.by_target else "")  # fmt: skip
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], target: str) -> Level:
+    pairs = zip(names, values, strict=True)
+    levels = [(name, value if isinstance(value, Level) else _level(name, value)) for name, value in pairs]
+    texts = [level.text if level.number is None else f"{label_of(name)} {level.text}" for name, level in levels]
+    key = "|".join((target, *(level.key for _, level in levels)))
+    return Level(key, " · ".join(filter(None, (target, *texts))) or "all", None)
+
+
 # A factor that the point does not have: a setting left as the host had it.
 _ABSENT_LEVEL = Level(NOT_SET.value, NOT_SET.value, None)
 
@@ -176,9 +199,11 @@ _ATTRIBUTES = (
 )
 ATTRIBUTES: tuple[str, ...] = tuple(known.name for known in _ATTRIBUTES)
 
+MATCHED_DIMENSION = MatchedDimension(MATCHED, "Everything else")
 DIMENSIONS: Mapping[str, Dimension] = (
     {known.name: known for known in _ATTRIBUTES}
     | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
+    | {MATCHED: MATCHED_DIMENSION}
     | {OTHERS: BesideDimension(OTHERS, FACTORS[OTHERS].label)}
     | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
     | {

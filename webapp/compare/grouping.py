@@ -1,11 +1,13 @@
 """Group rows into the cells of a comparison."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webapp.compare.comparison import Level
-from webapp.compare.dimensions import known_dimension, label_of
+from webapp.compare.dimensions import MATCHED, MATCHED_DIMENSION, MatchedDimension, known_dimension, label_of
 from webapp.compare.query import CompareQuery
+from webapp.plans.factors import FACTORS
+from webapp.plans.varying import varying
 from webapp.results.reading.filter import NOT_SET
 from webapp.results.reading.rows import ResultRow
 
@@ -29,7 +31,8 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
     series: dict[str, tuple[Level, ...]] = {}
     x: dict[str, Level] = {}
     cells: dict[CellKey, list[ResultRow]] = {}
-    by_x, by_series = known_dimension(query.x), [known_dimension(name) for name in query.series]
+    by_x = _matched(rows, query) if query.x == MATCHED else known_dimension(query.x)
+    by_series = [known_dimension(name) for name in query.series]
     by_panel = [known_dimension(name) for name in query.panels]
     for row in rows:
         panel = tuple([each.level(row) for each in by_panel])
@@ -45,6 +48,15 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
             x.setdefault(at.key, at)
     ordered = tuple(sorted(x.values(), key=lambda level: level.order))
     return Grouped(cells, _charts(panels, query), _named(series, query), ordered)
+
+
+def _matched(rows: Sequence[ResultRow], query: CompareQuery) -> MatchedDimension:
+    """The varying factors that neither series nor charts name, and the target if there are several."""
+    used = {*query.series, *query.panels}
+    points = {row.point_key: row.point for row in rows}
+    names = tuple(name for name in varying(points.values()) if name in FACTORS and name not in used)
+    by_target = not used & {"target", "host", "model", "serial"} and len({row.target_name for row in rows}) > 1
+    return replace(MATCHED_DIMENSION, names=names, by_target=by_target)
 
 
 def _key(levels: Sequence[Level]) -> str:

@@ -6,7 +6,7 @@ x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=per
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from webapp.compare.dimensions import ATTRIBUTES, dimension, label_of
+from webapp.compare.dimensions import ATTRIBUTES, MATCHED, dimension, label_of
 from webapp.compare.observed import COMPARED, known_metric
 from webapp.core.errors import Refusal
 from webapp.core.nearest import nearest
@@ -93,6 +93,9 @@ def checked(query: CompareQuery) -> CompareQuery:
         raise CompareRefused(
             "compare_x_missing", "x is missing. Choose a factor for the x axis, for example x=iodepth."
         )
+    if MATCHED in named[1:]:
+        message = f"{MATCHED} is only for the x axis: it is everything that neither series nor charts name."
+        raise CompareRefused("compare_matched_not_x", message)
     for name in named:
         if dimension(name) is None:
             raise CompareRefused("compare_factor_unknown", _unknown(name))

@@ -18,6 +18,7 @@ from webapp.compare.observed import metric_named, with_observed
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.scaling import scaling
 from webapp.compare.table import Table
+from webapp.plans.factors import FACTORS
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
@@ -127,7 +128,7 @@ def comparison_of(selected: Selected) -> Comparison:
     concluded = conclusions(grouped, cells, baseline.key, query.margin)
     table = Table(
         metric=metric, x=query.x, baseline=baseline, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
-        margin=query.margin,
+        margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
     return Comparison(

@@ -42,10 +42,12 @@ class Table:
         form: str,
         margin: float,
         where: Where | None = None,
+        is_cheap: bool = False,
     ) -> None:
+        """`is_cheap`: the levels of the series are applied anew for each trial."""
         self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
         self._grouped, self._cells, self._found = grouped, cells, found
-        self._points_at = by_range(grouped.x, in_sentence(label_of(x)))
+        self._points_at, self._is_cheap = by_range(grouped.x, in_sentence(label_of(x))), is_cheap
         self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
         self.form = form or form_of([one.ratio.value for one in found.points.values()])
@@ -98,16 +100,19 @@ class Table:
         result = self._found.series.get((panel.key, series.key))
         extremes = self._found.extremes.get(panel.key)
         if extremes:
-            fits = extremes.claim.fits_headline(extremes.n, extremes.ratio)
+            fits = extremes.claim.fits_headline(extremes.n, extremes.points - 1, extremes.ratio)
             return self._range(extremes).sentences(fits_headline=fits)
         if series.key == self._baseline.key:
             return Sentences()
         against = self._statement(panel, series, result)
         claim, ratio = against.claim, against.ratio
-        fits = ratio is None or not claim.different or claim.fits_headline(against.n * against.points, ratio.value)
+        compared, applications = len(self._grouped.series) - 1, against.n * (against.points if self._is_cheap else 1)
+        fits = ratio is None or not claim.different or claim.fits_headline(applications, compared, ratio.value)
         if against.opposites and result:
             inside = [self._found.points[key] for key in result.points]
-            fits = all(one.claim.fits_headline(one.n, one.ratio.value) for one in inside if one.claim.different)
+            fits = all(
+                one.claim.fits_headline(one.n, compared, one.ratio.value) for one in inside if one.claim.different
+            )
         return against.sentences(fits_headline=fits)
 
     def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:

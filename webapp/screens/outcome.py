@@ -1,11 +1,13 @@
 """The result of a finished run in one line: the conclusion from its numbers, or the reason why it has none."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.urls import reverse
 
+from webapp.compare.comparison import Comparison
 from webapp.compare.dimensions import label_of
 from webapp.compare.headline import headline
 from webapp.compare.query import CompareRefused, read_query
@@ -16,9 +18,10 @@ from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
-from webapp.screens.explore.defaults import Chosen, choose_for
+from webapp.screens.explore.defaults import Chosen, choose_for, questions_of
 
 KEPT_SECONDS = 24 * 3600
+MAX_QUESTIONS = 3  # whose conclusions are in one line
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,34 @@ def _failures(run: Run) -> str:
 
 
 def _compared(run: Run) -> tuple[str, str, str]:
-    """The conclusion of a comparison within the run, a caution, and the address of the comparison."""
-    found = target_points(ResultQuery.of(ResultFilter(runs=(run.number,))))
-    if not found:
+    """The conclusions of comparisons within the run, a caution, and the address of the first comparison.
+
+    Each factor with names that the plan varies is compared by itself, over all targets and other levels. A plan that
+    varies numbers only has the default comparison of Explore.
+    """
+    measured = target_points(ResultQuery.of(ResultFilter(runs=(run.number,))))
+    if not measured:
         return "", "", ""
-    chosen = choose_for(found)
+    answers = [one for chosen in questions_of(measured) if (one := _answer(run, chosen)) and _has_ratio(one.made)]
+    answers = answers[:MAX_QUESTIONS] or [one for one in [_answer(run, choose_for(measured))] if one]
+    if not answers:
+        return "", "", ""
+    first = answers[0].made
+    return (
+        " ".join(one.says for one in answers if one.says),
+        "" if first.single_factor or not first.series_by else first.verdict,
+        f"{reverse('explore')}?{urlencode(answers[0].pairs)}",
+    )
+
+
+class _Answer(NamedTuple):
+    says: str
+    made: Comparison
+    pairs: list[tuple[str, str]]  # of its address
+
+
+def _answer(run: Run, chosen: Chosen) -> _Answer | None:
+    """None if the comparison cannot be made, as with too many series."""
     pairs = [("run", str(run.number)), ("target", chosen.target), ("x", chosen.x), ("series", chosen.series)]
     pairs += [("panel", chosen.panel), ("metric", chosen.metric)]
     pairs += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
@@ -70,12 +96,12 @@ def _compared(run: Run) -> tuple[str, str, str]:
     try:
         made = compare(read_query(given))
     except CompareRefused:
-        return "", "", ""
-    return (
-        _qualified(headline(made), chosen),
-        "" if made.single_factor or not chosen.series else made.verdict,
-        f"{reverse('explore')}?{urlencode(given)}",
-    )
+        return None
+    return _Answer(_qualified(headline(made), chosen), made, given)
+
+
+def _has_ratio(made: Comparison) -> bool:
+    return any(series.against_baseline for panel in made.panels for series in panel.series)
 
 
 def _qualified(says: str, chosen: Chosen) -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.compare.dimensions import LABEL
+from webapp.compare.dimensions import LABEL, MATCHED
 from webapp.compare.layout_parts import NUMBERS, others_of, varying_parts
 from webapp.hosts.names import parted
 from webapp.plans.engines import engine_of
@@ -53,6 +53,25 @@ def choose_for(measured: Sequence[TargetPoint]) -> Chosen:
         return replace(_choose_axes(measured), metric="power")
     metric = default_metric(each.point for each in measured)
     return replace(_choose_axes(measured), metric="" if metric is IOPS else metric.key)
+
+
+def questions_of(measured: Sequence[TargetPoint]) -> list[Chosen]:
+    """A comparison for each factor with names that varies, settings first: all its levels, matched over targets and all
+    other factors. Empty for comparisons that have axes of their own: streams, changes, scaling, layouts and labels."""
+    everything = [each.point for each in measured]
+    names = [name for name in points.varying(everything) if name in FACTORS]
+    if not names or {STREAMS, CHANGE, AT_ONCE, HOSTS_AT_ONCE, "layout"}.intersection(names):
+        return []
+    if len({each.label for each in measured}) > 1 or any(stream_and_factor(name)[0] for name in names):
+        return []
+    engine, default = engine_of(everything[0]), choose_for(measured)
+    panel = engine.CHART_BY if engine.CHART_BY in names else ""
+    compared: list[str] = []
+    for name in sorted(names, key=lambda name: _series_rank(name, engine)):
+        follows = any(name in follow_from(cause, everything) for cause in compared)
+        if not FACTORS[name].numeric and name != panel and not follows:
+            compared.append(name)
+    return [Chosen(MATCHED, name, panel, {}, metric=default.metric) for name in compared]
 
 
 def _choose_axes(measured: Sequence[TargetPoint]) -> Chosen:
@@ -181,13 +200,13 @@ def _best_x(names: Sequence[str], all_points: Sequence[Point]) -> str:
 
 
 def _best_series(names: Sequence[str], engine: PlanEngine) -> str:
+    return min(names, key=lambda name: _series_rank(name, engine), default="")
+
+
+def _series_rank(name: str, engine: PlanEngine) -> tuple[bool, bool, bool, bool]:
     """In order of preference: a setting, the engine's `SERIES_BY`, other names, numbers, its `CHART_BY`."""
-
-    def rank(name: str) -> tuple[bool, bool, bool, bool]:
-        factor = FACTORS[name]
-        return name == engine.CHART_BY, factor.kind is not FactorKind.SETTING, name != engine.SERIES_BY, factor.numeric
-
-    return min(names, key=rank, default="")
+    factor = FACTORS[name]
+    return name == engine.CHART_BY, factor.kind is not FactorKind.SETTING, name != engine.SERIES_BY, factor.numeric
 
 
 def _fixed(names: Sequence[str], panel: str, all_points: Sequence[Point]) -> dict[str, Level]:

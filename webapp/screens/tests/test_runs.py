@@ -3,13 +3,15 @@ from collections.abc import Callable
 
 from django.test import Client
 
+from webapp.compare.tests.orders import alternate
 from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import rename_host
 from webapp.results.models import known
 from webapp.runs.models import Run, SettingChange, Trial
-from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.screens.outcome import outcome
+from webapp.tests.factories.hosts import a_host, a_target, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import a_point, first_look
-from webapp.tests.factories.results import finish_run, finish_trial
+from webapp.tests.factories.results import Lab, finish_run, finish_trial
 from webapp.tests.factories.runs import a_run, fail_trial, first_look_run, start_trial
 
 
@@ -190,3 +192,32 @@ def test_trials_are_skipped_and_noted_by_their_number(operator: Client) -> None:
         ("run.skip", "run 1", [12]), ("note.add", "run 1 trial 12", None), ("run.skip", "run 1", [11]),
         ("note.add", "run 1 trial 12", None),
     ]  # fmt: skip
+
+
+def test_the_headline_is_about_the_factors_that_the_plan_varies_over_all_targets(operator: Client) -> None:
+    """Two targets at two queue depths: targets differ by 50 %, schedulers by 10 % at each of these points."""
+    lab = Lab(a_target(a_host("a"), "scratch"))
+    slow = a_target(lab.target.host, "slow")
+    for scheduler, factor in (("none", 1.0), ("mq-deadline", 0.9)):
+        for target, speed in ((lab.target, 1000.0), (slow, 500.0)):
+            for depth in (1, 32):
+                values = [factor * speed * depth * (1 + 0.001 * noise) for noise in (0, 1, 2, 1, 0)]
+                lab.measure(*values, target=target, scheduler=scheduler, iodepth=depth)
+    lab.run.targets.add(slow)
+    alternate(lab.run)
+    made = outcome(lab.run, marks=0)
+    assert "none is 11 % faster than mq-deadline" in made.says
+    assert ", 4 points" in made.says
+    assert "slow" not in made.says.replace("slower", "")
+    page = operator.get(made.url)
+    assert page.status_code == 200
+    assert "none is 11 % faster than mq-deadline" in page.content.decode()
+    api = operator.get(made.url.replace("/explore/", "/api/v1/compare"))
+    assert [level["text"] for level in api.json()["levels"]] == [
+        "a/scratch · Queue depth 1", "a/scratch · Queue depth 32", "a/slow · Queue depth 1", "a/slow · Queue depth 32",
+    ]  # fmt: skip
+    assert api.json()["single_factor"] is True
+
+
+def test_what_is_matched_is_only_an_x_axis(operator: Client) -> None:
+    assert operator.get("/api/v1/compare?x=iodepth&series=matched").json()["code"] == "compare_matched_not_x"

@@ -178,9 +178,7 @@ def test_it_finds_a_loop_device_over_a_partition_or_its_disk(tmp_path: Path, fil
     with rig.loop(file, "--partscan") as device:
         part = rig.partition(device)
         disk = rig.block(device, file, destroy=True)
-        allowed = rig.load(
-            tmp_path, disk, {**disk, "id": "part", "path": part, "stable_id": identity(Path(part).name)}
-        )
+        allowed = rig.load(tmp_path, disk, {**disk, "id": "part", "path": part, "stable_id": identity(Path(part).name)})
         for over, target in ((part, 0), (device, 1)):
             with rig.loop(Path(over)):
                 assert refusal(rig.stream(allowed, writes=True, target=target), allowed).code == "guard_held"
