@@ -188,7 +188,9 @@ def _read(name: str, fd: int, *, with_parts: bool) -> tuple[Signature, ...]:
 def _in_table(name: str, fd: int, size: int) -> Iterator[Signature]:
     """Signatures in the partitions of the table on a device for which the kernel has no device."""
     known = {(sysfs.number(part, "start"), sysfs.number(part, "size")) for part in sysfs.partitions(name)}
-    for entry in libblkid.read_table(fd):
+    for entry in dict.fromkeys(
+        entry for block in (0, *libblkid.BLOCK_SIZES) for entry in libblkid.read_table(fd, block)
+    ):
         start, length = entry.start * libblkid.SECTOR_BYTES, entry.size * libblkid.SECTOR_BYTES
         if (entry.start, entry.size) not in known and 0 < start < size and length > 0:
             yield from read_signatures(fd, min(length, size - start), offset=start)
