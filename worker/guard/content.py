@@ -142,12 +142,22 @@ def _all(name: str, fd: int | None) -> Iterator[Found]:
                 uppers.append(lower)
 
 
+def member_types(stable_id: str) -> frozenset[str]:
+    """Types of the signatures on the members of an array or volume."""
+    if stable_id.startswith("md-uuid-"):
+        return _MD_MEMBERS
+    return _types_of_volume(stable_id.removeprefix("dm-uuid-"))
+
+
+def _types_of_volume(uuid: str) -> frozenset[str]:
+    return next((types for start, types in _OF_VOLUMES if uuid.startswith(start)), frozenset())
+
+
 def _explained_by(upper: str) -> frozenset[str]:
     """Types of the signatures of the layer that makes the device out of those below it."""
     if sysfs.kind(upper) == "raid":
         return _MD_MEMBERS
-    uuid = sysfs.attribute(upper, "dm/uuid")
-    return next((types for start, types in _OF_VOLUMES if uuid.startswith(start)), frozenset())
+    return _types_of_volume(sysfs.attribute(upper, "dm/uuid"))
 
 
 def _on(
