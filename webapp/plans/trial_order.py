@@ -100,7 +100,7 @@ def coincidence(points: Sequence[Mapping[str, Value]], counts: Sequence[int], na
     bins = min(total, _BINS)
     ends = np.cumsum(counts)
     at = np.searchsorted(ends, (np.arange(bins) + 0.5) * total / bins)
-    drift = np.arange(bins) - (bins - 1) / 2
+    drift = np.arange(bins, dtype=np.float64) - (bins - 1) / 2
     worst, left = 0.0, MAX_LEVELS
     for name in names:
         levels = [point.get(name) for point in points]

@@ -24,7 +24,7 @@ import msgspec
 
 from worker.guard.refusal import GuardRefused
 from worker.inventory import libblkid, sysfs
-from worker.inventory.signatures import Signature, gpts, is_known, read_signatures
+from worker.inventory.signatures import Signature, is_known, read_signatures
 from worker.policy import PolicyEntry
 from worker.policy.model import ANY_SIGNATURE
 
@@ -143,12 +143,22 @@ def _all(name: str, fd: int | None) -> Iterator[Found]:
                 uppers.append(lower)
 
 
+def member_types(stable_id: str) -> frozenset[str]:
+    """Types of the signatures on the members of an array or volume."""
+    if stable_id.startswith("md-uuid-"):
+        return _MD_MEMBERS
+    return _types_of_volume(stable_id.removeprefix("dm-uuid-"))
+
+
+def _types_of_volume(uuid: str) -> frozenset[str]:
+    return next((types for start, types in _OF_VOLUMES if uuid.startswith(start)), frozenset())
+
+
 def _explained_by(upper: str) -> frozenset[str]:
     """Types of the signatures of the layer that makes the device out of those below it."""
     if sysfs.kind(upper) == "raid":
         return _MD_MEMBERS
-    uuid = sysfs.attribute(upper, "dm/uuid")
-    return next((types for start, types in _OF_VOLUMES if uuid.startswith(start)), frozenset())
+    return _types_of_volume(sysfs.attribute(upper, "dm/uuid"))
 
 
 def _on(
@@ -196,13 +206,12 @@ def _in_partitions(
     fd: int, offset: int, size: int, known: Collection[tuple[int | None, int | None]], levels: int
 ) -> Iterator[Signature]:
     """Also in partitions of partitions: a partition that was the disk of a virtual machine has a table of its own."""
-    sectors = {0, *(sector for sector, _place in gpts(fd, offset, size))}
-    for sector in sorted(sectors):
-        for entry in libblkid.read_table(fd, offset=offset, size=size, sector_bytes=sector):
-            start, length = entry.start * libblkid.SECTOR_BYTES, entry.size * libblkid.SECTOR_BYTES
-            if (entry.start, entry.size) in known or not 0 < start < size or length <= 0:
-                continue
-            length = min(length, size - start)
-            yield from read_signatures(fd, length, offset=offset + start)
-            if levels:
-                yield from _in_partitions(fd, offset + start, length, (), levels - 1)
+    tables = (libblkid.read_table(fd, offset=offset, size=size, block=block) for block in (0, *libblkid.BLOCK_SIZES))
+    for entry in dict.fromkeys(entry for table in tables for entry in table):
+        start, length = entry.start * libblkid.SECTOR_BYTES, entry.size * libblkid.SECTOR_BYTES
+        if (entry.start, entry.size) in known or not 0 < start < size or length <= 0:
+            continue
+        length = min(length, size - start)
+        yield from read_signatures(fd, length, offset=offset + start)
+        if levels:
+            yield from _in_partitions(fd, offset + start, length, (), levels - 1)

@@ -3,6 +3,9 @@
 A disk, array or volume with `destroy = true` covers its partitions, everything that is built on it, and the members it
 is made of; a loop device covers its file. A partition, or a volume of LVM, covers only itself: a policy may allow it to
 be overwritten and not its disk.
+
+An array or volume that is stopped, and a multipath device without its daemon, has no device that shows its members.
+As long as it is absent, it protects every device with a member of its kind that nothing uses, and each of its paths.
 """
 
 import os
@@ -10,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from worker.contract.workload import TargetKind
+from worker.guard.content import member_types, signatures_on
 from worker.guard.loop_files import File
 from worker.guard.refusal import GuardRefused
 from worker.guard.twins import twins
 from worker.inventory import sysfs
 from worker.policy import Policy, PolicyEntry
-from worker.stable_id import is_part_of
+from worker.stable_id import is_part_of, shortened
 
 
 def refuse_protected(entry: PolicyEntry, name: str, policy: Policy) -> None:
@@ -29,6 +33,7 @@ def refuse_protected(entry: PolicyEntry, name: str, policy: Policy) -> None:
         if other.kind is TargetKind.BLOCK:
             # By its id too: the kernel forgets a partition whose table was removed, but its data may still be there.
             is_covered = _name_at(other.path) in covered or any(is_part_of(other.identity, disk) for disk in disks)
+            is_covered = is_covered or _may_consist_of(other, name, covered)
         else:
             is_covered = other.kind is TargetKind.FILE and _file_at(other.path) in files
         if is_covered:
@@ -49,6 +54,32 @@ def _protected(entry: PolicyEntry, other: PolicyEntry, policy: Policy) -> GuardR
         "guard_protected",
         f"{entry.path} would be overwritten, but {policy.path} protects {other.path} on it: the [[target]] "
         f"{other.id!r} has no destroy = true. Remove that target, or destroy = true of {entry.id!r}.",
+    )
+
+
+def _may_consist_of(other: PolicyEntry, name: str, covered: set[str]) -> bool:
+    """Whether `other` is an absent array, volume or multipath device that the device may be a member or path of.
+
+    Raises GuardRefused guard_unreadable.
+    """
+    if "mpath-" in other.identity:
+        paths = (sysfs.wwid(each) for each in covered if not sysfs.is_partition(each))
+        return any(path and other.identity.endswith((f"mpath-{path}", f"mpath-3{path[4:]}")) for path in paths)
+    types = member_types(other.identity)
+    if not types or _is_present(other.identity):
+        return False
+    try:
+        return any(each.type in types and not sysfs.above(each.device) for each in signatures_on(name))
+    except OSError as error:
+        words = f"/dev/{name} would be overwritten, but its content cannot be read: {error.strerror or error}."
+        raise GuardRefused("guard_unreadable", words) from error
+
+
+def _is_present(identity: str) -> bool:
+    """Whether the array or volume exists, or that of the partition."""
+    assembled = (each for each in sysfs.names() if sysfs.kind(each) in ("raid", "dm"))
+    return any(
+        identity == shortened(each) or is_part_of(identity, each) for each in map(sysfs.unshortened_id, assembled)
     )
 
 

@@ -6,9 +6,11 @@ Reference: libblkid's documentation, “Low-level probing”.
 
 import ctypes
 import os
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import ioctl
 from functools import cache
 
 import msgspec
@@ -25,6 +27,7 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "blkid_new_probe": (_Pointer, ()),
     "blkid_free_probe": (None, (_Pointer,)),
     "blkid_probe_set_device": (_Int, (_Pointer, _Int, _Offset, _Offset)),
+    "blkid_probe_set_sectorsize": (_Int, (_Pointer, ctypes.c_uint)),
     "blkid_probe_enable_superblocks": (_Int, (_Pointer, _Int)),
     "blkid_probe_set_superblocks_flags": (_Int, (_Pointer, _Int)),
     "blkid_probe_enable_partitions": (_Int, (_Pointer, _Int)),
@@ -47,6 +50,10 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "blkid_known_fstype": (_Int, (_Text,)),
     "blkid_known_pttype": (_Int, (_Text,)),
 }
+_BLKSSZGET = 0x1268  # linux/fs.h
+# Sizes of a drive's logical block. A table or superblock that counts in blocks says nothing of their size, and another
+# size was in use when it was written if the drive was reformatted or moved to another controller or USB bridge.
+BLOCK_SIZES = (512, 4096)
 SECTOR_BYTES = 512  # unit of a partition's start and size, whatever the device's own block is
 MAX_COPIES = 4  # of one type that are looked for: a member of ZFS has up to 512
 MAX_ROUNDS = 1000  # each round finds one signature
@@ -90,8 +97,8 @@ def is_known(name: str) -> bool:
 
 
 @contextmanager
-def _probe(fd: int, offset: int, size: int) -> Iterator[int]:
-    """Raises OSError."""
+def _probe(fd: int, offset: int, size: int, block_bytes: int) -> Iterator[int]:
+    """`block_bytes`: size of the logical block that the tables are read with. Raises OSError."""
     library = _library()
     probe = library.blkid_new_probe()
     if not probe:
@@ -100,6 +107,7 @@ def _probe(fd: int, offset: int, size: int) -> Iterator[int]:
         ctypes.set_errno(0)
         if library.blkid_probe_set_device(probe, fd, offset, size) != 0:
             raise _failure("libblkid cannot read the device")
+        library.blkid_probe_set_sectorsize(probe, block_bytes)
         yield probe
     finally:
         library.blkid_free_probe(probe)
@@ -110,18 +118,33 @@ def _failure(words: str) -> OSError:
     return OSError(number, os.strerror(number) if number else words)
 
 
+def block_bytes(fd: int) -> int:
+    """Size of the logical block of an open device; of a file 512."""
+    try:
+        return int(struct.unpack("i", ioctl(fd, _BLKSSZGET, bytes(4)))[0])
+    except OSError:
+        return SECTOR_BYTES
+
+
 def detect(fd: int, *, offset: int = 0, size: int = 0) -> tuple[Detected, ...]:
     """All signatures on an open device or file, or on the part of it from `offset` on; `size` 0: to the end.
 
-    A signature that was found is hidden from the further search, so that other copies of it are found too.
-    Superblocks with a wrong checksum count, and so do several that contradict each other.
+    Those that count in logical blocks are found with each size of a block. A signature that was found is hidden from
+    the further search, so that other copies of it are found too. Superblocks with a wrong checksum count, and so do
+    several that contradict each other.
 
     Raises OSError.
     """
+    sizes = dict.fromkeys((block_bytes(fd), *BLOCK_SIZES))
+    return tuple(dict.fromkeys(each for block in sizes for each in _detect(fd, offset, size, block)))
+
+
+def _detect(fd: int, offset: int, size: int, block: int) -> Iterator[Detected]:
+    """Raises OSError."""
     library = _library()
     copies: Counter[str] = Counter()
-    signatures: dict[Detected, None] = {}
-    with _probe(fd, offset, size) as probe:
+    signatures: set[Detected] = set()
+    with _probe(fd, offset, size, block) as probe:
         library.blkid_probe_enable_superblocks(probe, 1)
         library.blkid_probe_set_superblocks_flags(
             probe, _SUPERBLOCKS_TYPE | _SUPERBLOCKS_USAGE | _SUPERBLOCKS_MAGIC | _SUPERBLOCKS_BAD_CHECKSUM
@@ -138,12 +161,12 @@ def detect(fd: int, *, offset: int = 0, size: int = 0) -> tuple[Detected, ...]:
             signature = _signature(probe, offset)
             if signature in signatures:  # a format without magic bytes cannot be hidden: go on with the next format
                 continue
-            signatures[signature] = None
+            signatures.add(signature)
+            yield signature
             copies[signature.type] += 1
             if signature.offset is not None and signature.magic_bytes and copies[signature.type] < MAX_COPIES:
                 library.blkid_probe_hide_range(probe, signature.offset - offset, signature.magic_bytes)
                 library.blkid_probe_step_back(probe)
-    return tuple(signatures)
 
 
 def _signature(probe: int, offset: int) -> Detected:
@@ -172,16 +195,14 @@ def _value(probe: int, name: str) -> bytes:
     return ctypes.string_at(data, length.value)
 
 
-def read_table(fd: int, *, offset: int = 0, size: int = 0, sector_bytes: int = 0) -> tuple[TableEntry, ...]:
+def read_table(fd: int, *, offset: int = 0, size: int = 0, block: int = 0) -> tuple[TableEntry, ...]:
     """The partitions in the table on an open disk, or on the part of it from `offset` on; `size` 0: to the end.
 
-    Their starts count from `offset`. `sector_bytes`: of the disk for which the table was written; 0: of this one.
-    () without a table, or if it cannot be read. Raises OSError.
+    Their starts count from `offset`. `block`: size of the logical block when the table was written; 0: that of the
+    disk. () without a table, or if it cannot be read. Raises OSError.
     """
     library = _library()
-    with _probe(fd, offset, size) as probe:
-        if sector_bytes:
-            library.blkid_probe_set_sectorsize(probe, sector_bytes)
+    with _probe(fd, offset, size, block or block_bytes(fd)) as probe:
         library.blkid_probe_enable_partitions(probe, 1)
         library.blkid_probe_set_partitions_flags(probe, _PARTITIONS_FORCE_GPT)
         table = library.blkid_probe_get_partitions(probe)

@@ -34,7 +34,6 @@ _ZFS_NVLIST_HEADS = (b"\x01\x00", b"\x01\x01")  # XDR, either byte order
 _ZFS_UBERBLOCKS = (bytes.fromhex("0cb1ba0000000000"), bytes.fromhex("0000000000bab10c"))
 _ZFS_STEP = 1024
 _GPT_MAGIC = b"EFI PART"  # at the start of the second sector, and of the last one
-GPT_SECTORS = (512, 4096)
 _HFSPLUS, _HFSPLUS_BLOCK_SIZE = 1024, 40  # offset of the volume header; of the block size in it, big-endian
 ADDED = ("bcachefs", "ceph_bluestore", "zfs_member")
 
@@ -77,18 +76,18 @@ def _added(fd: int, offset: int, size_bytes: int, types: set[str]) -> Iterator[S
         yield Signature(type="bcachefs", offset=offset + _BCACHEFS)
     if os.pread(fd, len(_BLUESTORE), offset) == _BLUESTORE:
         yield Signature(type="ceph_bluestore", offset=offset)
-    for _sector, header in gpts(fd, offset, size_bytes):
+    for header in _gpt_headers(fd, offset, size_bytes):
         yield Signature(type="gpt", is_table=True, offset=header, magic_bytes=len(_GPT_MAGIC))
     if place := _zfs_label(fd, offset, size_bytes):
         yield Signature(type="zfs_member", offset=place)
 
 
-def gpts(fd: int, offset: int, size_bytes: int) -> Iterator[tuple[int, int]]:
-    """Sector size and offset of each header of a GPT, whatever the sectors of the device are. Raises OSError."""
-    for sector in GPT_SECTORS:
+def _gpt_headers(fd: int, offset: int, size_bytes: int) -> Iterator[int]:
+    """Offset of each header of a GPT, also of one that libblkid finds invalid. Raises OSError."""
+    for sector in libblkid.BLOCK_SIZES:
         for place in (sector, size_bytes - sector):
             if 0 < place <= size_bytes - sector and os.pread(fd, len(_GPT_MAGIC), offset + place) == _GPT_MAGIC:
-                yield sector, offset + place
+                yield offset + place
 
 
 def _zfs_label(fd: int, offset: int, size_bytes: int) -> int | None:

@@ -60,7 +60,7 @@ def test_a_coincidence_is_the_share_that_one_wave_or_a_drift_explains() -> None:
     assert coincidence_of(mirrored) > 0.8
     sorted_levels = [*a, *a, *b, *b]
     signal = np.asarray([cell.point["scheduler"] == "s0" for cell in sorted_levels], dtype=float)
-    drift = np.arange(16) - 7.5
+    drift = np.arange(16, dtype=np.float64) - 7.5
     assert coincidence_of(sorted_levels) >= explained(signal, drift) > 0.7
 
 

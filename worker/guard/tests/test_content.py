@@ -113,6 +113,26 @@ def test_it_finds_members_on_partitions_that_the_kernel_does_and_does_not_know(
     assert refused_signatures(allowed) == [(name, "LVM2_member"), (name, "linux_raid_member")]
 
 
+@pytest.mark.parametrize(("written", "now", "label"), [(512, 4096, "gpt"), (4096, 512, "gpt"), (512, 4096, "dos")])
+def test_it_finds_what_was_written_with_blocks_of_another_size(
+    tmp_path: Path, file: Path, written: int, now: int, label: str
+) -> None:
+    """A drive behind another controller or USB bridge, or one that was reformatted, shows blocks of another size."""
+    start = 2048 * 512
+    with rig.loop(file, "--sector-size", str(written)) as device:
+        row = f"start={start // written}, size={32 * rig.MIB // written}"
+        rig.run(
+            "sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", "--label", label, device, given=f"{row}\n"
+        )  # fmt: skip
+    formats.write(str(file), tuple((start + offset, block) for offset, block in LVM))
+    with rig.loop(file, "--sector-size", str(now)) as device:
+        name = Path(device).name
+        tables = {"gpt", "PMBR"} if label == "gpt" else {"dos"}
+        found = refused_signatures(rig.load(tmp_path, rig.block(device, file, destroy=True)))
+        assert set(found) == {(name, each) for each in ("LVM2_member", *tables)}
+        assert refused_signatures(rig.load(tmp_path, named_block(device, file, *tables))) == [(name, "LVM2_member")]
+
+
 @pytest.mark.parametrize(
     ("pieces", "type_"),
     [(formats.md_1(SIZE, "1.0"), "linux_raid_member"), (formats.intel(SIZE), "isw_raid_member")],

@@ -8,10 +8,12 @@ import pytest
 from worker import guard
 from worker.contract.steps import WriteStep
 from worker.engines.capacity import size_of
+from worker.guard.protection import refuse_protected
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
 from worker.inventory import sysfs
 from worker.inventory.identity import identity, part_uuid
+from worker.inventory.tests import formats
 from worker.inventory.tests.test_sysfs import Tree
 from worker.policy import Policy
 from worker.recipes import step_stream
@@ -134,6 +136,61 @@ def test_a_file_without_destroy_is_protected_by_all_its_paths(tmp_path: Path) ->
             targets = [{**each, "destroy": index == number} for index, each in enumerate(files)]
             assert code(rig.load(tmp_path, *targets), number) == "guard_protected"
         assert code(rig.load(tmp_path, {**files[0], "destroy": True})) == ""
+
+
+def is_protected(allowed: Policy, name: str) -> bool:
+    """Whether the first target is refused because it covers another one."""
+    try:
+        refuse_protected(allowed.targets[0], name, allowed)
+    except guard.GuardRefused as refused:
+        return refused.code == "guard_protected"
+    return False
+
+
+ARRAY = "md-uuid-fa39a135:2df4efa2:a2d4259a:50b480db"
+
+
+@pytest.mark.parametrize(
+    ("stable_id", "pieces", "type_"),
+    [
+        (ARRAY, formats.md_1(64 * rig.MIB, "1.2"), "linux_raid_member"),
+        (f"{ARRAY}-part1:{FIRST}@2048+65536", formats.md_1(64 * rig.MIB, "1.2"), "linux_raid_member"),
+        (f"dm-uuid-LVM-{'a' * 64}", formats.lvm2(), "LVM2_member"),
+    ],
+)
+def test_a_stopped_array_or_volume_is_protected_from_its_members(
+    tmp_path: Path, device: str, file: Path, stable_id: str, pieces: formats.Pieces, type_: str
+) -> None:
+    """The policy names the signature of the member, but only destroys what it does not protect."""
+    whole = rig.block(device, file, destroy=True, destroy_signatures=[type_])
+    absent = {"id": "data", "kind": "block", "path": "/dev/sweetspot-absent", "stable_id": stable_id}
+    allowed = rig.load(tmp_path, whole, absent)
+    name = Path(device).name
+    assert not is_protected(allowed, name)  # nothing of it is on the device
+    formats.write(device, pieces)
+    assert is_protected(allowed, name)
+    assert not is_protected(rig.load(tmp_path, whole, {**absent, "stable_id": "dm-uuid-CRYPT-LUKS2-0-x"}), name)
+    assert not is_protected(rig.load(tmp_path, whole), name)
+
+
+@pytest.mark.parametrize(
+    ("wwid", "stable_id", "expected"),
+    [
+        ("naa.5000c50000002000", "dm-uuid-mpath-35000c50000002000", True),
+        ("naa.5000c50000002000", "dm-uuid-part1-mpath-35000c50000002000", True),
+        ("eui.0025385b71b0a1c4", "dm-uuid-mpath-eui.0025385b71b0a1c4", True),
+        ("naa.5000c50000002000", "dm-uuid-mpath-35000c50000002001", False),
+        ("", "dm-uuid-mpath-35000c50000002001", False),
+    ],
+)
+def test_a_multipath_device_without_its_daemon_is_protected_from_its_paths(
+    tmp_path: Path, device: str, file: Path, monkeypatch: pytest.MonkeyPatch, wwid: str, stable_id: str, expected: bool
+) -> None:
+    """Loop devices have no world-wide name."""
+    absent = {"id": "data", "kind": "block", "path": "/dev/sweetspot-absent", "stable_id": stable_id}
+    allowed = rig.load(tmp_path, rig.block(device, file, destroy=True), absent)
+    monkeypatch.setattr(sysfs, "wwid", lambda _name, *_tree: wwid)
+    assert is_protected(allowed, Path(device).name) == expected
 
 
 def test_an_entry_without_destroy_protects_the_same_device_and_the_file_under_it(
