@@ -17,6 +17,7 @@ from webapp.results.reading.rows import ResultRow
 UNKNOWN = "unknown"
 LABEL = "label"
 MATCHED = "matched"  # only as x
+PARTS = " · "  # between the parts of its levels
 FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
@@ -131,9 +132,14 @@ class MatchedDimension(Dimension):
 def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], target: str) -> Level:
     pairs = zip(names, values, strict=True)
     levels = [(name, value if isinstance(value, Level) else _level(name, value)) for name, value in pairs]
-    texts = [level.text if level.number is None else f"{label_of(name)} {level.text}" for name, level in levels]
-    key = "|".join((target, *(level.key for _, level in levels)))
-    return Level(key, " · ".join(filter(None, (target, *texts))) or "all", None)
+    texts = [f"{label_of(name)} {level.text}" if _is_bare(level) else level.text for name, level in levels]
+    own = [target] if target else []
+    return Level(PARTS.join([*own, *(level.key for _, level in levels)]), PARTS.join([*own, *texts]) or "all", None)
+
+
+def _is_bare(level: Level) -> bool:
+    """A level that says nothing without the label of its factor: `32` or `on`, but not `4 KiB`."""
+    return level.text.isdecimal() or level.key in ("on", "off", NOT_SET.value)
 
 
 # A factor that the point does not have: a setting left as the host had it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from webapp.compare.claims import Claim
 from webapp.compare.comparison import Level
+from webapp.compare.dimensions import PARTS
 from webapp.compare.grouping import is_clear
 
 _LISTED = 3
@@ -52,6 +53,21 @@ def by_range(levels: Sequence[Level], label: str) -> Where:
         if len(mine) > 2 and mine[0].number is not None and not any(level.key in others for level in inside):
             return f"{before}{mine[0].text} to {mine[-1].text}"
         return before + listed([level.text for level in mine])
+
+    return where
+
+
+def by_parts(levels: Sequence[Level]) -> Where:
+    """For levels of several parts (`dimensions.PARTS`): the first part that tells both sides apart, such as
+    `Queue depth 1`, or else a list of levels."""
+    parts = {level.key: (level.key.split(PARTS), level.text.split(PARTS)) for level in levels}
+
+    def where(keys: Collection[str], others: Collection[str]) -> str:
+        mine = [level.key for level in levels if level.key in keys]
+        for place in range(min(len(each) for pair in parts.values() for each in pair)):
+            if {parts[key][0][place] for key in mine}.isdisjoint(parts[key][0][place] for key in others):
+                return listed(list(dict.fromkeys(parts[key][1][place] for key in mine)))
+        return listed([PARTS.join(parts[key][1]) for key in mine])
 
     return where
 

@@ -7,10 +7,10 @@ from webapp.compare.blocks import Measured
 from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim
 from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
-from webapp.compare.dimensions import known_dimension, label_of
+from webapp.compare.dimensions import MATCHED, known_dimension, label_of
 from webapp.compare.grouping import CellKey, Grouped, is_clear
 from webapp.compare.latency_kinds import NOT_COMPARED
-from webapp.compare.opposites import Side, Where, by_range, opposites
+from webapp.compare.opposites import Side, Where, by_parts, by_range, opposites
 from webapp.compare.sentences import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
@@ -47,7 +47,8 @@ class Table:
         """`is_cheap`: the levels of the series are applied anew for each trial."""
         self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
         self._grouped, self._cells, self._found = grouped, cells, found
-        self._points_at, self._is_cheap = by_range(grouped.x, in_sentence(label_of(x))), is_cheap
+        self._is_cheap = is_cheap
+        self._points_at = by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, in_sentence(label_of(x)))
         self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
         self.form = form or form_of([one.ratio.value for one in found.points.values()])

@@ -32,7 +32,6 @@ _FUNCTIONS: dict[str, tuple[object, tuple[object, ...]]] = {
     "blkid_probe_set_superblocks_flags": (_Int, (_Pointer, _Int)),
     "blkid_probe_enable_partitions": (_Int, (_Pointer, _Int)),
     "blkid_probe_set_partitions_flags": (_Int, (_Pointer, _Int)),
-    "blkid_probe_set_sectorsize": (_Int, (_Pointer, ctypes.c_uint)),
     "blkid_do_probe": (_Int, (_Pointer,)),
     "blkid_probe_hide_range": (_Int, (_Pointer, ctypes.c_uint64, ctypes.c_uint64)),
     "blkid_probe_step_back": (_Int, (_Pointer,)),

@@ -205,7 +205,7 @@ def test_bodies_that_cannot_be_read_are_problems(client: Client, settings: LazyS
     large = client.post("/api/v1/runs", " " * 2**20 + "{}", content_type="application/json")
     assert (large.status_code, large.json()) == (
         413,
-        {"code": "too_large", "message": "The body has more than 1 MiB. Split it into several requests."},
+        {"code": "too_large", "message": "The JSON has more than 1 MiB. Split it into several requests."},
     )
 
 
