@@ -8,9 +8,10 @@ import pytest
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.grids import part_grid
 from webapp.plans.tests.helpers import document
+from webapp.plans.values import Value
 
 # Factors whose levels always have an effect, and levels in the notation of plans with their values.
-LEVELS = {
+LEVELS: dict[str, dict[str, Value]] = {
     "block_size": {"4k": 4096, "8k": 8192, "64k": 65_536, "1M": 2**20},
     "iodepth": {"1": 1, "4": 4, "32": 32},
     "numjobs": {"1": 1, "2": 2, "8": 8},
