@@ -19,6 +19,7 @@ from webapp.plans.values import Value
 CANDIDATES = 20
 MAX_SINGLE = 64  # cells of a block that are placed one by one; more are placed in groups with the same costly levels
 MAX_LEVELS = 64  # over all factors; the costly ones first
+MAX_PLACED = 20_000  # units over all candidates: a run of many trials has fewer candidates
 _BINS = 512  # of a run, for its spectrum
 _FINE = 4  # frequencies for each one of the bins: a wave need not fit into the run as a whole
 
@@ -56,9 +57,9 @@ def shuffled_blocks(cells: Sequence[Cell], repeats: int, seed: int, costly: Sequ
     """
     units = _units(cells, costly)
     names = _varying([cell for cell, _ in units], costly)
+    most = max(1, min(CANDIDATES, MAX_PLACED // max(1, len(units) * repeats))) if any(names) else 1
     candidates = [
-        [_Ranks(f"{seed} {candidate} {block}", costly) for block in range(repeats)]
-        for candidate in range(CANDIDATES if any(names) else 1)
+        [_Ranks(f"{seed} {candidate} {block}", costly) for block in range(repeats)] for candidate in range(most)
     ]
     best = min(candidates, key=lambda blocks: _coincidences(blocks, units, names)) if any(names) else candidates[0]
     return [sorted(range(len(cells)), key=lambda index: ranks.cell(cells[index])) for ranks in best]
