@@ -1,7 +1,8 @@
 """The session of a worker process, by which the server tells two workers with one identity apart.
 
-The state directory keeps the id of the last session. A new worker sends it with its own: the server then knows that
-the former worker has ended, because a state directory has one worker at a time (`enrolment.sole_use`).
+The state directory keeps the id of the last session that the server has accepted. A new worker sends it with its own:
+the server then knows that the former worker has ended, because a state directory has one worker at a time
+(`enrolment.sole_use`). The id of a worker that never reached the server, as during an upgrade, is not kept.
 """
 
 import logging
@@ -31,8 +32,14 @@ NO_SESSION = Session()  # of a command that takes no orders
 
 
 def begin_session(state: Path) -> Session:
-    """A new session. Its id is written over the previous one, which needs no space on a full disk."""
-    session = Session(secrets.token_hex(_LENGTH // 2), _read(state / FILE))
+    """A new session, after the last one that the server has accepted."""
+    return Session(secrets.token_hex(_LENGTH // 2), _read(state / FILE))
+
+
+def keep_session(state: Path, session: Session) -> None:
+    """The server has accepted it. Its id is written over the former one, which needs no space on a full disk."""
+    if not session.id or _read(state / FILE) == session.id:
+        return
     try:
         fd = os.open(state / FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -42,7 +49,6 @@ def begin_session(state: Path) -> Session:
             os.close(fd)
     except OSError as error:
         log.warning("The session cannot be saved: after a restart, the server waits with new orders: %s", error)
-    return session
 
 
 def _read(path: Path) -> str:
