@@ -11,7 +11,7 @@ from functools import cached_property
 import msgspec
 
 from webapp.core.formatting import bytes_binary
-from webapp.plans.alignment import ALIGNED, is_misaligned, needs_sectors
+from webapp.plans.alignment import ALIGNED, is_misaligned
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import TargetFacts
@@ -186,7 +186,7 @@ def _no_scheduler(case: Case) -> list[str]:
 
 def _misaligned(case: Case, factor: str) -> list[TargetFacts]:
     """The targets whose sectors are larger than a level, or not a divisor of it."""
-    if not any(map(needs_sectors, case.workloads)):
+    if not any(work.sector_multiples for work in case.workloads):
         return []
     return [
         target

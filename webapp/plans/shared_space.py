@@ -14,7 +14,7 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.fitness import TargetFacts, Workloads
 from webapp.plans.problems import FieldProblem
 from worker.contract.layouts import Layout
-from worker.contract.workload import AnyWorkload, CopyWorkload, TargetKind
+from worker.contract.workload import TargetKind
 
 FileSizes = tuple[int | None, ...]  # of each workload: the names of test files contain their size
 
@@ -74,7 +74,7 @@ class _FileSystem:
         self.targets[target.id] = target
         self._parts.add(part)
         sizes = tuple(work.size_bytes for work in workloads)
-        kept = sum(map(_kept_bytes, workloads))
+        kept = sum(work.kept_bytes for work in workloads)
         self._kept[target.id][sizes] = max(kept, self._kept[target.id].get(sizes, 0))
         return _new(kept, target) + sum(work.space_bytes for work in workloads) - kept
 
@@ -89,13 +89,6 @@ class _FileSystem:
         names = tuple(each.shown for each in self.targets.values())
         is_always = always > room
         return SharedSpace(names, always if is_always else needed, room, tuple(sorted(self._parts)), is_always)
-
-
-def _kept_bytes(work: AnyWorkload) -> int:
-    """The bytes of its files that stay for later trials: not those of a database, nor of copies of files."""
-    if work.needs_folder:
-        return 0
-    return work.space_bytes // 2 if isinstance(work, CopyWorkload) else work.space_bytes
 
 
 def _new(needed: int, target: TargetFacts) -> int:

@@ -155,6 +155,19 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def kept_bytes(self) -> int:
+        """Bytes of its files in a directory that stay for later trials."""
+        return 0 if self.needs_folder else self.space_bytes
+
+    @property
+    def sector_multiples(self) -> tuple[tuple[str, int], ...]:
+        """Sizes and offsets in bytes that must be multiples of a device's logical sector, each with its name.
+
+        Empty if the page cache is between the workload and the device.
+        """
+        return ()
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Required features of the host's engine, see `Capabilities.engines`."""
         raise NotImplementedError

@@ -66,5 +66,10 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
         return 2 * self.files * (self.size_bytes or 0)
 
     @property
+    def kept_bytes(self) -> int:
+        """The sources. The copies are removed after each trial."""
+        return self.files * (self.size_bytes or 0)
+
+    @property
     def features(self) -> tuple[str, ...]:
         return (self.method,)

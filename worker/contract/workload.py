@@ -283,6 +283,23 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return (self.size_bytes or 0) * self.files
 
     @property
+    def sector_multiples(self) -> tuple[tuple[str, int], ...]:
+        """Direct I/O and trims that are not whole logical sectors fail with EINVAL; so does `sg`.
+
+        Sources: open(2), O_DIRECT: lengths and offsets are multiples of the logical block size; Linux, block/fops.c
+        (blkdev_dio_invalid) and block/blk-lib.c (__blkdev_issue_discard: trims, also without O_DIRECT).
+        """
+        if not (self.direct or self.pattern.trims or self.ioengine is IoEngine.SG):
+            return ()
+        return (
+            *(("a block", size) for size in dict.fromkeys(self.block_sizes)),
+            ("the skip", self.skip_bytes),
+            ("the offset", self.options.offset or 0),
+            ("the offset increment", self.options.offset_increment or 0),
+            ("the block alignment", self.options.blockalign or 0),
+        )
+
+    @property
     def features(self) -> tuple[str, ...]:
         return (self.ioengine.value, *self.uring.wanted())
 
