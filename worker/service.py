@@ -123,6 +123,8 @@ class Service:
             if error.code == SESSION_OTHER:
                 log.error("%s", error)
                 return True
+        else:
+            session.accepted()
         return False
 
     def _consume(self) -> None:

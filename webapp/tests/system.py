@@ -35,6 +35,7 @@ from webapp.schedules.tasks import tick as tick_schedules
 ROOT = Path(__file__).parents[2]
 TICK_EVERY_S = 1.0
 START_LIMIT_S = 30.0
+READY = " is ready."  # a worker has registered and takes orders
 
 
 def database_url() -> str:
@@ -185,9 +186,13 @@ class StorageHost:
         self.process = Process(self.command("start"), self._log, dict(os.environ))
 
     def start(self) -> None:
-        since = time.time()
+        since, before = time.time(), self.log.count(READY)
         self.launch()
-        await_true(lambda: self._greeted(since), limit_s=START_LIMIT_S, what=f"{self.slug} says hello")
+        await_true(
+            lambda: self._greeted(since) and self.log.count(READY) > before,  # a report alone also makes it seen
+            limit_s=START_LIMIT_S,
+            what=f"{self.slug} says hello",
+        )
 
     def ensure_running(self) -> None:
         if self.process is None or self.process.ended():

@@ -29,7 +29,7 @@ from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
 from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
-from worker.link.session import NO_SESSION, Session, keep_session
+from worker.link.session import NO_SESSION, Session
 from worker.link.spool import RESERVE_BYTES, free_bytes
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
@@ -115,7 +115,7 @@ class Registration:
             self.is_second = error.code == SESSION_OTHER
             raise
         self.is_second = False
-        keep_session(self._paths.state, self.session)
+        self.session.accepted()
         self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:

@@ -234,6 +234,7 @@ class Reporter:
         except Refused as error:
             self._take_refusal(error, batches)
         else:
+            self._session.accepted()
             if self._shipping and lines:
                 self._shipping.confirm(lines)
             self._log_recovered()

@@ -51,6 +51,8 @@ class Peer:
         self.cancel: set[str] = set()
         self.refuse: dict[str, str] = {}
         self.session = ""  # the only one that is accepted; "": every session
+        self.refuses_hellos = False
+        self.sessions: set[str] = set()  # of accepted reports
         self.bad_words: tuple[bytes, ...] = ()  # a report that holds one of these is refused as a whole
         self.lose_answers = 0  # so many reports are committed and then not answered
         self.token = TOKEN
@@ -138,6 +140,8 @@ class Peer:
         )
 
     def _hello(self, message: Hello) -> HelloReply:
+        if self.refuses_hellos:
+            raise Denied(400, "bad_message", "Hello could not be read.")
         if self.session and message.session != self.session:
             self.second_hellos += 1
             raise Denied(409, SESSION_OTHER, "Another worker is active.")
@@ -155,6 +159,7 @@ class Peer:
         if self.session and report.session != self.session:
             raise Denied(409, SESSION_OTHER, "Another worker is active.")
         self.posts += 1
+        self.sessions.add(report.session)
         self.actives.append(report.active)
         for batch in report.batches:
             self._take(batch)

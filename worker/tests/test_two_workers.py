@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from worker.contract.items import Outcome
 from worker.contract.orders import InventoryOrder
 from worker.journal import Journal, TemporaryFolder
+from worker.link.session import begin_session
 from worker.tests.service import ROOT, Bench, until
 from worker.tests.service_orders import POLICY, trial
 
@@ -62,6 +63,16 @@ def test_a_worker_carries_out_orders_for_the_worker_before_it(bench: Bench) -> N
     bench.start()
     assert bench.peer.wait_end(attempt).outcome is Outcome.DONE
     assert bench.peer.hellos[-1].previous_session == session
+
+
+def test_a_worker_that_never_registered_keeps_the_session_of_its_first_report(bench: Bench) -> None:
+    """The server gives it the host's session with whatever message comes first, and sends orders for this session."""
+    bench.peer.refuses_hellos = True
+    bench.launch()
+    bench.peer.wait(lambda: bool(bench.peer.sessions))
+    until(lambda: begin_session(bench.paths.state).previous in bench.peer.sessions, 20, bench.log_text)
+    bench.kill()
+    assert not bench.peer.hellos
 
 
 def test_a_second_worker_takes_no_orders_and_restores_nothing(bench: Bench, tmp_path: Path) -> None:
