@@ -11,6 +11,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,11 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def fio_processes(marker: str) -> list[int]:
-    """Running fio processes that have `marker` among their open files or working directory."""
+def fio_processes(directory: str) -> list[int]:
+    """Running fio processes with an open file below `directory`. Their own paths do not tell: they may work on a
+    private copy of its mount.
+    """
+    below = [Path(directory).stat(), *(place.stat() for place in Path(directory).rglob("*"))]
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -162,8 +166,8 @@ def fio_processes(marker: str) -> list[int]:
         try:
             if (entry / "comm").read_text().strip() != "fio":
                 continue
-            places = [entry / "cwd", *(entry / "fd").iterdir()]
-            if any(marker in str(place.readlink()) for place in places):
+            places = [place.stat() for place in (entry / "cwd", *(entry / "fd").iterdir())]
+            if any(os.path.samestat(*pair) for pair in product(places, below)):
                 found.append(int(entry.name))
         except OSError:
             continue

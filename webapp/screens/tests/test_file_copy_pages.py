@@ -81,7 +81,7 @@ def test_a_run_of_copies_is_compared_by_copy_time_with_the_methods_as_series(vie
     assert (asked["series"], asked["metric"]) == (["copy_method"], ["copy_s"])
     assert asked["x"] != ["copy_method"]
     page = viewer.get(f"/runs/{lab.run.number}/").content.decode()
-    assert "direct 98 % higher copy time than buffered" in page
+    assert "direct has 98 % higher copy time than buffered" in page
     assert "% slower than buffered" not in page
     assert 'data-grid-metric="own" aria-pressed="true">Copy time</button>' in page
     assert ">2.00 s</a>" in page
