@@ -25,6 +25,7 @@ from dev.stack import loop_device, processes
 from dev.stack.network import await_condition
 
 DETACHED_WITHIN_S = 90.0  # it may be mounted
+ATTACHED_WITHIN_S = 90.0  # it may be open
 HANGS_WITHIN_S = 30.0
 PASSWORD = "left behind"  # noqa: S105 - of a drive without security
 
@@ -58,11 +59,17 @@ def mount_drive(installation: Installation, fault: ScheduledFault) -> None:
 
 def add_second_path(installation: Installation, fault: ScheduledFault) -> None:
     """Another device over the same image, as a drive with two paths has two kernel names."""
-    other = processes.run(["losetup", "--find", "--show", str(installation.host(fault).image)]).strip()
-    try:
+    with _further_loop(installation.host(fault).image):
         installation.pause(fault.duration_s)
+
+
+@contextmanager
+def _further_loop(path: Path, *options: str) -> Iterator[None]:
+    device = processes.run(["losetup", "--find", "--show", *options, str(path)]).strip()
+    try:
+        yield
     finally:
-        processes.run(["losetup", "--detach", other])
+        processes.run(["losetup", "--detach", device])
 
 
 def add_hidden_loop(installation: Installation, fault: ScheduledFault) -> None:
@@ -73,12 +80,9 @@ def add_hidden_loop(installation: Installation, fault: ScheduledFault) -> None:
         os.mknod(path, stat.S_IFBLK | 0o600, Path(host.device).stat().st_rdev)
     else:
         path.hardlink_to(host.image)
-    other = processes.run(["losetup", "--find", "--show", "--read-only", str(path)]).strip()
-    path.unlink()
-    try:
+    with _further_loop(path, "--read-only"):
+        path.unlink()
         installation.pause(fault.duration_s)
-    finally:
-        processes.run(["losetup", "--detach", other])
 
 
 def keep_busy(installation: Installation, fault: ScheduledFault) -> None:
@@ -106,10 +110,20 @@ def remove_drive(installation: Installation, fault: ScheduledFault) -> None:
         processes.run(["losetup", "--detach", host.device])
         await_condition(lambda: host.device not in processes.run(["losetup", "--list"]), limit_s=DETACHED_WITHIN_S)
     installation.pause(fault.duration_s)
-    processes.run(["losetup", host.device, str(host.image)])
+    if not await_condition(lambda: _is_attached(host), limit_s=ATTACHED_WITHIN_S):
+        raise ToolError(f"{host.device} could not be attached again within {ATTACHED_WITHIN_S:.0f} s.")
     for name in SETTINGS:  # a loop device does not keep them
         (queue / name).write_text(before[name])
     terminate(installation, host.worker)
+
+
+def _is_attached(host: StorageHost) -> bool:
+    """The kernel refuses while a program has the empty device open exclusively, as another fault of the round may."""
+    try:
+        processes.run(["losetup", host.device, str(host.image)])
+    except ToolError:
+        return False
+    return True
 
 
 # ---- quarantine
