@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from dev.docs.table import table
 from webapp.plans.engines import ENGINES
-from webapp.plans.factor import Factor, FactorKind
 from webapp.plans.factors import FACTORS
+from webapp.plans.setting_rows import Factor, FactorKind
 
 TITLES = {
     FactorKind.WORKLOAD: "Workload",

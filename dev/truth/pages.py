@@ -13,7 +13,7 @@ import numpy as np
 
 from dev.truth.noise import MODELS, Trials
 from webapp.compare.comparison import Comparison
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import Selected, comparison_of, grouped_for
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.expand import PlannedTrial, expand

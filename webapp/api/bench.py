@@ -5,10 +5,9 @@ from ninja import Field, Query, Router, Schema
 
 from webapp.api.common.schemas import json_of, schema_of
 from webapp.bench.answer import BenchAnswer, answer
-from webapp.bench.asked import read_asked
-from webapp.bench.panels import CHOICES
 from webapp.bench.products import BenchRefused
-from webapp.bench.side_by_side import side_by_side
+from webapp.bench.side_by_side import read_asked, side_by_side
+from webapp.bench.workloads import CHOICES
 
 router = Router(tags=["bench"])
 _KINDS = "model, serial, controller, host, target, layout, configuration, import, run"

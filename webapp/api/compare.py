@@ -5,9 +5,8 @@ from ninja import Router
 
 from webapp.api.common.schemas import PARQUET, json_of, schema_of
 from webapp.api.result_filters import FILTERS, asked_pairs
-from webapp.compare.comparison import Comparison
-from webapp.compare.export import comparison_table
-from webapp.compare.query import read_query
+from webapp.compare.comparison import Comparison, comparison_table
+from webapp.compare.question import read_query
 from webapp.compare.selectors import compare
 from webapp.core.table_files.response import file_response
 

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
-from webapp.core.windows import Span
+from webapp.core.formatting import Span
 from webapp.hosts.maintenance_windows import (
     add_single_window,
     add_weekly_window,

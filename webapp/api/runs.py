@@ -1,6 +1,8 @@
 """Runs: list, read, start, cancel."""
 
 from datetime import datetime
+from threading import BoundedSemaphore
+from time import monotonic, sleep
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -11,7 +13,6 @@ from ninja.pagination import paginate
 
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
-from webapp.api.waiting import MAX_WAIT_S, wait_for_end
 from webapp.core.errors import NotFound
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
@@ -20,6 +21,34 @@ from webapp.runs.models import Run, Trial
 from webapp.runs.phases import phase_sentence
 from webapp.runs.selectors import progress, runs_list
 from webapp.runs.services import StartOptions, cancel_run, start_run
+from webapp.runs.states import ENDED_RUN_STATES
+
+# Waits for the end of a run inside a request.
+#
+# A waiting request occupies one of the few threads that run Django (`webapp.serving.worker`), so few may wait at a
+# time.
+
+MAX_WAIT_S = 30.0
+MAX_WAITING = 2  # in each process
+INTERVAL_S = 1.0
+_places = BoundedSemaphore(MAX_WAITING)
+
+
+def wait_for_end(number: int, seconds: float) -> None:
+    """Return when the run has ended, after `seconds`, or at once if too many requests wait already."""
+    if not _places.acquire(blocking=False):
+        return
+    try:
+        end = monotonic() + seconds
+        while _is_open(number) and (left := end - monotonic()) > 0:
+            sleep(min(INTERVAL_S, left))
+    finally:
+        _places.release()
+
+
+def _is_open(number: int) -> bool:
+    return Run.objects.filter(number=number).exclude(state__in=ENDED_RUN_STATES).exists()
+
 
 router = Router(tags=["runs"])
 Seed = Field(None, ge=0, le=2**53)

@@ -1,13 +1,17 @@
-"""The numbers of Bench as structs, for the API. Values are in the metric's stored unit: 1/s, B/s, ns."""
+"""The rows of Bench as a table for files: a row for each product at each workload, in stored units."""
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import msgspec
 
 from webapp.bench.matching import Matched
-from webapp.bench.panels import Panel
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
+from webapp.bench.workloads import Panel
+from webapp.core.table_files import Column, Kind, Table
+
+# The numbers of Bench as structs, for the API. Values are in the metric's stored unit: 1/s, B/s, ns.
 
 
 class BenchPrice(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +79,8 @@ def answer(found: SideBySide) -> BenchAnswer:
         by_all=found.by_all,
         confounded=found.confounded,
         latency_kinds=found.latency_kinds,
-        headlines=tuple(_row(matched, row, row.title) for row in found.headlines),
-        rows=tuple(_row(matched, row, row.panel.name) for group in found.groups for row in group.rows),
+        headlines=tuple(_answer_row(matched, row, row.title) for row in found.headlines),
+        rows=tuple(_answer_row(matched, row, row.panel.name) for group in found.groups for row in group.rows),
         conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),
     )
 
@@ -95,7 +99,7 @@ def _product(found: SideBySide, product: Product) -> BenchProduct:
     )
 
 
-def _row(matched: Matched, row: Row, title: str) -> BenchRow:
+def _answer_row(matched: Matched, row: Row, title: str) -> BenchRow:
     panel: Panel = row.panel
     cells = zip(matched.products, row.cells, strict=True)
     return BenchRow(
@@ -125,3 +129,28 @@ def _cell(product: Product, shown: Shown) -> BenchCell:
         assumed=shown.assumed,
         doubts=shown.doubts,
     )
+
+
+_COLUMNS = (
+    Column("Pattern"), Column("Workload"), Column("Metric"), Column("Unit"), Column("Direction"), Column("Product"),
+    Column("Name"), Column("Baseline", Kind.SWITCH), Column("n", Kind.INTEGER), Column("Geometric mean", Kind.NUMBER),
+    Column("95 % CI low", Kind.NUMBER), Column("95 % CI high", Kind.NUMBER),
+    Column("Ratio to the baseline", Kind.NUMBER), Column("Ratio 95 % CI low", Kind.NUMBER),
+    Column("Ratio 95 % CI high", Kind.NUMBER), Column("Better", Kind.SWITCH), Column("Mean over"),
+    Column("Factors not stated", Kind.INTEGER), Column("Matched with"), Column("Doubts"),
+)  # fmt: skip
+
+
+def bench_table(found: BenchAnswer) -> Table:
+    """Products that were not measured at a workload have no row there."""
+    names = {one.product: one.name for one in found.products}
+    return Table(_COLUMNS, (_row(found.baseline, names, row, cell) for row in found.rows for cell in row.cells))
+
+
+def _row(baseline: str, names: Mapping[str, str], row: BenchRow, cell: BenchCell) -> Sequence[object]:
+    return (
+        row.title, row.workload, row.metric, row.unit, row.direction, cell.product, names[cell.product],
+        cell.product == baseline, cell.n, cell.mean, cell.low, cell.high, cell.ratio, cell.ratio_low,
+        cell.ratio_high, cell.better, cell.pooled or None, cell.unstated, cell.assumed or None,
+        "; ".join(cell.doubts) or None,
+    )  # fmt: skip

@@ -1,19 +1,116 @@
-"""Curves over queue depth, jobs, block size, and labels of imports that are numbers with a unit, such as a fill level:
-workloads that differ in this factor alone."""
+"""Curves that level off at the same rate, although they differ at lower load.
+
+The sentences say what was measured, and no cause: a shared link or controller looks like this, and so do drives with
+equal limits. Equality is that of the page, corrected for the number of its comparisons. The interval of the ratio at
+lower load has to be outside the margin. So values without repeats never support a sentence.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
-from webapp.bench.import_labels import factor_words, is_label, level_text, number_of
 from webapp.bench.matching import Matched
-from webapp.bench.panels import Panel
 from webapp.bench.products import Product
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, Workload, in_words, naming
+from webapp.bench.workloads import (
+    BLOCK,
+    DEPTH,
+    JOBS,
+    P95,
+    P99,
+    Panel,
+    Workload,
+    factor_words,
+    in_words,
+    is_label,
+    level_text,
+    naming,
+    number_of,
+)
+from webapp.compare.cells import Grouped, measured
 from webapp.compare.comparison import Cell
+from webapp.compare.question import MARGIN
+from webapp.core.statistics import Summary, summarise
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.reading.rows import ResultRow
 from worker.contract.workload import KIB
+
+# The latency percentiles and the maximum of one workload, as means over the repeats.
+
+STEPS = ("latency_p50", P95, P99, "latency_p999", "latency_max")
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """`steps` has a summary for each product; None if there are too few I/Os for a percentile."""
+
+    key: str  # names the workload in addresses
+    title: str
+    steps: tuple[tuple[Metric, tuple[Summary | None, ...]], ...]
+    slow: tuple[Product, ...]  # with a mean above the p99, both as means over the repeats
+
+
+def mean_above_p99(row: ResultRow) -> bool:
+    """Fewer than 1 % of the I/Os took most of the time. Neither p99 nor lower percentiles show them."""
+    return row.latency_mean_ns is not None and row.p99_ns is not None and row.latency_mean_ns > row.p99_ns
+
+
+def _is_slow(rows: Sequence[ResultRow]) -> bool:
+    known = [row for row in rows if row.latency_mean_ns is not None and row.p99_ns is not None]
+    means, p99s = ([metric.of(row) or 0.0 for row in known] for metric in (METRICS["latency_mean"], METRICS[P99]))
+    return sum(means) > sum(p99s)
+
+
+def ladders(matched: Matched) -> dict[str, str]:
+    """Texts of the workloads with latencies, by key: those that at least two products have, otherwise all."""
+    return {_key(panel, one): _title(matched, panel, one) for panel, one in _shared(matched)}
+
+
+def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
+    """The percentiles of this workload, otherwise those of the default one."""
+    known = {_key(panel, one): (panel, one) for panel, one in _shared(matched)}
+    chosen = known.get(key) or known.get(default) or next(iter(known.values()), None)
+    if chosen is None:
+        return None
+    panel, one = chosen
+    rows = {product: matched.by_direction.get((product, one.key, panel.direction), ()) for product in matched.products}
+    steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
+    slow = tuple(product for product, own in rows.items() if _is_slow(own))
+    return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)
+
+
+def ladder_key(panel: Panel, one: Workload) -> str:
+    return _key(panel, one)
+
+
+def _key(panel: Panel, one: Workload) -> str:
+    return f"{one.key}.{panel.direction}"
+
+
+def _title(matched: Matched, panel: Panel, one: Workload) -> str:
+    return f"{panel.name} · {matched.texts[one.key]}"
+
+
+def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
+    """Workloads that at least two products have, otherwise all."""
+    all_ = [(panel, one) for panel in matched.panels_of(matched.percentile) for one in matched.in_panel(panel)]
+    counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
+    least = min(2, max(counts, default=0))
+    yield from (each for each, count in zip(all_, counts, strict=True) if count >= least)
+
+
+def _summaries(metric: Metric, rows: Mapping[Product, Sequence[ResultRow]]) -> Iterator[Summary | None]:
+    for product, own in rows.items():
+        valued = [row for row in own if metric.of(row) is not None]
+        key = ("", str(product), "")
+        cells = measured(Grouped({key: valued}, (), (), ()), metric) if valued else {}
+        yield summarise(list(cells[key].values.values()), cells[key].step) if cells else None
+
+
+# Curves over queue depth, jobs, block size, and labels of imports that are numbers with a unit, such as a fill level:
+# workloads that differ in this factor alone.
 
 AXES = (DEPTH, BLOCK, JOBS)
 MIN_LEVELS = 3  # two points are in the bars already
@@ -100,3 +197,61 @@ def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Seque
             if cell := matched.cell(panel, product, one.key):
                 points.setdefault(product, {})[one.point[factor]] = cell
     return Curve(panel, factor, words, tuple(one.point[factor] for one in ordered), points)
+
+
+MIN_FLAT = 2  # levels at the upper end of both curves
+Pair = tuple[Value, Cell, Cell]  # a level, and the cells of the baseline and of the other product
+
+
+def common_limits(curve: Curve, baseline: Product, names: Mapping[Product, str]) -> Iterator[str]:
+    """A sentence for each product that levels off where the baseline does."""
+    if curve.factor not in (DEPTH, JOBS) or baseline not in curve.points:
+        return
+    for product in curve.points:
+        if product != baseline and (found := _flat(curve, curve.points[baseline], curve.points[product])):
+            yield _sentence(curve, names[product], names[baseline], *found)
+
+
+def _flat(curve: Curve, one: Mapping[Value, Cell], other: Mapping[Value, Cell]) -> tuple[list[Pair], Pair] | None:
+    """The levels at which both curves are flat and equal, and the lowest one with a ratio beyond the margin."""
+    highest = [[level for level in curve.levels if level in cells][-1] for cells in (one, other)]
+    if highest[0] != highest[1]:
+        return None  # the curve that ends first may rise further
+    common = [(level, one[level], other[level]) for level in curve.levels if level in one and level in other]
+    flat = list(takewhile(lambda pair: _is_flat(pair, common[-1]) and _equal(pair), reversed(common)))[::-1]
+    below = common[: len(common) - len(flat)]
+    differing = [pair for pair in below if _differs(pair)]
+    if len(flat) < MIN_FLAT or not differing or _is_flat(below[0], flat[-1]):
+        return None
+    return flat, differing[0]
+
+
+def _is_flat(pair: Pair, top: Pair) -> bool:
+    """Whether both values are within the margin of those at the highest level."""
+    means = [(cell.summary.mean, highest.summary.mean) for cell, highest in zip(pair[1:], top[1:], strict=True)]
+    return all(highest > 0 and 1 / (1 + MARGIN) <= mean / highest <= 1 + MARGIN for mean, highest in means)
+
+
+def _equal(pair: Pair) -> bool:
+    against = pair[2].against_baseline
+    return against is not None and against.equal and not (pair[1].doubts or pair[2].doubts)
+
+
+def _differs(pair: Pair) -> bool:
+    against = pair[2].against_baseline
+    if against is None or against.ratio.low is None or against.ratio.high is None:
+        return False
+    return against.ratio.low > 1 + MARGIN or against.ratio.high < 1 / (1 + MARGIN)
+
+
+def _sentence(curve: Curve, product: str, baseline: str, flat: Sequence[Pair], differing: Pair) -> str:
+    label = curve.label[:1].lower() + curve.label[1:]
+    at = " to ".join(level_text(curve.factor, pair[0]) for pair in (flat[0], flat[-1]))
+    words = f" ({curve.words})" if curve.words else ""
+    against = differing[2].against_baseline
+    assert against is not None  # it is outside the margin
+    return (
+        f"{product} and {baseline} level off at the same rate: they differ by less than {100 * MARGIN:g} % in "
+        f"{curve.panel.metric.label} at {label} {at}{words}, where neither rises further. At {label} "
+        f"{level_text(curve.factor, differing[0])}, the ratio is {against.text} (95 % CI {against.interval_text})."
+    )

@@ -3,11 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from webapp.bench.import_labels import PREFIX, is_label
 from webapp.bench.matching import Matched
-from webapp.bench.panels import RATE
 from webapp.bench.products import Kind, Product
-from webapp.bench.workloads import Workload, chart_words
+from webapp.bench.workloads import PREFIX, RATE, Workload, chart_words, is_label
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE

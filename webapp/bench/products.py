@@ -4,12 +4,39 @@ product=model:SAMSUNG MZQL21T9HCJR&product=host:storage1&baseline=host:storage1
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS, FactorKind
+from webapp.results.reading.rows import ResultRow
+
+# The products inside one import: its drives, each layout of a drive that has several, or else its layouts.
+
+
+def part_names(labels: Iterable[tuple[str, str]]) -> list[str]:
+    """`labels`: the drive and the layout of each test. A drive without a layout somewhere is one product."""
+    layouts: dict[str, set[str]] = defaultdict(set)
+    for drive, layout in labels:
+        layouts[drive].add(layout)
+    return sorted({name for drive, own in layouts.items() for name in _names(drive, own)} - {""})
+
+
+def _names(drive: str, layouts: set[str]) -> set[str]:
+    if not drive:
+        return layouts
+    return {_name(drive, layout) for layout in layouts} if len(layouts) > 1 and "" not in layouts else {drive}
+
+
+def is_part(row: ResultRow, part: str) -> bool:
+    return part in (row.target, _name(row.model, row.layout))
+
+
+def _name(drive: str, layout: str) -> str:
+    return f"{drive}, {layout}"
+
 
 MAX_PRODUCTS = 8
 MAX_VALUE = 300  # characters

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
-from webapp.bench.asked import read_asked
 from webapp.bench.products import Kind, Product, read_products
-from webapp.bench.side_by_side import Asked
+from webapp.bench.side_by_side import Asked, read_asked
 from webapp.compare.services import explore_query
 
 KEYS = ("product", "baseline", "metric", "at", "ignore", "ceilings", "all")

@@ -1,33 +1,204 @@
-"""The content of the page Bench."""
+"""What the address of Bench asks for, also in the API."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import geometric_mean
 
-from webapp.bench.apart import OwnLevels, own_levels
-from webapp.bench.common_limits import common_limits
-from webapp.bench.confounded import confounded
-from webapp.bench.curves import Curve, curves
-from webapp.bench.findings import Finding, findings
-from webapp.bench.headlines import Headline, headlines
-from webapp.bench.import_labels import PREFIX, factor_words, is_label, labels_in
-from webapp.bench.ladder import Ladder, ladder, ladder_key, ladders, mean_above_p99
+from webapp.bench.curves import Curve, Ladder, common_limits, curves, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
-from webapp.bench.panels import RATE, Panel
 from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
-from webapp.bench.pooled import pooled
-from webapp.bench.products import Kind, Product
+from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.reading import Read, read_results
-from webapp.bench.specifications import Facts, Specification, differing, facts_of, header
-from webapp.bench.workloads import Workload, assumed
+from webapp.bench.specifications import Facts, Specification, confounded, differing, facts_of, header, pooled
+from webapp.bench.workloads import (
+    BLOCK,
+    CHOICES,
+    DEPTH,
+    JOBS,
+    PATTERN,
+    PREFIX,
+    RATE,
+    Panel,
+    Workload,
+    assumed,
+    factor_words,
+    is_label,
+    labels_in,
+    level_text,
+    points_with_labels,
+    varying_labels,
+)
+from webapp.compare.cells import Kinds, mixed_kinds
 from webapp.compare.comparison import Cell
-from webapp.compare.latency_kinds import Kinds, mixed_kinds
 from webapp.compare.models import Price
 from webapp.core.colours import colours_of
+from webapp.plans.factors import FACTORS
 from webapp.plans.varying import in_order
+from webapp.results.reading.content import Point
 from webapp.results.reading.rows import TEST, ResultRow
+from worker.contract.workload import KIB, Pattern
+
+# The content of the page Bench.
+
+# Headline numbers: a few workloads that the products share, chosen by a rule.
+#
+# For each headline: of the workloads of its pattern, those that most products have; of those, the block size named
+# below, or the smallest one (for sequential patterns the largest one); of those, the workload with the fewest
+# requests in flight for latencies, and for rates the one with the highest geometric mean over the products. If that
+# one has more requests in flight than others, the workload with the fewest is a second headline: drives that are
+# equal at the limit of a link or controller may differ at low load. A workload without a stated queue depth or number
+# of jobs is not chosen for its few requests if others state them. All products of a headline have the same workload.
+
+# Why products share no workload: factors of which no two of them have a level in common.
+
+
+@dataclass(frozen=True)
+class OwnLevels:
+    """A factor whose levels differ completely between products, which therefore prevents matches."""
+
+    factor: str
+    label: str
+    levels: tuple[str, ...]  # texts, by product
+
+    @property
+    def ignorable(self) -> bool:
+        """Reads and writes are never one workload."""
+        return self.factor != PATTERN
+
+
+def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
+    """Without the factors that are ignored already, that define a product, or that imports do not state."""
+    labels = varying_labels(row for rows in found.values() for row in rows)
+    measured = {product: points_with_labels(rows, labels) for product, rows in found.items()}
+    names = {name for points in measured.values() for point in points for name in point}
+    imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
+    stated = {name for product in imports for point in measured[product] for name in point}
+    defining = {name for product in found for name in product.factors}
+    for name in in_order(names - set(ignored) - defining):
+        binding = [
+            {repr(point.get(name)) for point in points}
+            for product, points in measured.items()
+            if points and (name in stated or product not in imports)
+        ]
+        if len(binding) > 1 and not set.intersection(*binding):
+            yield OwnLevels(name, factor_words(name), tuple(_texts(name, points) for points in measured.values()))
+
+
+def _texts(name: str, points: Iterable[Point]) -> str:
+    levels = {repr(level): level for level in (point.get(name) for point in points)}.values()
+    return ", ".join(sorted("not stated" if level is None else level_text(name, level) for level in levels))
+
+
+# Conclusions: each product against the baseline, over all workloads of a pattern that both share.
+
+
+@dataclass(frozen=True)
+class Finding:
+    panel: Panel
+    sentence: str
+
+
+def findings(matched: Matched, choice: str) -> Iterator[Finding]:
+    for shown in dict.fromkeys((choice, RATE, matched.percentile)):
+        for panel in matched.panels_of(shown):
+            for product in matched.products:
+                if sentence := matched.sentence(panel, product):
+                    yield Finding(panel, " ".join((sentence, *_assumptions(matched, panel, product))))
+
+
+def _assumptions(matched: Matched, panel: Panel, product: Product) -> Iterator[str]:
+    """`Assumed of Old tests: QD 1, 1 job.` if an import states neither."""
+    sides = (product, matched.baseline)
+    shared = [
+        one
+        for one in matched.in_panel(panel)
+        if all((panel.key, str(side), one.key) in matched.measured for side in sides)
+    ]
+    for side in sides:
+        rows = ((one, row) for one in shared for row in matched.rows(panel, side, one.key) if row.imported)
+        texts = dict.fromkeys(text for one, row in rows for text in assumed(one, row.point))
+        if texts:
+            yield f"Assumed of {matched.names[side]}: {', '.join(texts)}."
+
+
+@dataclass(frozen=True)
+class Headline:
+    title: str
+    panel: Panel
+    workload: Workload
+
+
+@dataclass(frozen=True)
+class _Rule:
+    title: str
+    is_rate: bool
+    pattern: Pattern
+    block: int = 4 * KIB  # preferred
+
+
+_RULES = (
+    _Rule("Random read", True, Pattern.RANDREAD),
+    _Rule("Random write", True, Pattern.RANDWRITE),
+    _Rule("Sequential read", True, Pattern.READ, 0),
+    _Rule("Sequential write", True, Pattern.WRITE, 0),
+    _Rule("Random read, {}", False, Pattern.RANDREAD),
+    _Rule("Random write, {}", False, Pattern.RANDWRITE),
+)
+
+
+def headlines(matched: Matched) -> tuple[Headline, ...]:
+    return tuple(_chosen(matched))
+
+
+def _chosen(matched: Matched) -> Iterator[Headline]:
+    for rule in _RULES:
+        choice = RATE if rule.is_rate else matched.percentile
+        panels = [panel for panel in matched.panels_of(choice) if panel.chart == rule.pattern]
+        if panels:
+            panel = max(panels, key=lambda one: _most(matched, one))
+            yield from _of_panel(matched, panel, rule)
+
+
+def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]:
+    alike, title = _alike(matched, panel, rule), rule.title.format(panel.metric.short)
+    lowest = min(_of_known_load(alike), key=lambda one: (one.concurrency, one.order))
+    highest = max(alike, key=lambda one: _mean(matched, panel, one)) if rule.is_rate else lowest
+    if highest.concurrency > lowest.concurrency:
+        yield Headline(f"{title}, highest", panel, highest)
+        yield Headline(f"{title}, lowest load", panel, lowest)
+    else:
+        yield Headline(title, panel, highest)
+
+
+def _most(matched: Matched, panel: Panel) -> int:
+    """The products of the workload that most products have."""
+    return max(len(matched.measured_by(panel, one.key)) for one in matched.in_panel(panel))
+
+
+def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
+    """The workloads of one block size that most products have."""
+    all_, most = matched.in_panel(panel), _most(matched, panel)
+    return _of_block([one for one in all_ if len(matched.measured_by(panel, one.key)) == most], rule.block)
+
+
+def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
+    sizes = {one.number(BLOCK) for one in known}
+    size = wanted if wanted in sizes else min(sizes) if wanted else max(sizes)
+    return [one for one in known if one.number(BLOCK) == size]
+
+
+def _of_known_load(alike: Sequence[Workload]) -> Sequence[Workload]:
+    """Those that state queue depth and jobs as far as others do: a value without them may be of any load."""
+    stated = {name for name in (DEPTH, JOBS) for one in alike if name in one.point}
+    return [one for one in alike if stated <= one.point.keys()] or alike
+
+
+def _mean(matched: Matched, panel: Panel, one: Workload) -> float:
+    means = [matched.mean(panel, product, one.key) for product in matched.measured_by(panel, one.key)]
+    return geometric_mean(means) if min(means) > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -328,3 +499,23 @@ def _default_ladder(chosen: Sequence[Headline]) -> str:
     """The workload of the first headline of a latency."""
     latencies = [one for one in chosen if one.panel.choice != RATE]
     return ladder_key(latencies[0].panel, latencies[0].workload) if latencies else ""
+
+
+def read_asked(
+    products: Sequence[str], *, baseline: str = "", metric: str = "", workload: str = "", ignored: Collection[str] = ()
+) -> Asked | None:
+    """None without products. Raises BenchRefused."""
+    chosen = read_products(products)
+    if not chosen:
+        return None
+    if metric and metric not in CHOICES:
+        raise BenchRefused("bench_metric_unknown", f"metric={metric} is unknown. Use {', '.join(CHOICES)}.")
+    factors = frozenset(ignored) - {""}
+    if unknown := sorted(name for name in factors - set(FACTORS) if not is_label(name)):
+        raise BenchRefused("bench_factor_unknown", f"ignore={unknown[0]}: there is no factor with this name.")
+    return Asked(chosen, _baseline(baseline, chosen), metric or RATE, workload, factors)
+
+
+def _baseline(text: str, products: Sequence[Product]) -> Product:
+    """The first product if the baseline is not one of the products."""
+    return next((product for product in products if str(product) == text), products[0])

@@ -1,14 +1,65 @@
-"""Properties of products, from the observed configurations of their results."""
+"""Differences between the hosts of products, and between their kernels and tools. They may cause the differences
+between the numbers."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.bench.pooled import FIRMWARE, KERNEL, SCHEDULER, TABLE, identity
-from webapp.compare.fact_labels import LABELS, label_of_fact
+from webapp.bench.products import Kind, Product
+from webapp.compare.dimensions import LABELS, label_of_fact
 from webapp.compare.facts import IDENTITY, VOLATILE, setting_of
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow
+
+# Properties of products, from the observed configurations of their results.
+
+# Properties with several values in one cell, such as targets, kernels and schedulers: the mean covers all of them.
+
+TABLE = "table"  # label of a reference: the caption in its source
+KERNEL, FIRMWARE, SCHEDULER = "kernel.release", "device.firmware", "device.scheduler"
+_OF: Mapping[str, Callable[[ResultRow], str]] = {
+    "drive models": lambda row: row.model,
+    "layouts": lambda row: row.layout,
+    "targets": lambda row: row.target_name,
+    "kernels": lambda row: row.facts.get(KERNEL, ""),
+    "firmware versions": lambda row: row.facts.get(FIRMWARE, ""),
+    "schedulers": lambda row: row.facts.get(SCHEDULER, ""),
+    "tools": lambda row: row.tool_and_version,
+    "published tables": lambda row: row.facts.get(TABLE, ""),
+    "tests of the tool": lambda row: row.test,
+}
+
+
+def pooled(rows: Sequence[ResultRow]) -> str:
+    """`2 targets, 3 kernels`; "" if there is one of each. Configurations only if nothing else explains them: of imports
+    their labels, `2 values of fill level`."""
+    found = list(_several(rows))
+    configurations = {identity(row) for row in rows}
+    if not found and len(configurations) > 1:
+        found = list(_labels(rows)) or [f"{len(configurations)} configurations"]
+    return ", ".join(found)
+
+
+def _labels(rows: Sequence[ResultRow]) -> Iterator[str]:
+    if all(row.imported for row in rows):
+        for name in sorted({name for row in rows for name in row.facts}):
+            count = len({row.facts.get(name) for row in rows})
+            if count > 1:
+                yield f"{count} values of {name}"
+
+
+def identity(row: ResultRow) -> tuple[Hashable, ...]:
+    """The digest of the configuration, or the labels of an import."""
+    return (row.configuration,) if row.configuration else tuple(sorted(row.facts.items()))
+
+
+def _several(rows: Iterable[ResultRow]) -> Iterator[str]:
+    distinct = list({(*identity(row), row.target_name, row.tool_and_version, row.test): row for row in rows}.values())
+    for words, of in _OF.items():
+        count = len({of(row) for row in distinct})
+        if count > 1:
+            yield f"{count} {words}"
+
 
 UNKNOWN_STATE = ("drive_state", "unknown")  # as unknown as a drive state that nobody reads
 MODEL, TOOL, HOST = "model", "tool", "host"
@@ -122,3 +173,37 @@ def _text(name: str, text: str) -> str:
 def _order(name: str) -> tuple[int, str]:
     listed = list(LABELS)
     return (listed.index(name) if name in listed else len(listed), name)
+
+
+_HARDWARE = frozenset({Kind.MODEL, Kind.SERIAL, Kind.TARGET, Kind.CONTROLLER})
+_ALSO = {"cpu.model": "CPU", KERNEL: "kernel", SCHEDULER: "scheduler", TOOL: "tool"}
+# Of one host. Its scheduler may be a factor of the plan, and is then part of the workload.
+_OF_A_HOST = {KERNEL: "kernels", TOOL: "tools or versions"}
+
+
+def confounded(names: Mapping[Product, str], facts: Sequence[Facts]) -> str:
+    """`Measured in different hosts: …`, or that the hosts may differ if one is unknown; "" if hosts are compared.
+
+    If all were measured in the same hosts, what else differs, unless runs, configurations or imports are compared.
+    """
+    measured = [(product, known) for product, known in zip(names, facts, strict=True) if known]
+    hosts = [known.get(HOST, ()) for _, known in measured]
+    if all(product.kind is Kind.HOST for product, _ in measured):
+        return ""
+    if len(set(hosts)) < 2:
+        different = _different(_OF_A_HOST, measured) if all(one.kind in _HARDWARE for one in names) else []
+        words = "A difference may come from them instead of the product."
+        return f"Measured with different {' and '.join(different)}. {words}" if different else ""
+    where = "; ".join(
+        f"{names[product]}: {', '.join(each) or 'unknown'}" for (product, _), each in zip(measured, hosts, strict=True)
+    )
+    also = _different(_ALSO, measured)
+    more = f" These differ too: {', '.join(also)}." if also else ""
+    said = "Measured in different hosts" if len(set(hosts) - {()}) > 1 else "The hosts may differ"
+    return f"{said} ({where}). A difference may come from the host instead of the product.{more}"
+
+
+def _different(named: Mapping[str, str], measured: Sequence[tuple[Product, Facts]]) -> list[str]:
+    """The words for the facts of which several values are known."""
+    known = {words: {facts[name] for _, facts in measured if facts.get(name)} for name, words in named.items()}
+    return [words for words, values in known.items() if len(values) > 1]

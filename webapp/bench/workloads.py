@@ -1,16 +1,101 @@
-"""Workloads: the points of results without the factors that define a product. Only equal workloads are compared."""
+"""The metrics that Bench offers, and panels: one metric of the workloads of one pattern."""
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+import math
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from webapp.bench.import_labels import factor_words, label_order, level_text
-from webapp.compare.opposites import Where, listed
+from webapp.bench.specifications import is_specification
+from webapp.compare.claims import Where, listed
 from webapp.plans.engines import engine_of
+from webapp.plans.factors import FACTORS
 from webapp.plans.points import point_key
 from webapp.plans.values import Value
 from webapp.plans.varying import in_order, varying
+from webapp.results.metrics import METRICS, Metric
+from webapp.results.reading.content import Point
+from webapp.results.reading.rows import ResultRow
 from worker.contract.workload import Pattern
+
+# Workloads: the points of results without the factors that define a product. Only equal workloads are compared.
+
+# Labels of imports that are part of the workload: those that vary among tests with equal factors at one drive.
+#
+# The fill level of a published table is such a label. Without it, the values of all fill levels would be one mean.
+# Labels that describe the product, such as its firmware, are not part of the workload: cells with several of them say
+# so.
+
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)
+PREFIX = "label:"  # in points and addresses, because a label may have the name of a factor
+
+
+def varying_labels(rows: Iterable[ResultRow]) -> frozenset[str]:
+    """Their names. A label that only some of the tests state varies too."""
+    tests: dict[object, set[tuple[tuple[str, str], ...]]] = {}
+    for row in rows:
+        if row.imported:
+            place = (row.imported, row.point_key, row.direction, row.test, drive_of(row))
+            tests.setdefault(place, set()).add(tuple(sorted(_labels(row).items())))
+    return frozenset(name for stated in tests.values() for name in _varying([dict(each) for each in stated]))
+
+
+def labels_in(row: ResultRow, names: Collection[str]) -> dict[str, Value]:
+    """The labels of a result with these names, as parts of its point."""
+    if not row.imported or not names:
+        return {}
+    return {f"{PREFIX}{name}": text for name, text in _labels(row).items() if name in names}
+
+
+def points_with_labels(rows: Iterable[ResultRow], names: Collection[str]) -> list[Point]:
+    """Each point once, with the labels that are part of it."""
+    found: dict[object, Point] = {}
+    for row in rows:
+        stated = labels_in(row, names)
+        found[row.point_key, *stated.items()] = {**row.point, **stated}
+    return list(found.values())
+
+
+def is_label(name: str) -> bool:
+    """Whether this part of a point is a label and not a factor."""
+    return name.startswith(PREFIX)
+
+
+def factor_words(name: str) -> str:
+    """The label of a factor; `Fill level` for `label:fill level`."""
+    plain = name.removeprefix(PREFIX)
+    return FACTORS[name].label if name in FACTORS else plain[:1].upper() + plain[1:]
+
+
+def level_text(name: str, level: Value) -> str:
+    return FACTORS[name].format(level) if name in FACTORS else str(level)
+
+
+def number_of(level: Value) -> tuple[float, str] | None:
+    """The number and the unit of a label: 20 and % of `20 %`. None if it is no number."""
+    found = _NUMBER.fullmatch(str(level).strip())
+    return (float(found[1]), found[2]) if found else None
+
+
+def label_order(point: Mapping[str, Value]) -> tuple[object, ...]:
+    """Sorts by the numbers of labels, then by their texts."""
+    levels = [level for name, level in sorted(point.items()) if is_label(name)]
+    return tuple((number_of(level) or (math.inf, ""), str(level)) for level in levels)
+
+
+def drive_of(row: ResultRow) -> tuple[str, ...]:
+    """What the labels of an import say about it. `target_name` may be the name of the test."""
+    return row.host, row.model, row.serial, row.layout
+
+
+def _labels(row: ResultRow) -> dict[str, str]:
+    return {name: text for name, text in row.facts.items() if not is_specification(name)}
+
+
+def _varying(stated: Collection[Mapping[str, str]]) -> set[str]:
+    names = {name for each in stated for name in each}
+    return {name for name in names if len({each.get(name) for each in stated}) > 1}
+
 
 PATTERN, BLOCK, JOBS, DEPTH = "pattern", "block_size", "numjobs", "iodepth"
 MAIN = (BLOCK, DEPTH, JOBS)
@@ -175,3 +260,61 @@ def chart_order(chart: str) -> int:
 
 def is_random(chart: str) -> bool:
     return chart in _KNOWN and Pattern(chart).random
+
+
+RATE = "rate"  # IOPS of random patterns, bandwidth of the others
+P95, P99 = "latency_p95", "latency_p99"
+CHOICES = {
+    RATE: "IOPS and bandwidth", "latency_mean": "Mean latency", "latency_p50": "Median latency", P95: "p95 latency",
+    P99: "p99 latency", "latency_p999": "p99.9 latency", "latency_max": "Maximum latency",
+}  # fmt: skip
+_IOPS, _BANDWIDTH = METRICS["iops"], METRICS["bytes_per_s"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`choice` is a key of CHOICES."""
+
+    choice: str
+    metric: Metric
+    chart: str
+    direction: str
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.choice}|{self.metric.key}|{self.chart}|{self.direction}"
+
+    @property
+    def name(self) -> str:
+        """`Random read`, `Random mix, reads`, `Random read, bandwidth`."""
+        mixed = self.direction in ("read", "write") and self.direction not in self.chart
+        parts = (chart_words(self.chart), f"{self.direction}s" if mixed else "", "bandwidth" if self._is_other else "")
+        return ", ".join(filter(None, parts))
+
+    @property
+    def order(self) -> tuple[int, str, str, bool]:
+        return chart_order(self.chart), self.chart, self.direction, self._is_other
+
+    @property
+    def _is_other(self) -> bool:
+        """Bandwidth of a random pattern, because some products state no IOPS."""
+        return self.choice == RATE and is_random(self.chart) and self.metric == _BANDWIDTH
+
+
+def metric_of(choice: str, chart: str, found: Collection[Sequence[ResultRow]]) -> Metric:
+    """The metric of one workload; `found` has the rows of each product. A random pattern has IOPS, unless more products
+    state its bandwidth: two metrics are never mixed in a row."""
+    if choice != RATE:
+        return METRICS[choice]
+    if not is_random(chart):
+        return _BANDWIDTH
+    return max((_IOPS, _BANDWIDTH), key=lambda metric: sum(_has(metric, rows) for rows in found))
+
+
+def percentile_of(found: Collection[Sequence[ResultRow]]) -> str:
+    """The percentile of headline numbers: p99, unless more products state p95."""
+    return max((P99, P95), key=lambda choice: sum(_has(METRICS[choice], rows) for rows in found))
+
+
+def _has(metric: Metric, rows: Sequence[ResultRow]) -> bool:
+    return any(metric.of(row) is not None for row in rows)

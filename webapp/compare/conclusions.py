@@ -9,10 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from webapp.compare.blocks import Measured
-from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim, ContrastTest, claims
-from webapp.compare.contrasts import Contrast, Pair, contrast, pooled_freedom, same_order, within_variance
-from webapp.compare.grouping import CellKey, Grouped
+from webapp.compare.cells import CellKey, Grouped, Measured
+from webapp.compare.claims import (
+    MIN_BLOCKS,
+    NOTHING,
+    Claim,
+    Contrast,
+    ContrastTest,
+    Pair,
+    claims,
+    contrast,
+    pooled_freedom,
+    same_order,
+    within_variance,
+)
 from webapp.core.statistics import Ratio
 
 # A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the

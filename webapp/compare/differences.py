@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from operator import attrgetter
 
-from webapp.compare import layout_parts
+from webapp.compare import dimensions
+from webapp.compare.cells import CellKey, Grouped
 from webapp.compare.comparison import Difference, DifferenceKind
 from webapp.compare.dimensions import (
     DIMENSIONS,
@@ -23,13 +24,11 @@ from webapp.compare.dimensions import (
     FactorDimension,
     known_dimension,
     label_of,
+    label_of_fact,
 )
-from webapp.compare.fact_labels import label_of_fact
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
-from webapp.compare.grouping import CellKey, Grouped
-from webapp.compare.labels import of_labels
-from webapp.compare.query import CompareQuery
-from webapp.hosts.names import BESIDE, parted
+from webapp.compare.question import CompareQuery
+from webapp.hosts.names import BESIDE, NO_LABEL, parted
 from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
 from webapp.plans.streams import OF_TRIALS
@@ -37,7 +36,65 @@ from webapp.plans.varying import DERIVED_FROM, applies, differing, follow_from
 from webapp.results.reading.facts import CONTROLLER_FACT
 from webapp.results.reading.rows import ResultRow
 
+# Differences that follow from the labels of hosts in their groups.
+#
+# If labels are compared and each label belongs to a different host, then hosts, targets, drives and runs are part of
+# the comparison, not a second cause.
+
 _LISTED = 4
+
+
+def of_labels(found: Sequence[Difference], query: CompareQuery, grouped: Grouped) -> list[Difference]:
+    """Mark the differences that follow from labels, and add labels that stand for several hosts."""
+    if LABEL not in query.dimensions:
+        return list(found)
+    hosts: dict[str, set[str]] = {}
+    for rows in grouped.cells.values():
+        for row in rows:
+            hosts.setdefault(row.label, set()).add(row.host)
+    several = {label: names for label, names in hosts.items() if len(names) > 1}
+    if several and not {"host", "target"} & set(query.dimensions):
+        return [*found, *(_of_several_hosts(label, names) for label, names in several.items())]
+    each_another = not several and len(set[str]().union(*hosts.values())) == len(hosts)
+    return [_marked(one, query, grouped) if each_another else one for one in found]
+
+
+def _of_several_hosts(label: str, hosts: Iterable[str]) -> Difference:
+    known = sorted(hosts)
+    listed = ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
+    named = f"The label “{label}”" if label else f"“{NO_LABEL}”"
+    text = f"{named} stands for several hosts ({listed}); its values combine all of them."
+    return Difference(kind=DifferenceKind.POOLED, name="host", label=label_of("host"), text=text)
+
+
+def _marked(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
+    if one.kind is DifferenceKind.CONFOUNDED and LABEL in query.series and _labels_follows(one.name, grouped):
+        words = "differs between series"
+    elif one.kind is DifferenceKind.ALONG_X and query.x == LABEL and one.name == "target":
+        words = "changes along x"
+    else:
+        return one
+    text = f"{one.label} {words} because each label belongs to a different host."
+    return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
+
+
+def _labels_follows(name: str, grouped: Grouped) -> bool:
+    """Whether series with the same label have the same targets, or share a run, at each chart point."""
+    if name not in ("target", "run"):
+        return False
+    found: dict[tuple[str, str, str], list[frozenset[object]]] = {}
+    for (panel, _, x), rows in grouped.cells.items():
+        own = frozenset(_value(row, name) for row in rows)
+        found.setdefault((rows[0].label, panel, x), []).append(own)
+    if name == "run":
+        return all(frozenset.intersection(*sets) for sets in found.values())
+    return all(len(set(sets)) == 1 for sets in found.values())
+
+
+def _value(row: ResultRow, name: str) -> object:
+    return row.run if name == "run" else row.target_name
+
+
 # Covered by another dimension: host and drive by the target, the plan by the run, the configuration by its facts, tool
 # and version by each of them. Repeats cause the spread.
 _COVERED = frozenset(
@@ -127,7 +184,7 @@ def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate
     for name, dimension in {**DIMENSIONS, **of_streams}.items():
         if name in _COVERED or name in query.dimensions or (name in FACTORS and name not in factors):
             continue
-        if name in layout_parts.PARTS or (name == "layout" and by_parts):
+        if name in dimensions.LAYOUT_PARTS or (name == "layout" and by_parts):
             continue
         if isinstance(dimension, FactorDimension):
             yield _Candidate(name, dimension.label, _factor_text(dimension), _of_point)
@@ -138,16 +195,16 @@ def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate
 
 
 def _compares_layout_parts(query: CompareQuery) -> bool:
-    return "layout" not in query.dimensions and not layout_parts.PARTS.keys().isdisjoint(query.dimensions)
+    return "layout" not in query.dimensions and not dimensions.LAYOUT_PARTS.keys().isdisjoint(query.dimensions)
 
 
 def _layout_parts(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate]:
     """The parts of the layouts that are not compared, instead of the whole line, which contains the compared ones."""
     of = attrgetter("layout")
-    for name in layout_parts.varying_parts(map(str, holdings.by(of).rows)):
+    for name in dimensions.varying_parts(map(str, holdings.by(of).rows)):
         if name not in query.dimensions:
             yield _Candidate(name, label_of(name), _level_text(DIMENSIONS[name]), of)
-    yield _Candidate("layout", "Layout without these parts", lambda row: layout_parts.others_of(row.layout), of)
+    yield _Candidate("layout", "Layout without these parts", lambda row: dimensions.others_of(row.layout), of)
 
 
 def _is_covered(one: Difference, query: CompareQuery) -> bool:

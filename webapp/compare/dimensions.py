@@ -1,23 +1,134 @@
 """Dimensions by which results are compared: every factor, the parts of a layout, attributes of results such as host,
 run and direction, the observed configuration, and each fact of it (`fact.device.firmware`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from webapp.compare import layout_parts
 from webapp.compare.comparison import Level
-from webapp.compare.fact_labels import label_of_fact
+from webapp.core.formatting import bytes_binary
 from webapp.hosts.names import NO_LABEL
 from webapp.plans.factors import FACTORS, OTHERS, Value
 from webapp.plans.streams import ALONE
 from webapp.results.reading.filter import NOT_SET
 from webapp.results.reading.rows import ResultRow
+from worker.contract.layouts import BtrfsProfile, Layout, Maker, Stripe
+from worker.recipes.layouts import LayoutError, parse
+
+# Labels of the facts of a configuration (`worker.inventory.facts`), in the order in which pages list them.
+
+LABELS = {
+    "host": "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",
+    "device.firmware": "Firmware", "device.model": "Model", "kernel.release": "Kernel",
+    "kernel.command_line": "Kernel command line", "cpu.model": "CPU", "cpu.cores": "CPU cores",
+    "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets", "cpu.governor": FACTORS["cpu.governor"].label,
+    "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", "tool": "Tool",
+    "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
+    "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",
+    "device.write_cache": "Cache policy", "file_system": "File system", "file_system.options": "Mount options",
+    "drive_state": "Drive state", "worker.version": "Worker", "target.kind": "Kind of target", "device.kind": "Kind",
+    "device.logical_block_size": "Logical block size", "device.physical_block_size": "Physical block size",
+    "device.minimum_io_size": "Smallest efficient I/O", "device.optimal_io_size": "Optimal I/O",
+    "device.max_hw_sectors_kb": "Largest request of the hardware",
+    "device.fua": "Force unit access", "device.zoned": "Zoned",
+}  # fmt: skip
+
+
+def label_of_fact(name: str) -> str:
+    """The label of the setting that the fact observes, or the name itself if it has no label."""
+    scope, _, setting = name.partition(".")
+    if name in LABELS or scope not in ("device", "host") or setting not in FACTORS:
+        return LABELS.get(name, name)
+    return FACTORS[setting].label
+
+
+# Parts of a layout as dimensions of their own: drives, RAID level, chunk, stripe over arrays, file system, share.
+#
+# They are read from the line that a plan states, or from the label of an import if it is such a line.
+
+PREFIX = "layout."
+ABSENT = Level("", "none", None)  # the layout does not have the part, or the result has no layout
+
+
+@dataclass(frozen=True)
+class LayoutPart:
+    """`read` returns the number in a layout, or its name; None if the layout does not have the part."""
+
+    label: str
+    read: Callable[[Layout], int | str | None]
+    words: Callable[[int], str] = str
+
+    def level(self, layout: Layout) -> Level:
+        value = self.read(layout)
+        if value is None:
+            return ABSENT
+        return Level(value, value, None) if isinstance(value, str) else Level(str(value), self.words(value), value)
+
+
+def _layout_parts_level(layout: Layout) -> str:
+    """The RAID level of the arrays, and that of btrfs over them."""
+    of_btrfs = layout.btrfs_profile is not BtrfsProfile.SINGLE
+    return f"btrfs {layout.btrfs_profile}" if of_btrfs else str(layout.raid)
+
+
+NUMBERS = {
+    f"{PREFIX}drives": LayoutPart("Drives", lambda layout: layout.drives),
+    f"{PREFIX}chunk": LayoutPart("Chunk size", lambda layout: layout.chunk_bytes, bytes_binary),
+    f"{PREFIX}stripe": LayoutPart("Stripe over arrays", lambda layout: layout.stripe_bytes, bytes_binary),
+    f"{PREFIX}share": LayoutPart("Share of the drives", lambda layout: layout.share_percent, "{} %".format),
+}
+NAMES = {
+    f"{PREFIX}level": LayoutPart("RAID level", _layout_parts_level),
+    f"{PREFIX}file_system": LayoutPart("File system", lambda layout: str(layout.file_system)),
+}
+LAYOUT_PARTS: Mapping[str, LayoutPart] = NUMBERS | NAMES
+
+
+@lru_cache(maxsize=1_000)
+def layout_of(line: str) -> Layout | None:
+    """None for no layout, and for a label that is not a line of a layout."""
+    try:
+        return parse(line) if line else None
+    except LayoutError:
+        return None
+
+
+def part_of(name: str, line: str) -> Level:
+    """The level of a part; thousands of rows share a few lines."""
+    layout = layout_of(line)
+    return LAYOUT_PARTS[name].level(layout) if layout else ABSENT
+
+
+def varying_parts(lines: Iterable[str]) -> list[str]:
+    """Parts with several levels. A layout without the part, such as RAID 1 without a chunk, does not differ in it."""
+    known = set(lines)
+    return [name for name in LAYOUT_PARTS if len({part_of(name, line) for line in known} - {ABSENT}) > 1]
+
+
+def others_of(line: str) -> str:
+    """Everything that no part says, in words; the line itself if it is not a line of a layout."""
+    layout = layout_of(line)
+    if layout is None:
+        return line
+    lvm = layout.stripe is Stripe.LVM
+    words = [
+        f"{layout.arrays} arrays" if layout.arrays > 1 else "",
+        "by a controller" if layout.maker is Maker.CONTROLLER else "",
+        f"{layout.spans} spans" if layout.spans > 1 else "",
+        f"over arrays by {layout.stripe}" if layout.stripe is not Stripe.NONE else "",
+        f"extent {bytes_binary(layout.extent_bytes)}" if lvm else "",
+        f"align {bytes_binary(layout.data_alignment_bytes)}" if layout.data_alignment_bytes else "",
+        "" if layout.told_geometry else "untold",
+        *map(str, layout.policies),
+        *layout.mount_options,
+    ]
+    return ", ".join(filter(None, words)) or "default options"
+
 
 UNKNOWN = "unknown"
 LABEL = "label"
 MATCHED = "matched"  # only as x
-PARTS = " · "  # between the parts of its levels
+JOINER = " · "  # between the parts of its levels
 FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
@@ -79,7 +190,7 @@ class LayoutDimension(Dimension):
 @dataclass(frozen=True)
 class LayoutPartDimension(Dimension):
     def level(self, row: ResultRow) -> Level:
-        return layout_parts.part_of(self.name, row.layout)
+        return part_of(self.name, row.layout)
 
 
 @dataclass(frozen=True)
@@ -134,7 +245,7 @@ def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], ta
     levels = [(name, value if isinstance(value, Level) else _level(name, value)) for name, value in pairs]
     texts = [f"{label_of(name)} {level.text}" if _is_bare(level) else level.text for name, level in levels]
     own = [target] if target else []
-    return Level(PARTS.join([*own, *(level.key for _, level in levels)]), PARTS.join([*own, *texts]) or "all", None)
+    return Level(JOINER.join([*own, *(level.key for _, level in levels)]), JOINER.join([*own, *texts]) or "all", None)
 
 
 def _is_bare(level: Level) -> bool:
@@ -212,10 +323,7 @@ DIMENSIONS: Mapping[str, Dimension] = (
     | {MATCHED: MATCHED_DIMENSION}
     | {OTHERS: BesideDimension(OTHERS, FACTORS[OTHERS].label)}
     | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
-    | {
-        name: LayoutPartDimension(name, part.label, name in layout_parts.NUMBERS)
-        for name, part in layout_parts.PARTS.items()
-    }
+    | {name: LayoutPartDimension(name, part.label, name in NUMBERS) for name, part in LAYOUT_PARTS.items()}
 )
 
 

@@ -1,31 +1,130 @@
 """Comparisons: results grouped into cells, repeats summarised, series compared with a baseline."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.compare.baseline import baseline_of
-from webapp.compare.blocks import PERCENTILES, Measured, measured, other_levels, with_points
-from webapp.compare.comparison import Comparison
+from webapp.compare.cells import (
+    PERCENTILES,
+    CellKey,
+    Grouped,
+    Kinds,
+    Measured,
+    group,
+    measured,
+    mixed_kinds,
+    other_levels,
+    with_points,
+)
+from webapp.compare.claims import UNKNOWN_ORDER, contrast
+from webapp.compare.comparison import Comparison, Level
 from webapp.compare.conclusions import Conclusions, conclusions
-from webapp.compare.contrasts import UNKNOWN_ORDER
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import known_dimension, label_of
-from webapp.compare.grouping import CellKey, Grouped, group
-from webapp.compare.latency_kinds import Kinds, mixed_kinds
-from webapp.compare.mixes import totals
-from webapp.compare.observed import metric_named, with_observed
-from webapp.compare.query import CompareQuery, CompareRefused, checked
-from webapp.compare.scaling import scaling
+from webapp.compare.question import CompareQuery, CompareRefused, checked
 from webapp.compare.table import Table
-from webapp.plans.factors import FACTORS
+from webapp.compare.trial_metrics import metric_named, totals, with_observed
+from webapp.compare.words import RATIO, certainty
+from webapp.core.formatting import ratio as as_ratio
+from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
+from webapp.plans.streams import ALONE, OF_TRIALS
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.rounds import rounds_sentences
+from webapp.runs.models import SettingChange
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.stopping import SNIA_ROUNDS
+
+# Scaling over several targets or hosts at once: the ratio to one alone, and the share of linear scaling.
+
+_ONE = {AT_ONCE: "target", HOSTS_AT_ONCE: "host"}
+
+
+def scaling(
+    panel: Level, query: CompareQuery, metric: Metric, grouped: Grouped, cells: Mapping[CellKey, Measured]
+) -> tuple[str, ...]:
+    """A sentence for each series that was measured with one target and with several at once:
+    `4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of linear scaling).`"""
+    if query.x not in _ONE or not metric.adds_up:
+        return ()
+    said = []
+    for series in grouped.series:
+        of_series = {x.number or 0.0: cells.get((panel.key, series.key, x.key)) for x in grouped.x}
+        usable = {count: cell for count, cell in of_series.items() if cell and cell.positive and cell.balanced}
+        if parts := list(_parts(usable)):
+            name = f"{series.text}: a" if query.series else "A"
+            said.append(f"{name}gainst the {metric.label} of one {_ONE[query.x]} alone, {', '.join(parts)}.")
+    return tuple(said)
+
+
+def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
+    for count, cell in sorted(cells.items()):
+        if count > 1 and 1.0 in cells and cell.same_points(cells[1.0]):
+            found = contrast([(cell, cells[1.0])])
+            ratio = found.ratio
+            share = f"{100 * ratio.value / count:.0f} % of linear scaling"
+            yield f"{count:g} at once reach {as_ratio(ratio.value)} ({certainty(ratio, found.n, RATIO)}; {share})"
+
+
+# The series that the others are compared with: the chosen one; otherwise the base of changes, streams alone, the
+# settings that the hosts had before the runs, then a published reference, then the first series.
+
+
+def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
+    """One query if settings are compared. Raises CompareRefused for an unknown series."""
+    known = {series.key: series for series in grouped.series}
+    if not known:
+        return Level("", "", None)
+    if not query.baseline:
+        return _default(query, grouped)
+    if query.baseline not in known:
+        names = ", ".join(known)
+        raise CompareRefused("compare_baseline_unknown", f"There is no series `{query.baseline}`. Use {names}.")
+    return known[query.baseline]
+
+
+def _default(query: CompareQuery, grouped: Grouped) -> Level:
+    """The first of the series with the fewest objections."""
+    settings = [name for name in query.series if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
+    rows: dict[str, list[ResultRow]] = {}
+    for (_, key, _), in_cell in grouped.cells.items():
+        rows.setdefault(key, []).extend(in_cell)
+    before = _values_before(settings, {row.run for own in rows.values() for row in own}) if settings else {}
+
+    def objections(series: Level) -> tuple[bool, bool, bool, bool]:
+        own = rows[series.key]
+        changed = CHANGE in query.series and own[0].point.get(CHANGE) != BASE
+        beside = bool(OF_TRIALS.intersection(query.series)) and own[0].point.get(OTHERS, ALONE) != ALONE
+        return changed, beside, not _is_unchanged(own[0], settings, before), not all(row.reference for row in own)
+
+    return min(grouped.series, key=objections)
+
+
+def _is_unchanged(row: ResultRow, settings: Iterable[str], before: Mapping[str, Collection[str]]) -> bool:
+    """Whether each setting has the value of the host before the run, or was left alone."""
+    return all(
+        name not in row.point or FACTORS[name].values.write(row.point[name]) in before.get(name, ())
+        for name in settings
+    )
+
+
+def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[str, Collection[str]]:
+    """The values before the first change in each run, by setting; left out if hosts or devices had different values."""
+    changes = SettingChange.objects.filter(
+        name__in=settings, restoring=False, attempt__trial__run__number__in=runs
+    ).order_by("at", "id")
+    first: dict[tuple[str, ...], str] = {}
+    for name, device, host, run, value in changes.values_list(
+        "name", "device", "attempt__host", "attempt__trial__run", "before"
+    ):
+        first.setdefault((name, device, str(host), str(run)), value)
+    found: dict[str, set[str]] = {}
+    for (name, *_), value in first.items():
+        found.setdefault(name, set()).add(value)
+    return {name: values for name, values in found.items() if len(values) == 1}
+
 
 MAX_SERIES = 50
 MAX_RESULTS = 20_000

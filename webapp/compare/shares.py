@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from webapp.compare.blocks import Measured, cell_of
-from webapp.compare.claims import MIN_BLOCKS
-from webapp.compare.contrasts import contrast, same_order
+from webapp.compare.cells import Measured, cell_of
+from webapp.compare.claims import MIN_BLOCKS, contrast, same_order
 from webapp.core.statistics import Ratio
 from webapp.plans.factors import STREAM
 from webapp.plans.points import point_key

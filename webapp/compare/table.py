@@ -3,15 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from webapp.compare.blocks import Measured
-from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim
+from webapp.compare.cells import NOT_COMPARED, CellKey, Grouped, Measured, is_clear
+from webapp.compare.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, opposites
 from webapp.compare.comparison import BaselineRatio, Cell, Level, Panel, Series
 from webapp.compare.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.compare.dimensions import MATCHED, known_dimension, label_of
-from webapp.compare.grouping import CellKey, Grouped, is_clear
-from webapp.compare.latency_kinds import NOT_COMPARED
-from webapp.compare.opposites import Side, Where, by_parts, by_range, opposites
-from webapp.compare.sentences import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
+from webapp.compare.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.varying import differing, in_order

@@ -12,8 +12,7 @@ from django.contrib.sessions.backends import db
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from webapp.core.sealing import fernet
-from webapp.core.tokens import hash_token
+from webapp.core.tokens import fernet, hash_token
 
 COLUMN_LENGTH = 40  # of Django's table: 160 bits of the hash
 

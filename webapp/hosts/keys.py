@@ -23,8 +23,8 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
-from webapp.core.sealing import fernet
 from webapp.core.services import audit
+from webapp.core.tokens import fernet
 from webapp.hosts.models import Host, HostState, ServerKey
 from worker.contract.signing import Endorsement, endorse
 from worker.contract.signing import key_id as id_of_key

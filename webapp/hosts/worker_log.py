@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from webapp.core import tally
 from webapp.core.models import Counter
-from webapp.core.rates import Rate
+from webapp.core.throttle import Rate
 from webapp.hosts.models import Host, WorkerLogLine
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 

@@ -7,7 +7,7 @@ import secrets
 from cryptography.fernet import InvalidToken
 from django.conf import settings
 
-from webapp.core.sealing import fernet
+from webapp.core.tokens import fernet
 from webapp.notices.failure import Failure
 
 _PURPOSE = b"sweetspot webhook secret"

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from webapp.plans.expand import Expansion, PlannedTrial
+from webapp.plans.expected_time import written_again, written_by_steps
 from webapp.plans.file_sets import FileSet
 from webapp.plans.layouts import member_bytes
-from webapp.plans.step_costs import written_again, written_by_steps
 from worker.contract.workload import TargetKind, Workload
 
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 
 from webapp.plans.bytes_written import may_write_again, written_before_trials, written_most
 from webapp.plans.expand import Expansion, PlannedTrial
-from webapp.plans.expected_time import Clock
-from webapp.plans.experience import Experience
+from webapp.plans.expected_time import Clock, Experience
 from webapp.plans.factors import FACTORS, HOSTS_AT_ONCE
 from webapp.plans.file_sets import file_sets, layout_builds
 from webapp.plans.fitness import TargetFacts

@@ -48,6 +48,7 @@ from webapp.plans.places import Group, Places
 from webapp.plans.points import (
     Point,
     layout_of,
+    number_of,
     on_stream,
     point_key,
     settings_of,
@@ -55,11 +56,10 @@ from webapp.plans.points import (
     target_count,
     workloads_of,
 )
-from webapp.plans.relative_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.shared_space import SharedSpace, Use, shared_spaces
+from webapp.plans.smaller_sizes import SizeUnknown, is_relative, sized
 from webapp.plans.steps import NO_PREPARATION, Preparation, StepsBefore
 from webapp.plans.streams import names_of
-from webapp.plans.trial_numbers import number_of
 from webapp.plans.trial_order import Cell, shuffled_blocks
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind

@@ -1,19 +1,126 @@
 """The expected time of trials, prefills and layout builds, summed for each host. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
 
 import msgspec
 
-from webapp.plans.expand import PlannedTrial
-from webapp.plans.experience import NOTHING_LEARNED, SLOW_PREFILL, Experience, Span
+from webapp.plans.expand import PlannedStream, PlannedTrial
 from webapp.plans.file_sets import FileSet
-from webapp.plans.fitness import TargetFacts
-from webapp.plans.points import hosts_at_once
-from webapp.plans.step_costs import pauses_s, written_by_steps
+from webapp.plans.fitness import TargetFacts, room_of
+from webapp.plans.points import hosts_at_once, steps_of
 from worker.contract.layouts import Layout
-from worker.contract.workload import Workload
+from worker.contract.steps import PauseStep, Step, WriteStep
+from worker.contract.workload import TargetKind, Workload
+from worker.recipes import step_workload, used_range
 from worker.recipes.layouts import write
+
+# Bytes and time of the steps before a trial. Pure.
+
+MOST_PREPARATIONS = 2
+
+
+def step_bytes(
+    steps: Iterable[Step], measured: Workload, kind: TargetKind, target: TargetFacts, layout: Layout | None
+) -> int:
+    """Bytes that the steps write to one target."""
+    capacity = room_of(target, layout)
+    writing = (step_workload(step, measured, kind, capacity) for step in steps if isinstance(step, WriteStep))
+    return sum(work.moved_bytes or 0 for work in writing)
+
+
+def pauses_s(steps: Iterable[Step]) -> int:
+    return sum(step.seconds for step in steps if isinstance(step, PauseStep))
+
+
+def written_by_steps(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]) -> Mapping[str, int]:
+    """Bytes by target id."""
+    return _written([(trial, trial.before.steps, 1) for trial in trials], targets)
+
+
+def most_preparations(stop_after: int) -> int:
+    """How often trials of a part may do its steps that are done once on their targets, if all of them end before they
+    measure. The server sends no more (runs.dispatch.failure_limit)."""
+    return min(MOST_PREPARATIONS, stop_after or MOST_PREPARATIONS)
+
+
+def written_again(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts], stop_after: int) -> Mapping[str, int]:
+    """Most bytes by target id of steps that are done once, if trials end before they measure: the next trial of the
+    part does them again."""
+    prepared = [(trial, steps) for trial in trials if (steps := steps_of(trial.point).once.steps)]
+    count = Counter((trial.part, trial.target_ids) for trial, _ in prepared)
+    first = {(trial.part, trial.target_ids): (trial, steps) for trial, steps in reversed(prepared)}
+    again = [(*one, min(count[key], most_preparations(stop_after)) - 1) for key, one in first.items()]
+    return _written(again, targets)
+
+
+def _written(
+    done: Iterable[tuple[PlannedTrial, Sequence[Step], int]], targets: Sequence[TargetFacts]
+) -> Mapping[str, int]:
+    """Bytes by target id of steps before a trial, which are done so many times."""
+    by_id = {target.id: target for target in targets}
+    total: dict[str, int] = {}
+    for trial, steps, times in done:
+        for stream in prepared_streams(trial) if steps else ():
+            target = by_id[stream.target_id]
+            written = times * step_bytes(steps, stream.workload, trial.kind, target, trial.layout)
+            total[target.id] = total.get(target.id, 0) + written
+    return total
+
+
+def prepared_streams(trial: PlannedTrial) -> Sequence[PlannedStream]:
+    """One stream for each used part that the steps prepare, as `recipes.prepared`. In a directory, each stream has its
+    own files."""
+    found: dict[tuple[object, ...], PlannedStream] = {}
+    for stream in (each for each in trial.streams if not each.workload.needs_array):
+        name = stream.name if trial.kind is TargetKind.DIRECTORY else ""
+        found.setdefault((stream.target_id, name, *used_range(stream.workload)), stream)
+    return list(found.values())
+
+
+# What earlier runs on a host tell about the time of trials.
+
+OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and the engine's own start and end
+PREFILL_BYTES_PER_S = 200e6  # sequential writes of a slow drive, so that the estimate is too long rather than too short
+
+
+@dataclass(frozen=True)
+class Span:
+    """Observed values: the smallest, the median and the largest."""
+
+    low: float
+    typical: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Span":
+        return Span(min(values), median(values), max(values))
+
+
+@dataclass(frozen=True)
+class Experience:
+    """Durations and rates of earlier runs on one host, as means per run, so one outlier does not widen the range."""
+
+    runs: int
+    turnover_s: Span  # of a trial, without its run time
+    prefill_bytes_per_s: Span | None = None  # None: no run wrote files
+    # (ids of targets used at once, `Workload.rated`) -> bytes/s of each
+    amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
+    # (ids of targets, workload with seed 1) -> seconds from start to end of trials with a stop rule
+    stops_s: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
+    # (ids of targets, `Workload.load_bytes`) -> seconds from the engine's start to the measured part, and after it
+    loads_s: Mapping[tuple[tuple[str, ...], int], Span] = field(default_factory=dict)
+    # (target id, point key) -> bytes/s of the nearest measured workload, if there is no rate in `amounts`
+    nearest: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    sequential_writes: Mapping[str, Span] = field(default_factory=dict)  # target id -> bytes/s measured
+    builds_s: Mapping[str, Span] = field(default_factory=dict)  # line of a layout -> seconds to build it
+
+
+NOTHING_LEARNED = Experience(runs=0, turnover_s=Span.of([OVERHEAD_S]))
+SLOW_PREFILL = Span.of([PREFILL_BYTES_PER_S])
+
 
 COMMON_START_S = 4.0  # from the moment at which all hosts of a trial are ready to their common start
 

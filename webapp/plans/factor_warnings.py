@@ -11,10 +11,9 @@ from functools import cached_property
 import msgspec
 
 from webapp.core.formatting import bytes_binary
-from webapp.plans.alignment import ALIGNED, is_misaligned
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
-from webapp.plans.fitness import TargetFacts
+from webapp.plans.fitness import ALIGNED, TargetFacts, is_misaligned
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.part_levels import factor_texts

@@ -10,8 +10,7 @@ from functools import cache, lru_cache
 
 from webapp.core.nearest import nearest
 from webapp.plans.engines import ENGINE, ENGINES
-from webapp.plans.factor import Factor, FactorKind
-from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS
+from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS, Factor, FactorKind
 from webapp.plans.steps import StepTexts
 from webapp.plans.values import (
     Choice,

@@ -4,28 +4,154 @@ A few bytes of text can describe billions of points. So everything is counted be
 has no levels or no points, only a problem that says so.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from webapp.plans import levels
-from webapp.plans.contradictions import contradictions
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, engine_name, engine_of
-from webapp.plans.engines.base import PlanEngine
-from webapp.plans.factors import factor_of, stream_and_factor
+from webapp.plans.engines.base import Levels, PlanEngine
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, HOSTS_AT_ONCE, STREAMS, factor_of, stream_and_factor
 from webapp.plans.grid_problem import TOO_LARGE, GridProblem
 from webapp.plans.part_levels import factor_texts, kinds_of, parsed_levels
 from webapp.plans.part_problems import part_problems
-from webapp.plans.part_rules import round_problems, rules_of
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.rules import NO_RULES, TRACK, RuleRefused, Rules
-from webapp.plans.rules import parse as parse_rules
-from webapp.plans.selection import AtOnce, Selection
+from webapp.plans.selection import NO_RULES, TRACK, AtOnce, Conditions, RuleRefused, Rules, RuleTexts, Selection
+from webapp.plans.selection import parse as parse_rules
 from webapp.plans.stream_grids import StreamLevels, complete, stream_engine, stream_problems, with_running
 from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
+from worker.contract.stopping import SNIA_ROUNDS
+from worker.recipes import DEFAULT_ENGINE
+
+# The rules of a part with stored levels, and their problems. Pure.
+
+
+def rules_of(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
+    """The part's rules with stored levels, and their problems; `most` is the maximum of combinations."""
+    said = [
+        f"Rule {number}: {text}"
+        for number, line in enumerate(part.rules, start=1)
+        for text in _line_problems(line, levels, engine)
+    ]
+    if said:
+        return NO_RULES, [GridProblem("rules", text) for text in said]
+    texts = parse_rules(part.rules)
+    if problems := _rule_problems(texts, levels, most):
+        return NO_RULES, problems
+    excluded, only, tracked = (
+        tuple(_condition(part, text, engine) for text in each) for each in (texts.excluded, texts.only, texts.tracked)
+    )
+    return Rules(excluded, only, texts.zipped, texts.one_at_a_time, tracked), []
+
+
+def _condition(part: Part, text: Conditions, engine: str) -> dict[str, frozenset[Value]]:
+    parsed, _ = parsed_levels(text, engine)
+    parsed = with_running(part, parsed)[0] if STREAMS in parsed else parsed
+    return {name: frozenset(values) for name, values in parsed.items()}
+
+
+def _line_problems(line: str, levels: Levels, engine: str) -> list[str]:
+    """Problems of one rule."""
+    try:
+        texts = parse_rules([line])
+    except RuleRefused as refused:
+        return [str(refused)]
+    conditions = (*texts.excluded, *texts.only, *texts.tracked)
+    named = [*chain(*conditions, *texts.zipped, texts.one_at_a_time)]
+    said = [
+        f"names `{name}`, which is not a factor of this part." for name in dict.fromkeys(named) if name not in levels
+    ]
+    return said + [one.message for text in conditions for one in parsed_levels(text, engine)[1] if one.field in levels]
+
+
+def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
+    """Problems of the rules together, whose factors are known."""
+    zipped = [name for group in texts.zipped for name in group]
+    said = [
+        f"`{name}` is in two `zip` rules. Remove it from one of them."
+        for name in dict.fromkeys(zipped)
+        if zipped.count(name) > 1
+    ]
+    for group in texts.zipped:
+        counts = {len(levels[name]) for name in group}
+        if len(counts) > 1 or len(group) < 2:
+            said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
+    if texts.one_at_a_time and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
+        said.append("`one at a time` needs a factor with several levels.")
+    several = "streams" if STREAMS in levels else "rules"
+    if (texts != RuleTexts() or STREAMS in levels) and math.prod(map(len, levels.values())) > most:
+        words = f"{several} can select from at most {most:,} combinations in this part. Remove levels."
+        return [*(GridProblem("rules", text) for text in said), GridProblem("rules", words, TOO_LARGE)]
+    return [GridProblem("rules", text) for text in said]
+
+
+def round_problems(document: PlanDocument) -> list[GridProblem]:
+    said = []
+    if document.order is not Order.LISTED:
+        said.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
+    if document.repeats < SNIA_ROUNDS:
+        said.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
+    return [GridProblem("rules", text) for text in said]
+
+
+# Factors of a part that exclude each other. Pure.
+
+_RELATIVE = ("size_percent", "size_memory")
+
+
+def contradictions(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    yield from _alternatives(texts)
+    if HOSTS_AT_ONCE in texts:
+        yield from _several_hosts(part, texts)
+    if part.streams:
+        yield from _several_streams(texts)
+
+
+def _alternatives(texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    """Of the part, or of one of its streams."""
+    for scope in dict.fromkeys(name.removesuffix(stream_and_factor(name)[1]) for name in texts):
+        for one, other in ALTERNATIVES:
+            if f"{scope}{one}" in texts and f"{scope}{other}" in texts:
+                words = f"`{one}` and `{other}` exclude each other; remove one of them."
+                yield GridProblem(f"{scope}{other}", words)
+
+
+def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    """Only fio waits for a common start."""
+    several = (
+        f"a trial uses several targets of one host or one target of several hosts; remove `{AT_ONCE}` or this factor."
+    )
+    problems = (
+        (AT_ONCE in texts, several),
+        ("layout" in texts, "a layout is built on pools of one host; remove this factor or `layout`."),
+        (
+            "stop" in texts,
+            "no host knows the I/Os of all hosts, which a stop rule needs; remove `stop`.",
+        ),
+        (bool(part.streams), "streams with different workloads cannot use several hosts; remove this factor."),
+        (engine_name(texts) != DEFAULT_ENGINE, "only fio can start on several hosts at once; remove this factor."),
+    )
+    for applies, words in problems:
+        if applies:
+            yield GridProblem(HOSTS_AT_ONCE, words)
+
+
+def _several_streams(texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    if AT_ONCE in texts:
+        yield GridProblem(
+            AT_ONCE, "`at_once` runs one workload on several targets; use `streams_on` for streams, and remove it."
+        )
+    for name in texts:
+        if stream_and_factor(name)[1] == "stop":
+            yield GridProblem(name, "a stop rule looks at the sum of equal streams, and these differ; remove `stop`.")
+        if stream_and_factor(name)[1] in _RELATIVE:
+            yield GridProblem(name, "streams need a size in bytes; use `size`.")
+
 
 MAX_TRIALS = 10_000  # of a run
 MAX_VALUES = 500_000  # levels of all workloads of a run: its trials times the factors of all their streams

@@ -6,7 +6,7 @@ from math import ceil
 
 from webapp.plans.document import PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES
-from webapp.plans.experience import OVERHEAD_S
+from webapp.plans.expected_time import OVERHEAD_S
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.streams import of_stream
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from webapp.plans.document import Part
 from webapp.plans.engines import ENGINE, ENGINES, engine_name
 from webapp.plans.engines.base import Levels, PlanEngine
+from webapp.plans.engines.fio import StopRuleText
 from webapp.plans.factors import (
     AT_ONCE,
     BEFORE,
@@ -19,7 +20,6 @@ from webapp.plans.factors import (
 from webapp.plans.grid_problem import GridProblem
 from webapp.plans.part_levels import NAMED_KINDS
 from webapp.plans.steps import steps_before
-from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import Value
 from worker.contract.stopping import least_s
 from worker.recipes.stop_rules import write

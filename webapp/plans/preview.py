@@ -12,7 +12,7 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
-from webapp.plans.experience import Experience
+from webapp.plans.expected_time import Experience, prepared_streams
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import room_of
 from webapp.plans.grids import PartGrid, grids_of
@@ -22,7 +22,6 @@ from webapp.plans.problems import FieldProblem
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.shared_space import space_warnings
 from webapp.plans.smaller_sizes import fitting_bytes
-from webapp.plans.step_costs import prepared_streams
 from worker.contract.steps import WriteStep
 from worker.contract.workload import Stream
 from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words

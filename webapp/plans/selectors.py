@@ -18,7 +18,7 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, made_kind
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.relative_sizes import MEMORY
+from webapp.plans.smaller_sizes import MEMORY
 from worker.contract.inventory import Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, Stream, TargetKind, TargetRef

@@ -14,13 +14,14 @@ A result of a stream has this point, and the stream's own levels under their pla
 factor of all streams that acts only on the others has their names: `writer.fdatasync: 8` in the reader's results.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TypeVar
 from zlib import crc32
 
 import msgspec
 
+from webapp.plans.document import PartStream
 from webapp.plans.engines import ENGINE, engine_of, name_of
 from webapp.plans.factors import (
     ALTERNATIVES,
@@ -30,11 +31,46 @@ from webapp.plans.factors import (
     STREAM,
     STREAMS,
     STREAMS_ON,
+    by_cost,
     of_other_engines,
     stream_and_factor,
 )
 from webapp.plans.values import Value
 from worker.contract.workload import AnyWorkload
+
+# The streams of a part as text, one per line: `reader: pattern=randread; iodepth=1, 32`.
+
+
+class StreamRefused(ValueError):
+    """Invalid text of a stream; the message says what is valid."""
+
+
+def lines_of(streams: Iterable[PartStream]) -> str:
+    return "\n".join(
+        f"{stream.name}: {'; '.join(f'{name}={stream.factors[name]}' for name in by_cost(stream.factors))}"
+        for stream in streams
+    )
+
+
+def streams_of(text: str) -> list[dict[str, object]]:
+    """The streams as JSON of `PartStream`. Raises StreamRefused."""
+    return [_stream(line.strip()) for line in text.splitlines() if line.strip()]
+
+
+def _stream(line: str) -> dict[str, object]:
+    name, colon, rest = line.partition(":")
+    if not colon:
+        raise StreamRefused(f"`{line}` is not a stream; write it like `reader: pattern=randread; iodepth=1, 32`.")
+    factors = {}
+    for text in filter(str.strip, rest.split(";")):
+        factor, equals, levels = (piece.strip() for piece in text.partition("="))
+        if not equals or not factor or not levels:
+            raise StreamRefused(f"`{text.strip()}` is not a factor with levels; write it like `iodepth=1, 32`.")
+        if factor in factors:
+            raise StreamRefused(f"The stream {name.strip()} has `{factor}` twice. Remove one of them.")
+        factors[factor] = levels
+    return {"name": name.strip(), "factors": factors}
+
 
 Point = Mapping[str, Value]
 T = TypeVar("T")

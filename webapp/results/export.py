@@ -6,8 +6,8 @@ from itertools import islice
 import msgspec
 
 from webapp.core.table_files import Column, Kind, Table
-from webapp.plans.factor import Factor
 from webapp.plans.factors import FACTORS, stream_and_factor
+from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Switch, Value
 from webapp.results.metrics import METRICS
 from webapp.results.reading.content import Point

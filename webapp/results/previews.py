@@ -6,7 +6,7 @@ from dataclasses import replace
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import estimate
-from webapp.plans.experience import NOTHING_LEARNED, Experience
+from webapp.plans.expected_time import NOTHING_LEARNED, Experience
 from webapp.plans.grids import PartGrid
 from webapp.plans.preview import PREVIEW_SEED, Preview, preview
 from webapp.results.speeds import nearest_rates, sequential_writes, speeds_on

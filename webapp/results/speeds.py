@@ -9,7 +9,7 @@ from webapp.hosts.models import Target
 from webapp.plans.estimate import Estimate
 from webapp.plans.expand import Expansion
 from webapp.plans.expected import Earlier, Expected, Speeds, kind_of, written_expected
-from webapp.plans.experience import Span
+from webapp.plans.expected_time import Span
 from webapp.plans.points import stream_count
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, time
 
 from webapp.core.errors import Refusal
-from webapp.core.windows import time_zone, weekly_window
+from webapp.core.formatting import time_zone, weekly_window
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority, Run

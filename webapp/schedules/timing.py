@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from webapp.core.errors import Refusal
-from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
+from webapp.core.formatting import WeeklyWindow, time_zone, weekly_window
 from webapp.schedules import cron
 from webapp.schedules.models import Condition, Schedule, Trigger
 from webapp.schedules.notify import local_time

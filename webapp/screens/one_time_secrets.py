@@ -13,7 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.core.sealing import fernet
+from webapp.core.tokens import fernet
 
 KEPT_S = 600
 _KEY = "shown_once"  # in the session: name of the page and of its subject -> encrypted secret

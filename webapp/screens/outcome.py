@@ -10,7 +10,7 @@ from django.urls import reverse
 from webapp.compare.comparison import Comparison
 from webapp.compare.dimensions import label_of
 from webapp.compare.headline import headline
-from webapp.compare.query import CompareRefused, read_query
+from webapp.compare.question import CompareRefused, read_query
 from webapp.compare.selectors import compare
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import FACTOR_PREFIX, Absence, Level, ResultFilter, write_level

@@ -19,11 +19,11 @@ from webapp.hosts.models import Target
 from webapp.plans import engines
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines.fio import FACTORS as FIO_FACTORS
-from webapp.plans.factor import Factor
 from webapp.plans.factors import FACTORS
 from webapp.plans.preview import jobs_of, preview
 from webapp.plans.problems import document_problems
 from webapp.plans.services import create_plan
+from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Choice, Duration, Value
 from webapp.runs.dispatch import orders
 from webapp.runs.forecast import experience

@@ -25,10 +25,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import geometric_mean
 
-from webapp.compare.blocks import BUCKET_WIDTH, PERCENTILES, Measured
-from webapp.compare.claims import EACH, MIN_BLOCKS, holm
-from webapp.compare.contrasts import Contrast, Pair, contrast
-from webapp.compare.latency_kinds import NOT_COMPARED
+from webapp.compare.cells import BUCKET_WIDTH, NOT_COMPARED, PERCENTILES, Measured
+from webapp.compare.claims import EACH, MIN_BLOCKS, Contrast, Pair, contrast, holm
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
 from worker.contract.histogram import LAST_BUCKET_NS

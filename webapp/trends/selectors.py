@@ -17,11 +17,10 @@ from webapp.results.models import Result
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
-from webapp.trends.history import ENDED
 from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
-from webapp.trends.sides import Side, import_side
-from webapp.trends.two_sides import TwoSides, judge_read
+from webapp.trends.run_values import ENDED
+from webapp.trends.two_sides import Side, TwoSides, import_side, judge_read
 
 NOT_JUDGED = frozenset({"latency_stddev", "latency_min", "latency_max"})  # single I/Os, or not a speed
 KEPT_OUTCOMES = 5_000

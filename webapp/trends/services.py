@@ -12,13 +12,11 @@ from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS
 from webapp.results.models import Import, ImportState
 from webapp.runs.models import Run
-from webapp.trends.history import ENDED
 from webapp.trends.judging import NO_VALUES
 from webapp.trends.models import Baseline
+from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import judged_metrics
-from webapp.trends.sides import Side, import_side
-from webapp.trends.tolerances import checked_tolerances
-from webapp.trends.two_sides import UNSTATED, check_factors, judge_read
+from webapp.trends.two_sides import UNSTATED, Side, check_factors, checked_tolerances, import_side, judge_read
 
 
 @transaction.atomic

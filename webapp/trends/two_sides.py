@@ -12,20 +12,127 @@ would say nothing. Then the filters are refused.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl
 
 import msgspec
 
-from webapp.compare.blocks import measured
-from webapp.compare.grouping import CellKey, Grouped
-from webapp.core.errors import Refusal
+from webapp.compare.cells import CellKey, Grouped, measured
+from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.varying import in_order, varying
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
-from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
+from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests, read_rows
+from webapp.runs.models import Run
 from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
-from webapp.trends.sides import Side, read_side, target_of
-from webapp.trends.tolerances import checked_tolerances
+from webapp.trends.run_values import ENDED
+
+# One side of a verdict: the results that a filter of `GET /results` finds.
+
+TARGET, LABEL_PREFIX = "target", "label."
+MAX_RESULTS = 20_000  # of each side
+
+
+@dataclass(frozen=True)
+class Side:
+    """`named` are the factors in the filter."""
+
+    named: Collection[str]
+    rows: Sequence[ResultRow]
+
+
+def read_side(name: str, text: str) -> Side:
+    """`name` is baseline or candidate, for errors. Raises Refusal."""
+    asked = read_filter(parse_qsl(text, keep_blank_values=True))
+    if asked == ResultFilter():
+        raise Refusal("filter_missing", f"The {name} has no filter. Write for example run=17 or run=17&host=a.")
+    _check_runs(asked.runs)
+    rows = read_rows(ResultQuery.of(asked).results.order_by("id")[: MAX_RESULTS + 1])
+    if len(rows) > MAX_RESULTS:
+        raise Refusal("too_many_results", f"More than {MAX_RESULTS:,} results match a side. Choose runs or targets.")
+    return Side(tuple(asked.factors), rows)
+
+
+def _check_runs(numbers: Collection[int]) -> None:
+    states = dict(Run.objects.filter(number__in=numbers).values_list("number", "state"))
+    for number in numbers:
+        if number not in states:
+            raise NotFound("run_unknown", f"There is no run {number}.")
+        if states[number] not in ENDED:
+            raise Refusal("run_open", f"Run {number} has not ended. Wait for its end.")
+
+
+def at_levels(side: Side, levels: Mapping[str, str]) -> tuple[dict[str, str], Side]:
+    """The levels that exist in the side, and its rows at these levels. `levels` has a text for each of `target`,
+    `factor.<name>` and, of an import, `label.<name>`."""
+    known = {name: text for name, text in levels.items() if text and _is_level(name)}
+    kept = {name: text for name, text in known.items() if text in levels_of(side.rows, name)}
+    named = (*side.named, *(name.removeprefix(FACTOR_PREFIX) for name in kept if name.startswith(FACTOR_PREFIX)))
+    rows = [row for row in side.rows if all(level_of(row, name) == text for name, text in kept.items())]
+    return kept, Side(named, rows)
+
+
+def import_side(number: int, levels: Mapping[str, str]) -> Side:
+    """The results of an import at these levels. Raises Refusal if it has none at one of them: without this level, other
+    results would be judged."""
+    kept, side = at_levels(read_side("baseline", f"import={number}"), levels)
+    missing = [f"{name}={text}" for name, text in levels.items() if name not in kept]
+    if missing:
+        words = f"Import {number} has no valid results at {', '.join(missing)}. Choose another level."
+        raise Refusal("level_unknown", words)
+    return side
+
+
+def levels_of(rows: Iterable[ResultRow], name: str) -> set[str]:
+    return {level_of(row, name) for row in rows}
+
+
+def _is_level(name: str) -> bool:
+    of_factor = name.startswith(FACTOR_PREFIX) and name.removeprefix(FACTOR_PREFIX) in FACTORS
+    return of_factor or name == TARGET or name.startswith(LABEL_PREFIX)
+
+
+def level_of(row: ResultRow, name: str) -> str:
+    """Of `target`, `factor.<name>` or `label.<name>`; "" for a row without this label."""
+    if name == TARGET:
+        return target_of(row)
+    if name.startswith(LABEL_PREFIX):
+        return row.facts.get(name.removeprefix(LABEL_PREFIX), "") if row.imported else ""
+    factor = name.removeprefix(FACTOR_PREFIX)
+    return write_level(factor, row.point[factor]) if factor in row.point and factor in FACTORS else NOT_SET.value
+
+
+def target_of(row: ResultRow) -> str:
+    """host/target. Without labels of a drive or layout, the target of an import is all that it measured:
+    `target_name` is then the name of the test."""
+    if row.imported and not (row.model or row.layout):
+        return row.host or row.source_name
+    return row.target_name
+
+
+# Tolerances: the largest change for the worse that passes, in percent, by metric.
+
+DEFAULT_TOLERANCES = {"iops": 5.0, "latency_p99": 10.0}
+MIN_TOLERANCE, MAX_TOLERANCE = 0.1, 1000.0
+MAX_LOSS = 99.0  # of a metric of which higher is better
+
+
+def checked_tolerances(tolerances: Mapping[str, float]) -> dict[str, float]:
+    """In the order of the table of metrics. Raises Refusal."""
+    if not tolerances:
+        raise Refusal("tolerance_missing", "Enter a tolerance for at least one metric.")
+    for key, percent in tolerances.items():
+        metric = METRICS.get(key)
+        if metric is None:
+            raise Refusal("metric_unknown", f"There is no metric `{key}`. Use {', '.join(METRICS)}.")
+        most = MAX_TOLERANCE if metric.lower_is_better else MAX_LOSS
+        if not MIN_TOLERANCE <= percent <= most:
+            words = f"The tolerance of {metric.label} is {percent:g} %. Enter {MIN_TOLERANCE:g} to {most:g} %."
+            raise Refusal("tolerance_refused", words)
+    return {key: float(tolerances[key]) for key in METRICS if key in tolerances}
+
 
 UNSTATED = "unstated"
 

@@ -7,7 +7,7 @@ A registration rewrites the host's row and may store an inventory, so its number
 
 from django.http import HttpRequest
 
-from webapp.core.rates import Rate
+from webapp.core.throttle import Rate
 from webapp.hosts.services import register_host
 from webapp.hosts.sessions import claim_session
 from webapp.runs.dispatch.dispatcher import dispatch_host

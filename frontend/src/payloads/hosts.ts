@@ -1,4 +1,4 @@
-/** Mirrors `webapp/screens/hosts/payloads.py`. */
+/** Mirrors `webapp/screens/hosts/worker_log.py`. */
 
 import { type Checked, list, number, oneOf, string, struct } from "../lib/schema";
 

@@ -1,4 +1,4 @@
-/** Mirrors `webapp/screens/imports/payloads.py`. */
+/** Mirrors `webapp/screens/imports/upload_views.py`. */
 
 import { list, number, string, struct } from "../lib/schema";
 

@@ -1,4 +1,4 @@
-/** `webapp/screens/plans/payloads.py`; tests/vectors/planJobs.json and planAnswer.json test both. */
+/** `webapp/screens/plans/previewing.py`; tests/vectors/planJobs.json and planAnswer.json test both. */
 
 import { type Checked, list, number, string, struct } from "../lib/schema";
 

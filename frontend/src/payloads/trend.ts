@@ -1,4 +1,4 @@
-/** Mirrors `webapp/screens/trend/payloads.py`. */
+/** Mirrors `webapp/screens/trend/views.py`. */
 
 import { type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 

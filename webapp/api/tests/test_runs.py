@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from webapp.api import waiting
+from webapp.api import runs
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.models import Host
 from webapp.runs.models import Run, RunState
@@ -84,7 +84,7 @@ def test_a_wait_ends_with_the_run(viewer: Caller, lab: Lab) -> None:
     def end_run(_seconds: float) -> None:
         Run.objects.update(state=RunState.DONE)
 
-    with patch.object(waiting, "sleep", side_effect=end_run) as sleep:
+    with patch.object(runs, "sleep", side_effect=end_run) as sleep:
         assert viewer("get", "runs/1/wait?seconds=30")[1]["state"] == "done"
     sleep.assert_called_once()
     assert viewer("get", "runs/9/wait")[0] == 404
@@ -95,7 +95,7 @@ def test_few_wait_at_a_time_and_others_are_answered_at_once(viewer: Caller, lab:
     Run.objects.update(state=RunState.RUNNING)
     full = BoundedSemaphore(1)
     full.acquire()
-    with patch.object(waiting, "_places", full), patch.object(waiting, "sleep") as sleep:
+    with patch.object(runs, "_places", full), patch.object(runs, "sleep") as sleep:
         assert viewer("get", "runs/1/wait")[1]["state"] == "running"
     sleep.assert_not_called()
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from webapp.bench.missing import Grid, merged, missing, plan_for
-from webapp.bench.offered import offered, pairs
+from webapp.bench.picking import offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG

@@ -3,7 +3,7 @@
 import pytest
 from django.db.models import F
 
-from webapp.bench.offered import offered, pairs
+from webapp.bench.picking import offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG

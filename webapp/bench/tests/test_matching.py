@@ -6,10 +6,10 @@ from statistics import geometric_mean
 import pytest
 
 from webapp.bench.matching import Matched
-from webapp.bench.panels import P99, RATE
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.bench.workloads import P99, RATE
 from webapp.results.models import Result
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab

@@ -8,11 +8,10 @@ import pytest
 
 from webapp.bench.matching import Matched
 from webapp.bench.missing import why_not_alone
-from webapp.bench.offered import offered, products_of_import
-from webapp.bench.panels import P95, RATE
+from webapp.bench.picking import offered, products_of_import, products_of_results
 from webapp.bench.products import Kind, Product
-from webapp.bench.selected import products_of_results
 from webapp.bench.side_by_side import Asked, Row, SideBySide, side_by_side
+from webapp.bench.workloads import P95, RATE
 from webapp.imports.references import reading
 from webapp.imports.references.loading import load_references
 from webapp.results.models import Import, Result

@@ -1,7 +1,7 @@
 """What the tests of comparisons measure and read."""
 
 from webapp.compare.comparison import Comparison
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.tests.orders import alternate
 from webapp.tests.factories.results import FACTS, Lab
 

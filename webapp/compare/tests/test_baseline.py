@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.results.models import Import, Result, known
 from webapp.results.reading.filter import ResultFilter

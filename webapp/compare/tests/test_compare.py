@@ -6,9 +6,8 @@ import pytest
 import scipy
 from pytest_django import DjangoAssertNumQueries
 
-from webapp.compare.comparison import Comparison, DifferenceKind
-from webapp.compare.export import comparison_table
-from webapp.compare.query import CompareQuery, CompareRefused, read_query
+from webapp.compare.comparison import Comparison, DifferenceKind, comparison_table
+from webapp.compare.question import CompareQuery, CompareRefused, read_query
 from webapp.compare.selectors import compare
 from webapp.compare.tests.measuring import ENGINES, measure_engines
 from webapp.results.models import Result

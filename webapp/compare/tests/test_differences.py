@@ -1,7 +1,7 @@
 import pytest
 
 from webapp.compare.comparison import DifferenceKind
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.compare.tests.measuring import ENGINES
 from webapp.tests.factories.hosts import a_target

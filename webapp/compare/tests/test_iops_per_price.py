@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.compare.comparison import Comparison
 from webapp.compare.models import Price
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.runs.models import FurtherTarget
 from webapp.tests.factories.hosts import a_drive, a_host

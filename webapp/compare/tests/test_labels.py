@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.compare.comparison import Comparison, DifferenceKind
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.results.reading.filter import read_filter
 from webapp.tests.factories.hosts import a_host, a_target

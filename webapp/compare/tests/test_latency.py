@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
-from webapp.compare.chart_points import chart_point, chart_points
-from webapp.compare.latency import PERCENTS, distributions
-from webapp.compare.query import CompareQuery, CompareRefused
-from webapp.compare.seconds import Span, rates
+from webapp.compare.latency import PERCENTS, chart_point, chart_points, distributions
+from webapp.compare.question import CompareQuery, CompareRefused
 from webapp.compare.selectors import select
-from webapp.compare.timeline import time_lines
+from webapp.compare.timeline import Span, rates, time_lines
 from webapp.results.models import Result, Sample, known
 from webapp.screens.explore.ladder import ladder_of
 from webapp.tests.factories.hosts import a_host, a_target
@@ -204,7 +202,7 @@ def test_too_many_seconds_are_refused_with_a_message(lab: Lab, monkeypatch: pyte
     result.runtime_ms = 5000
     result.save()
     samples(result, dict.fromkeys(range(1, 6), 1))
-    monkeypatch.setattr("webapp.compare.seconds.MAX_SECONDS", 4)
+    monkeypatch.setattr("webapp.compare.timeline.MAX_SECONDS", 4)
     with pytest.raises(CompareRefused, match="Choose fewer repeats"):
         time_lines(chart_point(select(ENGINES)), "iops")
 

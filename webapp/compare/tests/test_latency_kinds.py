@@ -6,9 +6,9 @@ import pytest
 
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.compare.cells import NOT_COMPARED
 from webapp.compare.headline import headline
-from webapp.compare.latency_kinds import NOT_COMPARED
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.results.models import Result
 from webapp.tests.factories.results import Lab

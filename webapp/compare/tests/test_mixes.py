@@ -1,7 +1,7 @@
 import pytest
 
-from webapp.compare.chart_points import chart_point, chart_points
-from webapp.compare.query import CompareQuery, read_query
+from webapp.compare.latency import chart_point, chart_points
+from webapp.compare.question import CompareQuery, read_query
 from webapp.compare.selectors import compare, for_latencies, select
 from webapp.tests.factories.results import Lab
 

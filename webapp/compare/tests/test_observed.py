@@ -8,9 +8,9 @@ import pytest
 
 from webapp.compare.comparison import Comparison
 from webapp.compare.models import Price
-from webapp.compare.observed import COMPARED, known_metric, metric_named, metrics_of
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare, select
+from webapp.compare.trial_metrics import COMPARED, known_metric, metric_named, metrics_of
 from webapp.hosts.inventory import bounds
 from webapp.hosts.inventory.bounds import Bound
 from webapp.imports.reading import Read
@@ -115,10 +115,10 @@ def test_temperature_is_that_of_the_hottest_drive_and_not_of_a_processor(lab: La
 def test_the_share_of_the_ceiling_is_that_of_the_target_s_links(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.measure(1000.0)  # 4,096,000 B/s
     one = (Bound("a/scratch", 8_192_000.0, "SATA"),)
-    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: one)
+    monkeypatch.setattr("webapp.compare.trial_metrics.bounds_of", lambda moments, most: one)
     assert means(made("ceiling_share")) == [pytest.approx(50.0)]
     twice = (*one, Bound("a/scratch", 1e9, "PCI Express"))
-    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: twice)
+    monkeypatch.setattr("webapp.compare.trial_metrics.bounds_of", lambda moments, most: twice)
     assert made("ceiling_share").panels == ()
     assert bounds.bounds_of({}, most=None) == ()
 
@@ -137,7 +137,7 @@ def test_the_share_of_the_ceiling_is_that_of_the_links_when_the_run_started(
             for name, at in moments.items()
         )
 
-    monkeypatch.setattr("webapp.compare.observed.bounds_of", limits)
+    monkeypatch.setattr("webapp.compare.trial_metrics.bounds_of", limits)
     assert means(compare(CompareQuery("iodepth", ("run",), metric="ceiling_share"))) == [50.0, 25.0]
 
 
@@ -150,7 +150,7 @@ def test_the_share_of_the_ceiling_of_a_mix_is_that_of_its_faster_direction(
     read.pk, read.bytes_per_s = None, 6_144_000.0
     read.save(force_insert=True)
     one = (Bound("a/scratch", 8_192_000.0, "PCI Express"),)
-    monkeypatch.setattr("webapp.compare.observed.bounds_of", lambda moments, most: one)
+    monkeypatch.setattr("webapp.compare.trial_metrics.bounds_of", lambda moments, most: one)
     assert means(made("ceiling_share")) == [pytest.approx(75.0)]
 
 

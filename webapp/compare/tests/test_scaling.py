@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.compare.comparison import DifferenceKind
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.hosts.models import Target
 from webapp.results.models import Result

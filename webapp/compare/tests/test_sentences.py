@@ -4,11 +4,11 @@ from datetime import timedelta
 import pytest
 
 from webapp.compare.comparison import BaselineRatio, Conclusion
-from webapp.compare.query import CompareQuery, read_query
+from webapp.compare.question import CompareQuery, read_query
 from webapp.compare.selectors import compare
-from webapp.compare.sentences import RATIO, interval, shown, unclear
 from webapp.compare.tests.measuring import ENGINES, measure_engines, sentence
 from webapp.compare.tests.orders import alternate
+from webapp.compare.words import RATIO, interval, shown, unclear
 from webapp.core.statistics import Ratio
 from webapp.results.models import Result
 from webapp.tests.factories.hosts import a_host, a_target

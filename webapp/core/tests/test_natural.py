@@ -1,4 +1,4 @@
-from webapp.core.natural import natural_key
+from webapp.core.formatting import natural_key
 
 
 def test_numbers_in_texts_are_sorted_as_numbers() -> None:

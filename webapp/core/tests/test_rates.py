@@ -1,7 +1,7 @@
 """A client has a burst, and then so much each second."""
 
-from webapp.core import rates
-from webapp.core.rates import Rate
+from webapp.core import throttle
+from webapp.core.throttle import Rate
 
 
 def test_it_allows_a_burst_and_then_the_rate() -> None:
@@ -19,7 +19,7 @@ def test_it_allows_a_burst_and_then_the_rate() -> None:
 def test_it_forgets_clients_that_may_have_their_burst_again() -> None:
     clock = [0.0]
     rate = Rate(burst=10, per_s=1, clock=lambda: clock[0])
-    for number in range(rates.MAX_CLIENTS - 1):
+    for number in range(throttle.MAX_CLIENTS - 1):
         rate.take(number)
     clock[0] = 5.0
     assert rate.take("a", 10)

@@ -7,9 +7,17 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.compare.blocks import Block, Measured
-from webapp.compare.claims import ContrastTest, claims, holm
-from webapp.compare.contrasts import Contrast, contrast, pooled_freedom, same_order, within_variance
+from webapp.compare.cells import Block, Measured
+from webapp.compare.claims import (
+    Contrast,
+    ContrastTest,
+    claims,
+    contrast,
+    holm,
+    pooled_freedom,
+    same_order,
+    within_variance,
+)
 from webapp.core.statistics import student_t, summarise
 
 positive = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=8)

@@ -13,7 +13,7 @@ moves its width once per transfer. Practical figures: Dirk Geschke, "RAID-Optimi
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webapp.hosts.inventory.drives_under import DrivesUnder, TooLarge
+from webapp.hosts.inventory.lock_groups import DrivesUnder, TooLarge
 from worker.contract.controllers import PhysicalDrive
 from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, PcieLink, PciFunction
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from webapp.core.rates import Rate
+from webapp.core.throttle import Rate
 from webapp.hosts import worker_log
 from webapp.hosts.models import WorkerLogLine
 from webapp.hosts.selectors import log_lines

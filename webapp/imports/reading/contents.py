@@ -1,5 +1,6 @@
 """The texts in a file: itself, or the files in an archive. Archives are recognised by content, not by name."""
 
+import codecs
 import tempfile
 from collections.abc import Iterator
 from heapq import nsmallest
@@ -11,8 +12,35 @@ from webapp.imports.reading import unpacking
 from webapp.imports.reading.limits import MIB, Budget, Exhausted, LeftOut, Read, Refused
 from webapp.imports.reading.order import LogSpool
 from webapp.imports.reading.tar_stream import TarEntry, tar_entries
-from webapp.imports.reading.text import decode, is_binary
 from webapp.imports.reading.zip_directory import Directory, Place, ZipEntry
+
+# Bytes as text: UTF-8, UTF-16 with a byte order mark, otherwise Latin-1.
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes of a file show that it is no text."""
+    return b"\0" in head and not head.startswith(_UTF_16)
+
+
+def decode(data: bytes) -> str:
+    """Raises ImportRefused for binary files."""
+    if data.startswith(_UTF_16):
+        try:
+            text = data.decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise ImportRefused("The file begins like UTF-16 but is not valid UTF-16.") from error
+        if "\0" in text:
+            raise ImportRefused("The file is binary, not text.", code="import_binary")
+        return text
+    if b"\0" in data:
+        raise ImportRefused("The file is binary, not text.", code="import_binary")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
 
 Found = Iterator[Read | Refused | LeftOut]
 _HEAD = 512

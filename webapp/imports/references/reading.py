@@ -14,9 +14,8 @@ from webapp.imports import formats
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement
 from webapp.imports.references import about, table
-from webapp.imports.references.data_file import text_of
+from webapp.imports.references.about import line_of, text_of
 from webapp.imports.references.errors import ReferenceDamaged
-from webapp.imports.references.toml_lines import line_of
 from webapp.plans.values import Value
 
 DATA = Path(__file__).parent / "data"

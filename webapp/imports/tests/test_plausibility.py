@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from webapp.imports.files import plausible
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.plausibility import plausible
 from worker.contract.items import Direction
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

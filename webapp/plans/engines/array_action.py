@@ -6,9 +6,8 @@ from statistics import fmean
 
 import msgspec
 
-from webapp.plans.engines.base import Levels
-from webapp.plans.engines.common import RUNTIME
-from webapp.plans.factor import Factor
+from webapp.plans.engines.base import RUNTIME, Levels
+from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Choice, Value
 from worker.contract.array_action import ArrayAction, ArrayActionWorkload
 from worker.recipes import array_action as recipe

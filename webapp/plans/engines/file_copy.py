@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webapp.plans.engines.base import Levels
-from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, SIZE
-from webapp.plans.factor import Factor
+from webapp.plans.engines.base import BUFFERS, DROP_CACHES, FILES, SIZE, Levels
+from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Choice, Size, Switch, Value
 from worker.contract.file_copy import CopyMethod
 from worker.contract.workload import MIB, CopyWorkload

@@ -3,7 +3,7 @@
 The fields of `worker.contract.fio_options.FioOptions` with the same names have the types and the limits.
 """
 
-from webapp.plans.factor import Factor, FactorKind
+from webapp.plans.setting_rows import Factor, FactorKind
 from webapp.plans.values import Choice, Count, Microseconds, Size, Switch, Token, Values
 from worker.contract import fio_options as contract
 

@@ -6,8 +6,7 @@ from statistics import fmean
 
 import msgspec
 
-from webapp.plans.engines.base import Levels
-from webapp.plans.engines.common import RUNTIME
+from webapp.plans.engines.base import RUNTIME, Levels
 from webapp.plans.values import Value
 from worker.contract.idle import IdleWorkload
 from worker.recipes import idle as recipe

@@ -11,7 +11,7 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import Order
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
-from webapp.plans.experience import Experience, Span
+from webapp.plans.expected_time import Experience, Span
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.problems import document_problems
 from webapp.plans.tests.helpers import device, directory, document, part

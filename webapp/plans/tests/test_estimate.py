@@ -6,7 +6,7 @@ from webapp.plans.bytes_written import FASTEST_IOPS, written_in
 from webapp.plans.document import Part
 from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import expand
-from webapp.plans.experience import OVERHEAD_S, PREFILL_BYTES_PER_S, Experience, Span
+from webapp.plans.expected_time import OVERHEAD_S, PREFILL_BYTES_PER_S, Experience, Span
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
 

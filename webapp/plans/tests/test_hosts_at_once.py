@@ -3,8 +3,7 @@
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, TargetFacts, expand
-from webapp.plans.expected_time import COMMON_START_S
-from webapp.plans.experience import OVERHEAD_S, PREFILL_BYTES_PER_S
+from webapp.plans.expected_time import COMMON_START_S, OVERHEAD_S, PREFILL_BYTES_PER_S
 from webapp.plans.tests.helpers import device, directory
 
 

@@ -9,7 +9,7 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PartStream
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
-from webapp.plans.experience import Experience, Span
+from webapp.plans.expected_time import Experience, Span
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, layout_plan

@@ -9,7 +9,7 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
-from webapp.plans.experience import PREFILL_BYTES_PER_S
+from webapp.plans.expected_time import PREFILL_BYTES_PER_S
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.points import steps_of

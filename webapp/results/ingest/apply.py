@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,10 +11,9 @@ import msgspec
 
 from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.changes import Changes
-from webapp.results.ingest.clock import moment
-from webapp.results.ingest.histograms import check_histogram
 from webapp.results.ingest.quota import check_command, check_configuration, check_purged
 from webapp.results.ingest.results import new_results
+from webapp.results.ingest.write import moment
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
 from webapp.results.reading.facts import CONTROLLER_FACT, without_device_names
 from webapp.runs.dispatch.ending import lock_trial
@@ -37,7 +37,25 @@ from worker.contract.items import (
 )
 from worker.contract.items import Attachment as AttachmentItem
 from worker.contract.items import DriveReading as ReadingItem
+from worker.contract.packing import MAX_BUCKETS, MAX_NUMBER_BYTES, BadPacking, unpack
 from worker.contract.stopping import Stopped
+
+# Check packed histograms (`worker.contract.packing`) before they are stored unchanged.
+
+# A number longer than any that a worker packs is refused before it is computed, because that would take long.
+_NUMBER_TOO_LONG = re.compile(rb"[\x80-\xff]{%d}" % MAX_NUMBER_BYTES)
+
+
+def check_histogram(packed: bytes) -> None:
+    """Raise BadItem unless the bytes can be unpacked to a histogram."""
+    if _NUMBER_TOO_LONG.search(packed):
+        raise BadItem("A histogram holds a number that is out of range.")
+    try:
+        histogram = unpack(packed)
+    except BadPacking as error:
+        raise BadItem(f"A histogram cannot be read: {error}.") from error
+    if len(histogram.counts) > MAX_BUCKETS:
+        raise BadItem("A histogram has too many buckets.")
 
 
 def apply_item(changes: Changes, item: Item) -> None:

@@ -1,22 +1,124 @@
 """Step 4: write the changes, one statement for each table; samples by COPY."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Model
 
+from webapp.results.ingest.bad_item import BadItem
 from webapp.results.ingest.changes import Changes
-from webapp.results.ingest.quota import check_rows
-from webapp.results.ingest.samples import copy_samples
-from webapp.results.models import Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
+from webapp.results.ingest.quota import check_rows, check_samples
+from webapp.results.models import NO_IO, Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
+from webapp.results.partitions import ensure_partition
 from webapp.results.repeats import skip_known_repeats
 from webapp.results.rounds import skip_steady_rounds
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
+from worker.contract.histogram import Histogram
+from worker.contract.items import Direction, DirectionSample
+from worker.contract.items import Sample as SampleItem
+from worker.contract.packing import pack
+from worker.contract.reports import Batch
 from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
+
+# The worker's clock: its error, and its times as datetimes.
+
+FARTHEST_MS = 10**14
+
+
+def offset_ms(known: int | None, batch: Batch, *, now_s: float) -> int | None:
+    """The least difference seen between the server's time at receipt and the worker's time of an item (ms).
+
+    A report can be late but not early, so the least difference is the worker's clock error plus the shortest delay.
+    None until an item has a time.
+    """
+    times = [at for item in batch.items if (at := getattr(item, "at", None)) is not None]
+    seen = [round((now_s - at) * 1000) for at in times if abs(now_s - at) * 1000 < FARTHEST_MS]
+    return min([*seen, *([] if known is None else [known])], default=None)
+
+
+def moment(seconds: float) -> datetime:
+    """A Unix time of the contract as a datetime. Raises BadItem if it is not a valid date."""
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, OSError, ValueError) as error:
+        raise BadItem(f"{seconds} is not a valid Unix time.") from error
+
+
+# The rows of `Sample`: the source of each column, and the COPY that writes them.
+
+_COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields}
+_COPY = f"COPY {Sample._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_MAX_REAL = 3.4028234e38
+
+
+def copy_samples(attempt: Attempt, samples: Iterable[SampleItem]) -> None:
+    """Write one row for each direction of each sample. Raises BadItem and Django's database errors."""
+    samples = list(samples)
+    check_samples(attempt, samples)
+    ensure_partition(attempt.created_at.date())
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(_types())
+        for row in _rows(attempt, samples):
+            copy.write_row([row[column] for column in _COLUMNS])
+
+
+@cache
+def _types() -> list[str]:
+    return [(field.db_type(connection) or "").partition("(")[0] for field in _COLUMNS.values()]
+
+
+def _rows(attempt: Attempt, samples: Iterable[SampleItem]) -> Iterator[dict[str, Any]]:
+    for sample in samples:
+        for place, measured in enumerate(sample.directions):
+            yield _row(attempt, sample, measured.direction.value, measured, first=place == 0)
+        if not sample.directions:  # of an idle workload
+            yield _row(attempt, sample, NO_IO, _NOTHING, first=True)
+
+
+# Its direction is not used.
+_NOTHING = DirectionSample(direction=Direction.READ, ios=0, bytes=0, latency=pack(Histogram()))
+
+
+def _row(
+    attempt: Attempt, sample: SampleItem, direction: str, measured: DirectionSample, *, first: bool
+) -> dict[str, Any]:
+    """Telemetry is stored with the first direction only. Raises BadItem."""
+    if sample.length_ms > sample.offset_ms:
+        raise BadItem(f"A sample of {sample.length_ms} ms ends {sample.offset_ms} ms after the beginning.")
+    device = sample.device
+    return {
+        "attempt_id": attempt.pk,
+        "day": attempt.created_at.date(),
+        "stream": sample.stream,
+        "offset_ms": sample.offset_ms,
+        "length_ms": sample.length_ms,
+        "direction": direction,
+        "at": moment(sample.at),
+        "estimated": sample.estimated,
+        "ios": measured.ios,
+        "bytes": measured.bytes,
+        "p50_ns": measured.p50_ns,
+        "p99_ns": measured.p99_ns,
+        "p999_ns": measured.p999_ns,
+        "latency": measured.latency,
+        "utilisation_percent": device.utilisation_percent if device else None,
+        "queue_depth": device.queue_depth if device else None,
+        "telemetry": [_real(value) for value in sample.telemetry] if first and sample.telemetry else None,
+    }
+
+
+def _real(number: float | None) -> float | None:
+    """Binary COPY cuts off a number that is too large for its column. Raises BadItem."""
+    if number is not None and abs(number) > _MAX_REAL:
+        raise BadItem(f"{number} is out of range.")
+    return number
 
 
 def write(changes: Changes) -> None:

@@ -17,8 +17,7 @@ from webapp.hosts.models import Target
 from webapp.hosts.names import BESIDE, group_name
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
-from webapp.plans.points import target_count
-from webapp.plans.trial_numbers import number_of
+from webapp.plans.points import number_of, target_count
 from webapp.results.models import Origin, Result
 from webapp.results.reading.content import FACTS, POINTS, Point
 from webapp.results.reading.facts import CONTROLLER_FACT, Facts

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from webapp.results.ingest.apply import check_histogram
 from webapp.results.ingest.bad_item import BadItem
-from webapp.results.ingest.histograms import check_histogram
 from worker.contract.histogram import Histogram
 from worker.contract.packing import BadPacking, pack, unpack
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from webapp.results.ingest.bad_item import BadItem
-from webapp.results.ingest.sums import summed
+from webapp.results.ingest.results import summed
 from worker.contract.histogram import Histogram
 from worker.contract.items import Direction, DirectionResult, LatencyKind
 from worker.contract.packing import pack, unpack

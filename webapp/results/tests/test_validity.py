@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from webapp.compare.query import read_query
+from webapp.compare.question import read_query
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry

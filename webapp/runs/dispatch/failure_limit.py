@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from webapp.core.services import audit
 from webapp.plans.document import read
-from webapp.plans.step_costs import most_preparations
+from webapp.plans.expected_time import most_preparations
 from webapp.runs.dispatch.preparation import failed_preparations
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import cancel_these

@@ -16,10 +16,10 @@ from webapp.celery import app
 from webapp.core.services import actor_name
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
+from webapp.plans.expected_time import pauses_s
 from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.points import layout_of
 from webapp.plans.selectors import reference_of, stream_at
-from webapp.plans.step_costs import pauses_s
 from webapp.plans.steps import Preparation
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch.preparation import largest_bytes, preparation_of

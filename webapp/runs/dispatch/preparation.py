@@ -6,10 +6,10 @@ that no trial measures unprepared targets, until the failure limit (failure_limi
 
 from django.db.models import Q, QuerySet
 
+from webapp.plans.expected_time import step_bytes
 from webapp.plans.layouts import made_kind
 from webapp.plans.points import layout_of, steps_of
 from webapp.plans.selectors import facts_of
-from webapp.plans.step_costs import step_bytes
 from webapp.plans.steps import Preparation
 from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.items import PhaseName

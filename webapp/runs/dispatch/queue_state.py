@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from webapp.hosts.maintenance_windows import open_windows
 from webapp.hosts.models import Host, HostState
-from webapp.plans.experience import OVERHEAD_S
+from webapp.plans.expected_time import OVERHEAD_S
 from webapp.runs.dispatch.backfill import Busy, Job, Start, planned_starts
 from webapp.runs.dispatch.locks import keys_of, wanting
 from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, queued_runs, waits_for_arming

@@ -29,7 +29,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Avg, F, OuterRef, Subquery, Sum
 
 from webapp.hosts.models import Target
-from webapp.plans.experience import Experience, Span
+from webapp.plans.expected_time import Experience, Span
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import AnyWorkload, TargetKind, Workload

@@ -11,9 +11,18 @@ from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import group_name
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import Point, hosts_at_once, layout_of, on_kind, on_stream, stream_count, target_count
+from webapp.plans.points import (
+    Point,
+    hosts_at_once,
+    index_of,
+    layout_of,
+    number_of,
+    on_kind,
+    on_stream,
+    stream_count,
+    target_count,
+)
 from webapp.plans.streams import names_of
-from webapp.plans.trial_numbers import index_of, number_of
 from webapp.runs.models.choices import (
     TrialState,
 )

@@ -8,10 +8,9 @@ from webapp.hosts.models import Target
 from webapp.results.retention import delete_run
 from webapp.runs.models import RunState
 from webapp.runs.services import start_run
-from webapp.schedules import retention
+from webapp.schedules import tasks
 from webapp.schedules.models import Occurrence, Trigger
-from webapp.schedules.retention import KEPT_FOR, delete_old_occurrences
-from webapp.schedules.tasks import tidy
+from webapp.schedules.tasks import KEPT_FOR, delete_old_occurrences, tidy
 from webapp.schedules.tests.clock import Clock, finish
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.occurrences import latest, run_of
@@ -65,7 +64,7 @@ def test_many_are_deleted_in_batches(at_noon: Clock, target: Target, monkeypatch
         Occurrence(schedule=schedule, due_at=NOON - timedelta(minutes=n), state="missed", reason_code="scheduler_down")
         for n in range(25)
     )
-    monkeypatch.setattr(retention, "BATCH", 4)
-    monkeypatch.setattr(retention, "MAX_BATCHES", 3)
+    monkeypatch.setattr(tasks, "BATCH", 4)
+    monkeypatch.setattr(tasks, "MAX_BATCHES", 3)
     later = NOON + KEPT_FOR + timedelta(days=1)
     assert [delete_old_occurrences(now=later) for _ in range(4)] == [12, 12, 1, 0]

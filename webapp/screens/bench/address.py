@@ -6,9 +6,8 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from webapp.bench.asked import read_asked
 from webapp.bench.products import Product
-from webapp.bench.side_by_side import Asked
+from webapp.bench.side_by_side import Asked, read_asked
 
 
 def read_address(data: QueryDict) -> Asked | None:

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from django.utils.timezone import localtime
 
-from webapp.bench.curves import Curve
-from webapp.bench.history import OverTime
-from webapp.bench.ladder import Ladder
+from webapp.bench.curves import Curve, Ladder
+from webapp.bench.product_history import OverTime
 from webapp.bench.products import Product
 from webapp.core.colours import colours_of
 from webapp.core.statistics import Summary

@@ -4,8 +4,7 @@ import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from webapp.bench.answer import answer
-from webapp.bench.export import bench_table
+from webapp.bench.answer import answer, bench_table
 from webapp.bench.products import BenchRefused
 from webapp.bench.side_by_side import side_by_side
 from webapp.core.table_files.response import file_response

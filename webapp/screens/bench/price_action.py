@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from webapp.bench.products import Kind, Product
 from webapp.compare.models import Price
-from webapp.compare.prices import KINDS, remove_price, set_price
+from webapp.compare.services import KINDS, remove_price, set_price
 from webapp.core.errors import Refusal
 from webapp.screens.access import operator_action, person
 from webapp.screens.bench.product_addresses import product_address

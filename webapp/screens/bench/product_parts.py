@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webapp.bench.history import Change, OverTime, RunOfProduct, changes, over_time, runs
-from webapp.bench.panels import RATE
+from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, over_time, runs
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
+from webapp.bench.workloads import RATE
 from webapp.core.colours import colours_of
 from webapp.screens.bench.address import bench_address
 from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, time_chart, time_table

@@ -6,19 +6,17 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from webapp.bench.import_labels import factor_words
-from webapp.bench.panels import CHOICES
 from webapp.bench.per_price import PerPrice
 from webapp.bench.saved import asked_by
 from webapp.bench.side_by_side import Row, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
-from webapp.compare.frozen import frozen, unfrozen
+from webapp.bench.workloads import CHOICES, factor_words
 from webapp.compare.models import SavedComparison
+from webapp.compare.services import frozen, unfrozen
 from webapp.screens.bench.ceilings import shown_bounds
 from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.columns import Column, absent_words
 from webapp.screens.bench.payloads import BenchCharts
-from webapp.screens.bench.rows import ShownCell, shown_row
+from webapp.screens.bench.rows import Column, ShownCell, absent_words, shown_row
 from webapp.screens.bench.words import notes, shared_words, warnings
 from webapp.screens.ceilings import drawn
 

@@ -8,20 +8,17 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 
-from webapp.bench.import_labels import factor_words
-from webapp.bench.offered import Offer, OfferGroup, Pair, offered, pairs
-from webapp.bench.panels import CHOICES
+from webapp.bench.picking import Offer, OfferGroup, Pair, offered, pairs, products_of_results
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
-from webapp.bench.selected import products_of_results
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
+from webapp.bench.workloads import CHOICES, factor_words
 from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_address, read_address, with_value
 from webapp.screens.bench.ceilings import ceilings_of
 from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.columns import Column, columns_of
 from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.bench.report import ROWS_SHOWN
-from webapp.screens.bench.rows import ShownRow, shown_row
+from webapp.screens.bench.rows import Column, ShownRow, columns_of, shown_row
 from webapp.screens.bench.words import notes, shared_words, warnings
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of

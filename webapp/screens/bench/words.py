@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from webapp.bench.import_labels import factor_words
 from webapp.bench.reading import BY_TARGETS
 from webapp.bench.side_by_side import SideBySide
-from webapp.bench.workloads import chart_words
-from webapp.compare.blocks import PERCENTILES
+from webapp.bench.workloads import chart_words, factor_words
+from webapp.compare.cells import PERCENTILES
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 

@@ -16,15 +16,15 @@ from django.views.decorators.http import require_safe
 from webapp.bench.saved import is_bench
 from webapp.compare.comparison import Comparison
 from webapp.compare.models import SavedComparison
-from webapp.compare.options import ViewOptions, read_options
+from webapp.compare.question import ViewOptions, read_options
 from webapp.compare.services import linked_comparison
 from webapp.compare.timeline import has_seconds
 from webapp.core.errors import Refusal
 from webapp.screens.bench.picture import report_picture
 from webapp.screens.explore.answer import Answer, answer_to
-from webapp.screens.explore.charts import sentences_of
 from webapp.screens.explore.drawing import picture
 from webapp.screens.explore.embed_charts import charts_of
+from webapp.screens.explore.shown import sentences_of
 
 SENTENCES = 3
 # No script, no style, nothing from anywhere: the picture is in the page.

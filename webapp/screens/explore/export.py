@@ -6,10 +6,8 @@ import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from webapp.compare.comparison import Comparison
-from webapp.compare.export import comparison_table
-from webapp.compare.options import Pairs, split
-from webapp.compare.query import read_query
+from webapp.compare.comparison import Comparison, comparison_table
+from webapp.compare.question import Pairs, read_query, split
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from webapp.compare.dimensions import dimension
-from webapp.compare.options import Pairs, split
-from webapp.compare.query import KEYS
+from webapp.compare.question import KEYS, Pairs, split
 from webapp.core.errors import Refusal
 from webapp.results.reading.filter import FACTOR_PREFIX, is_on, read_filter
 

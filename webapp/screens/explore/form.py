@@ -4,16 +4,17 @@ that people can correct it."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
-from webapp.compare.layout_parts import varying_parts
-from webapp.compare.observed import COMPARED, known_metric
-from webapp.compare.options import (
+from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension, varying_parts
+from webapp.compare.question import (
     AGAINST,
     AXES,
     CEILINGS,
     CELLS,
     CHARTS,
+    KEYS,
     LINES,
+    MARGIN,
+    MAX_SERIES_FACTORS,
     OPTION_KEYS,
     RATIOS,
     SCALES,
@@ -21,7 +22,7 @@ from webapp.compare.options import (
     Pairs,
     ViewOptions,
 )
-from webapp.compare.query import KEYS, MARGIN, MAX_SERIES_FACTORS
+from webapp.compare.trial_metrics import COMPARED, known_metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points

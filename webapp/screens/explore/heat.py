@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
 from webapp.compare.dimensions import known_dimension
-from webapp.compare.observed import metric_named
-from webapp.compare.sentences import shown, unclear
+from webapp.compare.trial_metrics import metric_named
+from webapp.compare.words import shown, unclear
 from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, Contour, contours
 
 Made = Callable[[Cell, Series], "HeatCell"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from webapp.compare.latency import PERCENTS, Distribution
-from webapp.compare.sentences import form_of, shown
+from webapp.compare.words import form_of, shown
 from webapp.core.formatting import latency
 from worker.contract.histogram import LAST_BUCKET_NS, least_count
 

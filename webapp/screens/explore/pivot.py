@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from webapp.compare.comparison import Cell, Comparison, Panel, Series
-from webapp.compare.observed import metric_named
-from webapp.compare.sentences import unclear
+from webapp.compare.trial_metrics import metric_named
+from webapp.compare.words import unclear
 from webapp.core.formatting import Scale
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 

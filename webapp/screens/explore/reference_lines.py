@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
-from webapp.compare.blocks import measured
+from webapp.compare.cells import measured
 from webapp.compare.comparison import Comparison
 from webapp.compare.dimensions import label_of
-from webapp.compare.options import ViewOptions
+from webapp.compare.question import ViewOptions
 from webapp.compare.selectors import Selected, select
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import FACTORS

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from webapp.compare.chart_points import chart_points
 from webapp.compare.dimensions import dimension, label_of
-from webapp.compare.options import OPTION_KEYS, Pairs, ViewOptions, read_options
-from webapp.compare.query import KEYS, MAX_SERIES_FACTORS, read_query
+from webapp.compare.latency import chart_points
+from webapp.compare.question import KEYS, MAX_SERIES_FACTORS, OPTION_KEYS, Pairs, ViewOptions, read_options, read_query
 from webapp.compare.selectors import Selected, for_latencies
 from webapp.core.errors import Refusal
 from webapp.core.nearest import nearest

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from webapp.bench.saved import checked_query, is_bench, products_in_words
 from webapp.compare.models import SavedComparison
-from webapp.compare.options import Pairs
+from webapp.compare.question import Pairs
 from webapp.compare.services import (
     change_comparison,
     copy_comparison,

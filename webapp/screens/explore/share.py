@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.bench.saved import is_bench
 from webapp.compare.models import ComparisonLink, SavedComparison
-from webapp.compare.options import read_options
+from webapp.compare.question import read_options
 from webapp.compare.services import (
     create_link,
     freeze_comparison,

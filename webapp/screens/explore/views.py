@@ -8,13 +8,11 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from webapp.compare.chart_points import chart_point, chart_points
-from webapp.compare.observed import metrics_of
-from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
-from webapp.compare.query import KEYS
-from webapp.compare.seconds import Span
+from webapp.compare.latency import chart_point, chart_points
+from webapp.compare.question import KEYS, VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.selectors import Selected, for_latencies
-from webapp.compare.timeline import time_lines
+from webapp.compare.timeline import Span, time_lines
+from webapp.compare.trial_metrics import metrics_of
 from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.imports.measurement import MAX_RUNTIME_MS

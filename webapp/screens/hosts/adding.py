@@ -1,6 +1,7 @@
 """Adds a host: the enrolment command, and the wait for its worker."""
 
 import msgspec
+from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,18 +10,38 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
+from webapp.core.errors import Refusal
 from webapp.core.tokens import hash_token
 from webapp.hosts.installer import install_line
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken, Host
+from webapp.hosts.names import checked_name
 from webapp.hosts.selectors import enrolment_called, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
 from webapp.hosts.wheelhouse import COMMAND, built_wheelhouse
 from webapp.screens import one_time_secrets
 from webapp.screens.access import admin_action, admin_page, page, person
 from webapp.screens.hosts.find import host_or_404
-from webapp.screens.hosts.forms import AddHostForm
-from webapp.screens.hosts.payloads import Enrolment
+from webapp.screens.hosts.worker_log import Enrolment
+
+# The form to add a host.
+
+
+class AddHostForm(forms.Form):
+    slug = forms.CharField(
+        label="Short name",
+        max_length=63,
+        required=False,
+        help_text="Lowercase letters, digits and hyphens, e.g. storage1. If empty, the hostname is used.",
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def clean_slug(self) -> str:
+        slug: str = self.cleaned_data["slug"].strip()
+        try:
+            return checked_name(slug) if slug else ""
+        except Refusal as refusal:
+            raise forms.ValidationError(refusal.message) from refusal
 
 
 @never_cache

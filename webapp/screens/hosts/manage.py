@@ -1,18 +1,20 @@
 """The page with all actions on a host and their consequences."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from webapp.core.errors import Refusal
+from webapp.core.formatting import DAYS, Span
 from webapp.core.models import User
-from webapp.core.windows import DAYS
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
-from webapp.hosts.maintenance_windows import open_window
-from webapp.hosts.models import Host
+from webapp.hosts.maintenance_windows import in_words, next_span, open_window, span_at
+from webapp.hosts.models import Host, MaintenanceWindow
 from webapp.hosts.tokens import request_rotation
 from webapp.runs.actions.host_actions import inventory_now
 from webapp.runs.dispatch.dispatcher import dispatch_host
@@ -22,7 +24,24 @@ from webapp.screens.access import admin_action, operator_action, page, person
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.presence import presence
 from webapp.screens.hosts.views import active_attempt
-from webapp.screens.hosts.window_rows import window_rows
+
+# The maintenance windows of a host in words.
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """A window that is not open and never opens again has ended."""
+
+    window: MaintenanceWindow
+    text: str
+    open_now: Span | None
+    next: Span | None
+
+
+def window_rows(host: Host) -> list[WindowRow]:
+    """One query."""
+    now = timezone.now()
+    return [WindowRow(w, in_words(w), span_at(w, now), next_span(w, now)) for w in host.maintenance_windows.all()]
 
 
 @never_cache

@@ -6,9 +6,9 @@ import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
-from webapp.compare.chart_points import ChartPoint
 from webapp.compare.comparison import Level
-from webapp.compare.query import CompareRefused
+from webapp.compare.latency import ChartPoint
+from webapp.compare.question import CompareRefused
 from webapp.compare.timeline import time_lines
 from webapp.imports.selectors import results_of
 from webapp.results.metrics import METRICS

@@ -1,5 +1,8 @@
 """Imports from a browser. A script packs folders into tar files of a limited size; without it, the form sends files."""
 
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
 import msgspec
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -7,16 +10,158 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
-from webapp.imports.columns import read_columns
+from webapp.imports import formats, labels
+from webapp.imports.formats import PLAIN_CSV, plain_csv
+from webapp.imports.formats.fio_log import log_name
 from webapp.imports.given_labels import read_labels
-from webapp.imports.services import begin_import, check_own, end_import, undo_import
+from webapp.imports.measurement import Measurement
+from webapp.imports.services import begin_import, check_own, end_import, read_columns, undo_import
 from webapp.imports.uploads import add_uploads, check_size
+from webapp.plans.factors import FACTORS
+from webapp.results.metrics import METRICS
 from webapp.results.models import Import
 from webapp.screens.access import operator_action, own_action, person
-from webapp.screens.imports.column_preview import column_preview
-from webapp.screens.imports.label_preview import label_preview
-from webapp.screens.imports.payloads import Added, Begun, ImportProblem
 from webapp.screens.payloads import Payload
+
+# Data that the pages of imports send to their scripts; `frontend/src/payloads/imports.ts` has the same types.
+
+
+class Begun(Payload, frozen=True, kw_only=True):
+    """An import without files: where its files are sent, where it is ended, and its page."""
+
+    files_url: str
+    end_url: str
+    url: str
+
+
+class Added(Payload, frozen=True, kw_only=True):
+    """What became of the files of one request."""
+
+    files: int
+    results: int
+    refused: int
+
+
+class ImportProblem(Payload, frozen=True, kw_only=True):
+    """Why a request was refused."""
+
+    problem: str
+
+
+class PathLabels(Payload, frozen=True, kw_only=True):
+    """The labels that the pattern finds in one path: `drive: PM9A3 · Queue depth: 32`; "" if it does not match."""
+
+    path: str
+    text: str
+
+
+class ColumnPreview(Payload, frozen=True, kw_only=True):
+    """Columns of a CSV file, none if it is another file, and its first row as it is read: `read · IOPS: 10.2k`; or why
+    the row is not read."""
+
+    columns: tuple[str, ...]
+    problem: str
+    row: str
+
+
+class LabelPreview(Payload, frozen=True, kw_only=True):
+    """`problem` says why the pattern is not valid, "" otherwise."""
+
+    suggested: str  # a pattern for these paths, "" if none of the usual ones fits
+    problem: str
+    matched: int  # paths that the pattern matches
+    of: int
+    logs: int  # of fio, which are not in `of`: each joins a test of its folder
+    examples: tuple[PathLabels, ...]
+
+
+# How the first row of a CSV file is read, before anything is stored.
+
+MAX_HEAD = 64 * 1024
+_SHOWN_COLUMNS = 60
+
+
+def column_preview(stated: str, head: str) -> ColumnPreview:
+    """`stated` are lines `column = field`, `head` the first lines of a file. Without columns if the file is no CSV or
+    the table of a known tool."""
+    rows = [line for line in head[:MAX_HEAD].replace("\r\n", "\n").split("\n") if line.strip()][:2]
+    names = plain_csv.head_of(rows[0]) if rows else []
+    if len(names) < 2 or formats.recognised(head[:MAX_HEAD]) not in ("", PLAIN_CSV):
+        return ColumnPreview(columns=(), problem="", row="")
+    columns = tuple(name[:60] for name in names[:_SHOWN_COLUMNS])
+    try:
+        (first,) = plain_csv.parse("\n".join(rows), read_columns(stated))
+    except Refusal as refusal:
+        return ColumnPreview(columns=columns, problem=refusal.message, row="")
+    return ColumnPreview(columns=columns, problem="", row=_column_preview_in_words(first))
+
+
+def _column_preview_in_words(measured: Measurement) -> str:
+    """`read · Block size: 4 KiB · IOPS: 10.2k · p99 latency: 180 µs · firmware: A1`"""
+    latency = measured.latency
+    values = {
+        "iops": measured.iops, "bytes_per_s": measured.bytes_per_s, "latency_min": latency.min_ns,
+        "latency_mean": latency.mean_ns, "latency_max": latency.max_ns, "latency_stddev": latency.stddev_ns,
+    }  # fmt: skip
+    factors = measured.factors
+    return " · ".join(
+        [
+            measured.direction.value if measured.direction else "read + write",
+            *([f"name: {measured.name}"] if measured.name else []),
+            *(f"{factor.label}: {factor.format(factors[name])}" for name, factor in FACTORS.items() if name in factors),
+            *(
+                f"{METRICS[key].label}: {METRICS[key].format(value)}"
+                for key, value in values.items()
+                if value is not None
+            ),
+            *(
+                f"p{percent:g} latency: {METRICS['latency_p99'].format(ns)}"
+                for percent, ns in latency.percentiles.items()
+            ),
+            *(f"{name}: {text}" for name, text in measured.other.items()),
+        ]
+    )
+
+
+# What a pattern for labels finds in paths, before anything is stored.
+
+SHOWN_PATHS = 8
+
+
+def label_preview(pattern: str, paths: Sequence[str]) -> LabelPreview:
+    """`paths` are also of logs: fio's logs join a test of their folder, so they need no match of their own."""
+    suggested = labels.suggest(paths)
+    try:
+        found = {path: labels.match(pattern, path) for path in paths} if pattern else {}
+    except Refusal as refusal:
+        return LabelPreview(suggested=suggested, problem=refusal.message, matched=0, of=len(paths), logs=0, examples=())
+    logs = _logs_of_tests([path for path, of_path in found.items() if of_path is None], paths)
+    tests = {path: of_path for path, of_path in found.items() if path not in logs}
+    return LabelPreview(
+        suggested=suggested,
+        problem="",
+        matched=sum(of_path is not None for of_path in tests.values()),
+        of=len(paths) - len(logs),
+        logs=len(logs),
+        examples=tuple(PathLabels(path=path, text=_in_words(tests[path])) for path in [*tests][:SHOWN_PATHS]),
+    )
+
+
+def _logs_of_tests(unmatched: Sequence[str], paths: Sequence[str]) -> set[str]:
+    """Logs of fio in folders that have other files too."""
+    folders = {PurePosixPath(path).parent for path in paths if log_name(path) is None}
+    return {path for path in unmatched if log_name(path) is not None and PurePosixPath(path).parent in folders}
+
+
+def _in_words(of_path: dict[str, str] | None) -> str:
+    """`drive: PM9A3 · Queue depth: 32`; "" without a match."""
+    if of_path is None:
+        return ""
+    labelled = labels.apply(of_path, Measurement(tool="", direction=None, factors={}))
+    factors = labelled.measurement.factors
+    words = [f"{factor.label}: {factor.format(factors[name])}" for name, factor in FACTORS.items() if name in factors]
+    return " · ".join([*(f"{name}: {text}" for name, text in labelled.labels.items()), *words])
+
 
 MAX_PATHS = 2_000
 

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
-from webapp.bench.offered import products_of_import
+from webapp.bench.picking import products_of_import
 from webapp.core.models import User
 from webapp.imports.formats import FORMATS
 from webapp.imports.selectors import files_of, refused_by_reason, results_of, some_refused, timed_tests

@@ -18,7 +18,7 @@ from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream,
 from webapp.plans.factors import by_cost
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.problems import FieldProblem, document_problems
-from webapp.plans.stream_lines import StreamRefused, lines_of, streams_of
+from webapp.plans.streams import StreamRefused, lines_of, streams_of
 
 COMMON = "common"
 MAX_ROWS = 200

@@ -17,7 +17,45 @@ from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of
 from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
 from webapp.screens import points
-from webapp.screens.plans.payloads import PlanJob, PlanJobs
+from webapp.screens.payloads import Payload
+
+# Data that the pages of plans send to their scripts; `frontend/src/payloads/plan.ts` has the same types.
+
+
+class PlanJob(Payload, frozen=True, kw_only=True):
+    """The job of one trial; `prefill_text` is "" without a prefill, `steps_text` without steps before it."""
+
+    trial: int  # number in the order
+    title: str
+    target: str
+    command: str
+    job_text: str
+    prefill_text: str
+    steps_text: str
+
+
+class PlanJobs(Payload, frozen=True, kw_only=True):
+    """The trials of the current page; `chosen` is the number of the trial whose job is shown first."""
+
+    chosen: int
+    jobs: tuple[PlanJob, ...]
+
+
+class PlanProblem(Payload, frozen=True, kw_only=True):
+    """`place` as in `plans.problems.FieldProblem`; "" is the whole plan."""
+
+    place: str
+    message: str
+
+
+class PlanAnswer(Payload, frozen=True, kw_only=True):
+    """The preview of the input: `html` replaces the displayed preview; "" keeps it, because the input is invalid."""
+
+    problems: tuple[PlanProblem, ...]
+    warnings: tuple[PlanProblem, ...]  # factors without effect
+    html: str
+    said: str  # for screen readers, one short line
+
 
 TRIALS_PER_PAGE = 25
 MAX_SEED = 2**53

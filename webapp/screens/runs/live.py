@@ -20,7 +20,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.plans.engines import engine_of
-from webapp.plans.trial_numbers import number_of
+from webapp.plans.points import number_of
 from webapp.results.metrics import METRICS
 from webapp.results.models import NO_IO, WITHOUT_BYTES, Result, Sample
 from webapp.results.reading.content import POINTS

@@ -1,37 +1,167 @@
 """The list of runs, and the page of one run."""
 
 import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 from django.conf import settings
 from django.core.paginator import Paginator
-from django.db.models import F, Prefetch, QuerySet
+from django.db.models import CharField, Exists, F, Func, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Extract
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 
-from webapp.hosts.models import Target
+from webapp.compare.shares import Share, shares_of
+from webapp.core.formatting import percent
+from webapp.core.models import User
+from webapp.hosts.models import Host, Target
+from webapp.hosts.selectors import host_named, hosts_called
+from webapp.plans.factors import BESIDE
+from webapp.plans.models import Plan
 from webapp.plans.points import on_virtual_drives
 from webapp.plans.varying import varying
-from webapp.results.metrics import default_metric
+from webapp.results.metrics import METRICS, default_metric
 from webapp.results.rounds import tracked_points
 from webapp.results.validity import marks_changed
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.dispatch.failure_limit import STOPPED
-from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Transition, Trial, TrialState
+from webapp.runs.models import OPEN_RUN_STATES, Note, Run, RunState, Transition, Trial, TrialState
+from webapp.runs.reasons import codes_saying
 from webapp.runs.selectors import runs_list
+from webapp.schedules.models import Schedule
+from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
+from webapp.screens.choices import Choice, Group, options_of
 from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid, in_plan_order
 from webapp.screens.runs.live import NOT_RUN, live_run
 from webapp.screens.runs.pivot import build_pivot
-from webapp.screens.runs.shares import share_rows
 from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
+
+# Filters of the list of runs: state, plan, host, person, schedule, tag and text. An unknown value matches nothing.
+
+
+class Unnest(Func):
+    """One row for each item of an array."""
+
+    function = "unnest"
+    output_field = CharField()
+
+
+STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
+
+
+def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
+    """`state` is a state, `open` or `ended`; `schedule` is an id or `any`; `text` is searched in notes and reasons."""
+    state, plan, host, by, text = (asked.get(key, "").strip() for key in ("state", "plan", "host", "by", "text"))
+    if state in RunState.values:
+        runs = runs.filter(state=state)
+    elif state in ("open", "ended"):
+        runs = runs.filter(ended_at__isnull=state == "open")
+    if plan:
+        runs = runs.filter(version__plan__slug=plan)
+    if host:
+        runs = runs.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
+    if tag := asked.get("tag", "").strip():
+        runs = runs.filter(tags__contains=[tag])
+    if by:
+        runs = runs.filter(created_by__username=by)
+    if schedule := asked.get("schedule", "").strip():
+        runs = _of_schedule(runs, schedule)
+    return runs.filter(_mentions(text[:200])) if text else runs
+
+
+def _of_schedule(runs: QuerySet[Run], schedule: str) -> QuerySet[Run]:
+    if schedule == "any":
+        return runs.filter(occurrence__isnull=False)
+    known = schedule.isdecimal() and len(schedule) < 10
+    return runs.filter(occurrence__schedule=int(schedule)) if known else runs.none()
+
+
+def _mentions(text: str) -> Q:
+    noted = Note.objects.filter(run=OuterRef("pk"), text__icontains=text)
+    mentions = (
+        Q(note__icontains=text)
+        | Q(reason_code__in=codes_saying(text))
+        | Q(reason_fields__icontains=text)
+        | Q(invalid_reason__icontains=text)
+    )
+    return mentions | Q(Exists(noted))
+
+
+def filter_choices(asked: QueryDict) -> list[Choice]:
+    plans = Plan.objects.filter(versions__runs__isnull=False).distinct().order_by("title").values_list("slug", "title")
+    hosts = Host.objects.order_by("slug").values_list("slug", "slug")
+    people = User.objects.filter(pk__in=Run.objects.order_by().values("created_by").distinct()).order_by("username")
+    schedules = Schedule.objects.filter(occurrences__run__isnull=False).distinct().order_by("name", "pk")
+    named_schedules = [(str(key), name) for key, name in schedules.values_list("pk", "name")]
+    state, plan, host, by = (asked.get(key, "") for key in ("state", "plan", "host", "by"))
+    named = host_named(host) if host else None
+    return [
+        _choice("state", "State", [*STATE_GROUPS, *RunState.choices], state),
+        _choice("plan", "Plan", plans, plan),
+        _choice("host", "Host", hosts, named.slug if named else ""),
+        _choice("by", "Started by", people.values_list("username", "username"), by),
+        _choice("tag", "Tag", _tags(asked.get("tag", "")), asked.get("tag", "")),
+        _choice("schedule", "Schedule", [("any", "Any schedule"), *named_schedules], asked.get("schedule", "")),
+    ]
+
+
+def _tags(asked: str) -> list[tuple[str, str]]:
+    """All tags of runs, and the one in the address."""
+    used = Run.objects.exclude(tags=[]).annotate(tag=Unnest("tags")).order_by().values_list("tag", flat=True).distinct()
+    return [(tag, tag) for tag in sorted({*used, asked} - {""})]
+
+
+def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str) -> Choice:
+    options = options_of(pairs, chosen)
+    return Choice(f"id-{name}", name, label, (Group("", options),), nothing="All")
+
+
+# The shares that the streams of a run keep beside others, in words.
+
+METRIC = METRICS["iops"]
+
+
+@dataclass(frozen=True)
+class ShareRow:
+    name: str
+    target: str
+    direction: str
+    words: str
+    claimed: bool
+
+
+def share_rows(run: Run) -> list[ShareRow]:
+    return [_row(share) for share in shares_of(run, METRIC)]
+
+
+def _row(share: Share) -> ShareRow:
+    several = len(share.streams) > 1
+    name = f"Sum of {' and '.join(share.streams)}" if several else points.in_words(share.point)
+    return ShareRow(name, BESIDE.join(share.targets), share.direction, words(share), share.ratio is not None)
+
+
+def words(share: Share) -> str:
+    """`38 % of its IOPS alone (95 % CI 35 % to 41 %, n = 5)`, or why nothing is claimed."""
+    if share.ratio is None:
+        return f"no share: {share.why_not}" + (f" (n = {share.n})" if share.n else "")
+    label = share.metric.label
+    of = f"the sum of their {label}" if len(share.streams) > 1 else f"its {label}"
+    low, high = share.ratio.low, share.ratio.high
+    sure = f"95 % CI {_percent(low)} to {_percent(high)}, " if low is not None and high is not None else ""
+    said = f"{_percent(share.ratio.value)} of {of} alone ({sure}n = {share.n})"
+    return "; ".join([said, *share.cautions])
+
+
+def _percent(value: float) -> str:
+    return percent(100 * value)
+
 
 PER_PAGE = 50
 TRANSITIONS_SHOWN = 100

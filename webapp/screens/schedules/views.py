@@ -1,7 +1,10 @@
 """Schedules: the list, and one schedule with its due times and runs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
+from zoneinfo import ZoneInfo
 
 from django.core.paginator import Paginator
 from django.db.models import Max, QuerySet
@@ -10,7 +13,8 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from webapp.hosts.models import Target
-from webapp.schedules.models import GroupOrder, Schedule, ScheduleState, Trigger
+from webapp.runs.models import Run
+from webapp.schedules.models import GroupOrder, Occurrence, Schedule, ScheduleState, Trigger
 from webapp.schedules.reasons import NOT_ARMED
 from webapp.schedules.selectors import (
     all_targets,
@@ -20,11 +24,11 @@ from webapp.schedules.selectors import (
     schedules_list,
     state_of,
 )
+from webapp.schedules.timing import due_after, opens_in_time, start_within, window_of
 from webapp.screens.access import page, person
+from webapp.screens.outcome import Outcome, outcome
 from webapp.screens.schedules.arming import NOT_TYPED, TypedArming, arming_card
 from webapp.screens.schedules.cost import run_cost, too_often
-from webapp.screens.schedules.dues import ShownDue, next_dues, shown_dues
-from webapp.screens.schedules.history import Happened, happened
 from webapp.screens.schedules.trend import trend
 from webapp.screens.schedules.words import (
     on_in_words,
@@ -33,6 +37,56 @@ from webapp.screens.schedules.words import (
     when_in_words,
     window_in_words,
 )
+
+# The next due times of a schedule, and the effect of its window on each.
+
+
+@dataclass(frozen=True)
+class ShownDue:
+    """`there` is the time in the schedule's zone; `opens` is the opening of the window if it is closed at that time."""
+
+    at: datetime
+    there: str
+    opens: datetime | None
+    missed: bool  # the window opens after the latest start
+
+
+def next_dues(schedule: Schedule, after: datetime, count: int = 5) -> list[ShownDue]:
+    return shown_dues(schedule, islice(due_after(schedule, after), count))
+
+
+def shown_dues(schedule: Schedule, times: Iterable[datetime]) -> list[ShownDue]:
+    zone, window = ZoneInfo(schedule.time_zone), window_of(schedule)
+    found = []
+    for at in times:
+        there = f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
+        span = window.next_span(at) if window and window.span_at(at) is None else None
+        missed = window is not None and not opens_in_time(window, at, start_within(schedule))
+        found.append(ShownDue(at, there, span.opens if span else None, missed))
+    return found
+
+
+# Occurrences for pages, with the outcome of their run.
+
+
+@dataclass(frozen=True)
+class Happened:
+    """`outcome` is None until the run has ended."""
+
+    occurrence: Occurrence
+    run: Run | None
+    outcome: Outcome | None
+
+
+def happened(occurrences: Iterable[Occurrence]) -> list[Happened]:
+    """`occurrences` come from `selectors.occurrences_list`, which counts the marks."""
+    return [_happened(one, getattr(one, "marks", 0)) for one in occurrences]
+
+
+def _happened(occurrence: Occurrence, marks: int) -> Happened:
+    run = occurrence.run
+    return Happened(occurrence, run, outcome(run, marks=marks) if run and run.ended_at else None)
+
 
 PER_PAGE = 50
 RUNS_PER_PAGE = 25

@@ -2,19 +2,89 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlencode
 
-from django.db.models import Exists, OuterRef, Prefetch, Q
+from django.db.models import Exists, F, OuterRef, Prefetch, Q
 from django.urls import reverse
 
+from webapp.bench.products import Kind, Product
 from webapp.compare.models import SavedComparison
 from webapp.core import formatting
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
+from webapp.results.models import Import, Origin
 from webapp.runs.models import Note, Run
-from webapp.screens.search.hits import MAX_FOUND, Group, Hit, joined
-from webapp.screens.search.imports import imported_products, imports
+from webapp.screens.bench.product_addresses import product_address
 from webapp.screens.templatetags.notes import plain
 from worker.contract.workload import TargetKind
+
+# What was found, in groups.
+
+MAX_FOUND = 20
+
+
+@dataclass(frozen=True)
+class Hit:
+    title: str
+    address: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """`more`: there are more than MAX_FOUND, which are not shown."""
+
+    title: str
+    hits: tuple[Hit, ...]
+    more: bool
+
+
+def joined(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+# What the search finds in imports: their titles and sources, and the drives, controllers and hosts of their labels.
+
+MAX_LABELS = 200  # different sets of labels, of which some may name the same product
+# The label, its kind, and the words for it.
+_LABELS = (
+    ("drive", Kind.MODEL, "drive model"),
+    ("serial", Kind.SERIAL, "drive"),
+    ("controller", Kind.CONTROLLER, "controller"),
+    ("host", Kind.HOST, "host"),
+)
+
+
+def imports(words: str) -> Iterable[Hit]:
+    """The newest first, with the reference library."""
+    named = Q(title__icontains=words) | Q(source__icontains=words) | Q(note__icontains=words)
+    for one in Import.objects.filter(named).order_by("-number")[: MAX_FOUND + 1]:
+        kind = f"import {one.number}" if one.slug is None else "reference"
+        yield Hit(one.title, reverse("import", args=[one.number]), joined(kind, one.source[:120]))
+
+
+def imported_products(words: str) -> Iterable[Hit]:
+    """Each drive, controller and host once. The link is to its own page, or to the page of the reference if only
+    references name it."""
+    named = Q(*((f"{label}__icontains", words) for label, _, _ in _LABELS), _connector=Q.OR)
+    columns = ("imported__slug", "imported__number", "imported__title", *(label for label, _, _ in _LABELS))
+    found: dict[tuple[str, Kind], Hit] = {}
+    own_first = Origin.objects.filter(named).order_by(F("imported__slug").desc(nulls_first=True), "-imported__number")
+    for slug, number, title, *labels in own_first.values_list(*columns).distinct()[:MAX_LABELS]:
+        for text, (_, kind, what) in zip(labels, _LABELS, strict=True):
+            if words.lower() in text.lower() and (text, kind) not in found:
+                address = "" if slug else _address(Product(kind, text))
+                found[text, kind] = Hit(text, address or reverse("import", args=[number]), joined(what, title))
+    return [found[key] for key in sorted(found)][: MAX_FOUND + 1]
+
+
+def _address(product: Product) -> str:
+    """Imported hosts have no page of their own, only results."""
+    if product.kind is Kind.HOST:
+        return f"{reverse('results')}?{urlencode({'host': product.value})}"
+    return product_address(product)
+
 
 MAX_TARGETS_OF_DRIVES = 100  # of which some may be the same drive
 _NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)

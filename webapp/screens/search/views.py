@@ -6,8 +6,7 @@ from django.shortcuts import render
 
 from webapp.screens.access import page
 from webapp.screens.payloads import SearchHit, SearchHits
-from webapp.screens.search.find import find
-from webapp.screens.search.hits import MAX_FOUND
+from webapp.screens.search.find import MAX_FOUND, find
 
 MAX_QUERY_LENGTH = 200
 HITS_PER_GROUP = 5

@@ -13,7 +13,7 @@ from webapp.core.models import AuditEntry, User
 from webapp.core.services import audit, person
 from webapp.plans.models import Plan
 from webapp.runs.models import Run
-from webapp.screens.people.audit_links import RULES
+from webapp.screens.people.audit import RULES
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.runs import a_run
@@ -100,7 +100,7 @@ def test_it_takes_a_fixed_number_of_queries_and_pages(operator: Client, queries_
 
 def test_every_type_of_object_has_a_rule_for_its_link() -> None:
     recorded = frozenset().union(*OBJECT_TYPES.values())
-    assert recorded == set(RULES), "Add a rule to webapp/screens/people/audit_links.py."
+    assert recorded == set(RULES), "Add a rule to webapp/screens/people/audit.py."
 
 
 def test_it_links_people_for_admins_only(operator: Client, admin: Client) -> None:

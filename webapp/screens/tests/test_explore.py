@@ -9,13 +9,13 @@ import pytest
 from django.test import Client
 from django.utils.html import escape
 
-from webapp.compare.query import read_query
+from webapp.compare.question import read_query
 from webapp.compare.selectors import compare
 from webapp.compare.tests.orders import alternate
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, known
 from webapp.runs.models import Run
-from webapp.screens.explore.charts import sentences_of
+from webapp.screens.explore.shown import sentences_of
 from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import Lab, finish_run

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.test import Client
 
 from webapp.compare.models import SavedComparison
-from webapp.compare.options import CHARTS, VIEWS, Pairs
+from webapp.compare.question import CHARTS, VIEWS, Pairs
 from webapp.core.models import User
 from webapp.results.models import Result
 from webapp.runs.models import Run

@@ -2,11 +2,10 @@
 
 import pytest
 
-from webapp.compare.options import read_options
-from webapp.compare.query import read_query
+from webapp.compare.question import read_options, read_query
 from webapp.compare.selectors import select
 from webapp.results.models import StreamRun
-from webapp.screens.explore.scatter import scatter_of
+from webapp.screens.explore.answer import scatter_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import Lab
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from webapp.compare.query import CompareQuery
+from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.compare.tests.orders import alternate
 from webapp.results.models import Result

@@ -18,7 +18,7 @@ from webapp.results.validity import mark_trial, trust_trial
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome
-from webapp.screens.overview.health import HOSTS_SHOWN
+from webapp.screens.overview.views import HOSTS_SHOWN
 from webapp.tests.factories.hosts import a_drive, a_host, a_target, storage1_scratch
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user

@@ -9,10 +9,10 @@ from django.conf import settings
 
 from webapp.screens.bench.payloads import BenchCharts
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
-from webapp.screens.hosts.payloads import Enrolment, LogTail
-from webapp.screens.imports.payloads import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
+from webapp.screens.hosts.worker_log import Enrolment, LogTail
+from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
-from webapp.screens.trend.payloads import TrendChart
+from webapp.screens.trend.views import TrendChart
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [

@@ -14,8 +14,8 @@ from webapp.plans.problems import document_problems
 from webapp.plans.services import BUILTIN
 from webapp.plans.yaml_io import export_plan, import_plan
 from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, checked, draft_from, draft_of
+from webapp.screens.plans.editor_views import stepped
 from webapp.screens.plans.form_data import data_of
-from webapp.screens.plans.steps import stepped
 
 PLAN = PlanDocument(
     title="T",

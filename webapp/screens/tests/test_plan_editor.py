@@ -17,7 +17,7 @@ from webapp.runs.models import Run
 from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.editor_form import picker
 from webapp.screens.plans.form_data import data_of
-from webapp.screens.plans.payloads import PlanAnswer
+from webapp.screens.plans.previewing import PlanAnswer
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.people import PASSWORD
 from webapp.tests.factories.plans import FIRST_LOOK, first_look

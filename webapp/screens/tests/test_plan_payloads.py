@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from webapp.screens.payloads import Payload
-from webapp.screens.plans.payloads import PlanAnswer, PlanJobs
+from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from webapp.bench.history import changes, over_time, runs
+from webapp.bench.product_history import changes, over_time, runs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.side_by_side import Asked, side_by_side

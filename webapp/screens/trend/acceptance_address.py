@@ -15,8 +15,7 @@ from webapp.plans.factors import FACTORS
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.trend.baseline_form import PREFIX
 from webapp.trends.models import Baseline
-from webapp.trends.sides import TARGET, Side, at_levels, read_side
-from webapp.trends.two_sides import UNSTATED
+from webapp.trends.two_sides import TARGET, UNSTATED, Side, at_levels, read_side
 
 SIDES = {"baseline": "Baseline", "candidate": "Candidate"}
 

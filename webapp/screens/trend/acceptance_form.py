@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.fact_labels import label_of_fact
+from webapp.compare.dimensions import label_of_fact
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import METRICS, Metric
@@ -17,11 +17,9 @@ from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
 from webapp.screens.trend.acceptance_address import SIDES, Asked, AskedSide, FoundSide
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
-from webapp.trends.history import ENDED
+from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import NOT_JUDGED
-from webapp.trends.sides import LABEL_PREFIX, TARGET, level_of, levels_of
-from webapp.trends.tolerances import DEFAULT_TOLERANCES
-from webapp.trends.two_sides import UNSTATED, unstated
+from webapp.trends.two_sides import DEFAULT_TOLERANCES, LABEL_PREFIX, TARGET, UNSTATED, level_of, levels_of, unstated
 
 MAX_OFFERED = 200  # of each kind, newest first
 NOT_STATED = "not stated"

@@ -1,7 +1,7 @@
 """The page Acceptance test: a candidate passes or fails row by row against a baseline. The address holds everything."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.http import HttpRequest, HttpResponse
@@ -10,10 +10,13 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
+from webapp.core.table_files import Column, Kind, Table
 from webapp.core.table_files.response import file_response
 from webapp.hosts.names import BESIDE
+from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
 from webapp.plans.varying import varying
+from webapp.results.reading.filter import write_level
 from webapp.results.reading.rows import TEST
 from webapp.runs.models import Run
 from webapp.screens import points as words
@@ -28,7 +31,6 @@ from webapp.screens.trend.acceptance_address import (
     run_in,
     write_address,
 )
-from webapp.screens.trend.acceptance_file import verdict_table
 from webapp.screens.trend.acceptance_form import (
     AcceptanceForm,
     apart,
@@ -39,9 +41,50 @@ from webapp.screens.trend.acceptance_form import (
 )
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
-from webapp.trends.judging import Outcome
-from webapp.trends.sides import TARGET, levels_of
-from webapp.trends.two_sides import UNSTATED, TwoSides, judge_read
+from webapp.trends.judging import LABELS, Outcome, Row
+from webapp.trends.two_sides import TARGET, UNSTATED, TwoSides, judge_read, levels_of
+
+# The rows of an acceptance test as a table for files, in stored units.
+
+_NUMBERS = ("Baseline", "Candidate", "Ratio", "Ratio 95 % CI low", "Ratio 95 % CI high", "Tolerance [%]", "Limit")
+
+
+def verdict_table(found: TwoSides) -> Table:
+    """All factors of the rows are columns; a mean over several cells has no levels."""
+    points = [found.places[row.cell[0]].point for row in found.rows if row.cell]
+    names = words.in_order({name for point in points for name in point})
+    columns = [
+        *(Column(heading) for heading in ("Verdict", "Metric", "Unit", "Target", *names, "Direction")),
+        *(Column(heading, Kind.NUMBER) for heading in _NUMBERS),
+        Column("Single values", Kind.SWITCH),
+        Column("Reason"),
+    ]
+    return Table(columns, _rows(found, names))
+
+
+def _rows(found: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
+    for row in found.rows:
+        ratio = row.ratio
+        yield (
+            "Not measured" if row.not_measured else LABELS[row.outcome], row.metric.label, row.metric.unit,
+            *_place(row, found, names), row.baseline, row.value,
+            ratio.value if ratio else None, ratio.low if ratio else None, ratio.high if ratio else None,
+            row.tolerance, row.limit, row.single_values, row.why or None,
+        )  # fmt: skip
+
+
+def _place(row: Row, found: TwoSides, names: list[str]) -> tuple[str | None, ...]:
+    """Target, levels and direction."""
+    if row.cell is None:
+        return (None, *(None for _ in names), f"mean over {row.cells} cells")
+    key, direction = row.cell
+    place = found.places[key]
+    levels = (_level(name, place.point[name]) if name in place.point else None for name in names)
+    return (place.target or None, *levels, direction)
+
+
+def _level(name: str, value: object) -> str:
+    return write_level(name, value) if name in FACTORS else str(value)  # type: ignore[arg-type]  # a point's level
 
 
 @dataclass(frozen=True)

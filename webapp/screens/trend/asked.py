@@ -19,7 +19,7 @@ from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level
 from webapp.runs.models import Trial
 from webapp.screens import points as words
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.trends.history import History, ended_runs
+from webapp.trends.run_values import History, ended_runs
 from worker.recipes import ENGINES
 
 

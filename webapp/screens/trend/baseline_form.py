@@ -8,10 +8,10 @@ from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS, Metric
 from webapp.runs.models import Run
 from webapp.screens.choices import Option
-from webapp.trends.history import ended_runs
 from webapp.trends.models import Baseline
+from webapp.trends.run_values import ended_runs
 from webapp.trends.selectors import judged_metrics
-from webapp.trends.tolerances import DEFAULT_TOLERANCES
+from webapp.trends.two_sides import DEFAULT_TOLERANCES
 
 PREFIX = "tolerance."
 

@@ -19,18 +19,49 @@ from webapp.results.metrics import Metric
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.access import page
+from webapp.screens.payloads import Payload
 from webapp.screens.trend.acceptance_address import address_of
 from webapp.screens.trend.asked import cell_address, choose, chosen_metric, metrics_of, plan_and_target
 from webapp.screens.trend.baseline_form import BaselineForm, baseline_form
-from webapp.screens.trend.payloads import TrendChart, TrendPoint, TrendStep
 from webapp.screens.trend.verdict_rows import percent_change
-from webapp.trends.changes import Change
-from webapp.trends.history import ENDED, MAX_RUNS, read_history
 from webapp.trends.judging import LABELS, Outcome
 from webapp.trends.models import Baseline
+from webapp.trends.run_values import ENDED, MAX_RUNS, read_history
 from webapp.trends.selectors import baselines, outcomes_on
 from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS
-from webapp.trends.trend import RunValue, Step, Trend, trend
+from webapp.trends.trend import Change, RunValue, Step, Trend, trend
+
+# Data of the trend chart; `frontend/src/payloads/trend.ts` has the same types.
+
+
+class TrendPoint(Payload, frozen=True, kw_only=True):
+    """One run. `low` and `high` are the 95 % interval, null without repeats."""
+
+    run: int
+    at_ms: int
+    value: float
+    low: float | None
+    high: float | None
+    verdict: str  # label of the outcome against the baseline run, "" without one
+
+
+class TrendStep(Payload, frozen=True, kw_only=True):
+    """Between two runs. `text` is the size: −12.3 %."""
+
+    at_ms: int
+    text: str
+
+
+class TrendChart(Payload, frozen=True, kw_only=True):
+    """`baseline` is the value of the baseline run, null without one. Levels are in the order of time, between steps."""
+
+    label: str
+    shown_as: str
+    points: tuple[TrendPoint, ...]
+    steps: tuple[TrendStep, ...]
+    levels: tuple[float, ...]
+    baseline: float | None
+
 
 MAX_LISTED = 500
 

@@ -9,7 +9,7 @@ from webapp.plans.models import PlanVersion
 from webapp.results.metrics import IOPS, Metric
 from webapp.runs.models import Run
 from webapp.tests.factories.results import FACTS, START, Lab
-from webapp.trends.history import History, read_history
+from webapp.trends.run_values import History, read_history
 from webapp.trends.trend import Trend, trend
 
 REPEATS = 3

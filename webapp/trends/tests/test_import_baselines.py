@@ -16,8 +16,8 @@ from webapp.trends.judging import Outcome
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import outcomes_on, verdicts_on
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
-from webapp.trends.sides import Side, import_side
 from webapp.trends.tests.measuring import Nights
+from webapp.trends.two_sides import Side, import_side
 
 # One value at each queue depth: no interval.
 ACCEPTED = """pattern,block_size,iodepth,iops

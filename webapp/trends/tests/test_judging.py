@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from webapp.compare.blocks import BUCKET_WIDTH, Measured
+from webapp.compare.cells import BUCKET_WIDTH, Measured
 from webapp.trends.judging import (
     COARSE,
     CONTAINS_LIMIT,

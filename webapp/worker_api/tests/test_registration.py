@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from msgspec.structs import replace
 
-from webapp.core.rates import Rate
+from webapp.core.throttle import Rate
 from webapp.hosts.models import HostInventory, InventoryContent, Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases

@@ -77,7 +77,7 @@ def shell(db: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     """Of an operator. It never sleeps."""
     monkeypatch.setattr("worker.client.server.sleep", lambda _: None)
     monkeypatch.setattr("worker.client.runs.sleep", lambda _: None)
-    monkeypatch.setattr("webapp.api.waiting.sleep", lambda _: None)
+    monkeypatch.setattr("webapp.api.runs.sleep", lambda _: None)
     return Shell(capsys, create_api_token(user=a_user("olga", Role.OPERATOR), name="laptop"))
 
 

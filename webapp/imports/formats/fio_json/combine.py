@@ -12,15 +12,108 @@ from itertools import islice
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_json.document import Document, Flow, Job
 from webapp.imports.formats.fio_json.latency import has_mean, latency, printed
-from webapp.imports.formats.fio_json.options import factors
 from webapp.imports.formats.fio_json.runs import Run
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.values import KIB, MS
+from webapp.imports.values import KIB, MS, sorted_factors
 from webapp.plans.values import Value
 from webapp.results.metrics import CPU_PER_IO
 from webapp.results.reading.doubts import BESIDE_JOBS
 from worker.contract.items import Direction
 from worker.contract.workload import Pattern
+from worker.recipes.fio.option_values import OptionRefused, sequence
+from worker.recipes.fio.options import ALLOWED, Meaning
+
+# fio's job options as factors: those that the plans know, the others as text.
+
+# What fio uses where an option is not given (HOWTO). The default of `ioengine` changed between versions.
+_DEFAULTS: Mapping[str, Value] = {
+    "pattern": "read",
+    "block_size": 4096,
+    "iodepth": 1,
+    "numjobs": 1,
+    "direct": False,
+}
+# Options that say where fio writes and how it prints: they do not affect the measurement.
+_SILENT = {"group_reporting", "name", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"} | {
+    "log_avg_msec",
+    "log_hist_msec",
+    "per_job_logs",
+    "stonewall",
+    "output-format",
+    "output",
+}
+_COMBINED = ("loops", "prio", "prioclass")  # a plan's reader combines them with other options
+_OF_BOTH = ("block_size", "block_split", "rate", "rate_iops")  # factors with a separate value of writes
+
+_MAX_NAME, _MAX_TEXT = 100, 500  # `filename` may list hundreds of files
+
+
+def factors(options: Mapping[str, str]) -> tuple[dict[str, Value], dict[str, str]]:
+    """The factors of a job, and the options without a factor. Without any option fio says nothing, so neither do we."""
+    if not options:
+        return {}, {}
+    stated: dict[str, Value] = {}
+    other: dict[str, str] = {}
+    for name, text in options.items():
+        try:
+            stated |= ALLOWED[name].read(text)
+        except (KeyError, ValueError):  # no factor, or a value without one: ranges, percentages, other engines
+            other[name] = text
+            continue
+        if (ALLOWED[name].meaning is Meaning.IGNORED and name not in _SILENT) or name in _COMBINED:
+            other[name] = text
+    _whole_job(stated, other, options)
+    stated = {name: value for name, value in _DEFAULTS.items() if not _given(name, stated, other)} | stated
+    found, refused = sorted_factors(stated)
+    kept = {name[:_MAX_NAME]: text[:_MAX_TEXT] for name, text in other.items() if name not in _SILENT}
+    return found, kept | refused
+
+
+def _whole_job(stated: dict[str, Value], other: dict[str, str], options: Mapping[str, str]) -> None:
+    """fio's size is the total of a job's files and its io_size is per job; ours are per file and in all. A pattern
+    whose I/Os neither follow each other nor skip blocks has no factor."""
+    _separate(stated)
+    gap = stated.pop("skip", None)
+    try:
+        stated |= sequence(gap, int(stated.get("block_size") or 4096)) if isinstance(gap, int) else {}
+    except OptionRefused:
+        stated.pop("pattern")
+        other |= {name: options[name] for name in _OPTIONS_OF["pattern"] if name in options}
+    jobs, files = int(stated.get("numjobs") or 1), int(stated.get("files") or 1)
+    if isinstance(stated.get("size"), int) and files:
+        stated["size"] = int(stated["size"] or 0) // files
+    if isinstance(stated.get("amount"), int):
+        stated["amount"] = int(stated["amount"] or 0) * jobs
+    if not stated.keys().isdisjoint(_SEVERAL_SIZES):
+        stated.pop("block_size", None)
+        stated.pop("write_block_size", None)
+
+
+def _separate(stated: dict[str, Value]) -> None:
+    """A pattern that does not mix has only one of the separate values of reads and writes."""
+    pattern = Pattern(str(stated.get("pattern", Pattern.READ)))
+    for name in () if pattern.mixed else _OF_BOTH:
+        of_writes = stated.pop(f"write_{name}", None)
+        if of_writes is not None and pattern.writes:
+            stated[name] = of_writes
+
+
+_SEVERAL_SIZES = ("block_split", "block_range")  # instead of a block size
+_OPTIONS_OF = {
+    "pattern": ("rw", "readwrite"),
+    "block_size": ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
+    "iodepth": ("iodepth",),
+    "numjobs": ("numjobs",),
+    "direct": ("direct", "buffered"),
+}
+
+
+def _given(name: str, stated: Mapping[str, Value], other: Mapping[str, str]) -> bool:
+    """Whether an option sets the factor, even to a value that no factor has."""
+    if name == "block_size" and not stated.keys().isdisjoint(_SEVERAL_SIZES):
+        return True
+    return any(option in other for option in _OPTIONS_OF[name])
+
 
 _DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
 _MIXED = (None,)  # unified_rw_reporting=1: reads and writes together

@@ -4,8 +4,7 @@ A log belongs to a trial and says neither which nor what it measures: its name d
 """
 
 from webapp.imports.formats.fio_log.histogram import Histograms, HistogramSum
-from webapp.imports.formats.fio_log.names import Kind, LogName, log_name
 from webapp.imports.formats.fio_log.rows import sniff
-from webapp.imports.formats.fio_log.series import Log, series, submission
+from webapp.imports.formats.fio_log.series import Kind, Log, LogName, log_name, series, submission
 
 __all__ = ["HistogramSum", "Histograms", "Kind", "Log", "LogName", "log_name", "series", "sniff", "submission"]

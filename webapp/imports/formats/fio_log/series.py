@@ -6,18 +6,58 @@ constant over its interval, and the rows are averaged over a common grid of inte
 Units: bw is KiB/s; latencies are ns in fio 3.x and µs in 2.x.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from pathlib import PurePosixPath
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from webapp.imports.errors import ImportRefused
-from webapp.imports.formats.fio_log.names import Kind
 from webapp.imports.formats.fio_log.rows import DIRECTIONS, Rows, read
 from webapp.imports.measurement import Point
 from webapp.imports.values import KIB
 from worker.contract.items import Direction
+
+# What the name of a fio log says: `<prefix>_<kind>.<job>.log`, with `per_job_logs=0` without the job.
+
+
+class Kind(StrEnum):
+    BANDWIDTH = "bw"
+    IOPS = "iops"
+    LATENCY = "lat"
+    COMPLETION = "clat"
+    SUBMISSION = "slat"
+    HISTOGRAM = "clat_hist"
+
+
+class LogName(msgspec.Struct, frozen=True):
+    """Logs with the same folder and prefix are of one trial."""
+
+    folder: str
+    prefix: str
+    kind: Kind
+    job: int  # from 1; 0 if the name has none
+
+    @property
+    def trial(self) -> str:
+        return f"{self.folder}/{self.prefix}"
+
+
+_NAME = re.compile(r"(.{0,400})_(bw|iops|lat|clat|slat|clat_hist)(?:\.(\d{1,6}))?\.log(?:\.[\w.-]{1,100})?")
+
+
+def log_name(path: str) -> LogName | None:
+    """None if the path is not that of a fio log. A client's host may follow: `a_bw.1.log.host7`."""
+    file = PurePosixPath(path)
+    match = _NAME.fullmatch(file.name)
+    if match is None:
+        return None
+    kind = Kind.HISTOGRAM if match[2] == "hist" else Kind(match[2])
+    return LogName(str(file.parent), match[1], kind, int(match[3] or 0))
+
 
 Floats = NDArray[np.float64]
 SINGLE_IOS_MS = 1000  # grid of logs without log_avg_msec

@@ -8,11 +8,11 @@ import pytest
 from django.utils import timezone
 
 from webapp.imports import labels
+from webapp.imports.files import plausible
 from webapp.imports.formats import fio_json
 from webapp.imports.formats.fio_log import Log, log_name, series
 from webapp.imports.formats.tests.examples import CORPUS
 from webapp.imports.measurement import Measurement
-from webapp.imports.plausibility import plausible
 from worker.contract.items import Direction
 
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="SWEETSPOT_FIO_RESULTS names no collection of real results")

@@ -10,9 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
-from webapp.imports.columns import read_columns
 from webapp.imports.selectors import refused_by_reason
-from webapp.imports.services import add_paths, begin_import, end_import
+from webapp.imports.services import add_paths, begin_import, end_import, read_columns
 from webapp.imports.storing import Stored
 from webapp.results.models import Import
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.hosts.models import Target
-from webapp.plans.experience import Span
+from webapp.plans.expected_time import Span
 from webapp.runs.forecast.experience import experience_of
 from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
 from webapp.tests.factories.hosts import a_host, a_target

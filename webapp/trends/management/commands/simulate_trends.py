@@ -7,7 +7,7 @@ import numpy as np
 from django.core.management.base import BaseCommand, CommandParser
 from numpy.typing import NDArray
 
-from webapp.compare.blocks import Measured
+from webapp.compare.cells import Measured
 from webapp.trends.judging import Cells, Outcome, judge, outcome_of
 from webapp.trends.steps import steps
 

@@ -5,8 +5,10 @@ A trial without the value has no such metric; it is never 0. The directions of a
 of all of them. Of imported tests, only the CPU time per I/O is known.
 """
 
+import dataclasses
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -16,19 +18,194 @@ from uuid import UUID
 from django.db.models import Avg, Count, F, Max, Q, Sum
 from msgspec.structs import replace
 
-from webapp.compare.iops_per_price import IOPS_PER_PRICE, has_prices, with_iops_per_price
-from webapp.compare.mixes import totals
-from webapp.compare.observed_rows import Observed
+from webapp.compare.dimensions import layout_of
+from webapp.compare.models import Price
 from webapp.hosts.inventory.bounds import bounds_of
-from webapp.plans.points import hosts_at_once
+from webapp.hosts.inventory.lock_groups import WORLD_WIDE
+from webapp.hosts.models import Target
+from webapp.hosts.names import BESIDE
+from webapp.plans.factors import STREAM
+from webapp.plans.points import hosts_at_once, target_count
 from webapp.plans.streams import names_of
 from webapp.results.metrics import CPU_PER_IO as IMPORTED
 from webapp.results.metrics import METRICS, Metric, entered_metric
-from webapp.results.models import Result, Sample, StreamRun
+from webapp.results.models import BOTH, Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow
-from webapp.runs.models import Run
+from webapp.runs.models import Run, Trial
 from worker.contract.items import SensorKind
 from worker.contract.workload import Pattern
+
+# Totals of mixed workloads, which have one result per direction.
+
+_WITHOUT_LATENCIES: Mapping[str, Any] = {
+    "latency_kind": "",
+    **dict.fromkeys(metric.column for metric in METRICS.values() if metric.shown_as == "latency" and metric.column),
+}
+
+
+def totals(rows: Sequence[ResultRow]) -> Sequence[ResultRow]:
+    """One row for each trial, or for each of its named streams: IOPS and bandwidth are sums. A row of several
+    directions has no latencies."""
+    if len({row.direction for row in rows}) < 2:
+        return rows
+    by_trial: dict[tuple[int, int, object], list[ResultRow]] = {}
+    for row in rows:
+        by_trial.setdefault((row.source, row.trial, row.point.get(STREAM)), []).append(row)
+    return tuple(_total(directions) for directions in by_trial.values())
+
+
+def _total(directions: Sequence[ResultRow]) -> ResultRow:
+    apart = [row for row in directions if row.direction != BOTH]  # a sum that the tool states too counts once
+    directions = apart or directions
+    first, *others = sorted(directions, key=lambda row: row.direction)
+    if not others:
+        return first
+    return replace(
+        first,
+        iops=_sum([row.iops for row in directions]),
+        bytes_per_s=_sum([row.bytes_per_s for row in directions]),
+        direction=BESIDE.join(row.direction for row in (first, *others)),
+        summed_ids=tuple(row.id for row in others),
+        metrics={name: value for row in directions for name, value in row.metrics.items()},
+        **_WITHOUT_LATENCIES,
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """None if the value of a direction is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+# IOPS per price of the drives, from the prices that people entered for drive models.
+#
+# The directions of a trial are one row, because the price is that of all of them. A result has no value if the number
+# of its drives or the price of one is unknown. Amounts in several currencies are not compared.
+
+# Results with a metric of whole trials.
+
+
+@dataclass(frozen=True)
+class Observed:
+    """`metric` may have a label and a unit that depend on the rows, such as the currency of prices."""
+
+    rows: Sequence[ResultRow]
+    metric: Metric
+    notes: tuple[str, ...] = ()
+
+
+# The number of drives under the targets of a trial, each drive counted once.
+#
+# Targets are on one drive if they have a lock key or a serial number in common: partitions of a disk, or a drive that
+# several hosts share.
+
+
+def drives_of_trials(trial_ids: Collection[str]) -> Mapping[str, int]:
+    """By trial id, without trials whose number of drives is unknown. Two queries, or none without ids."""
+    trials = Trial.objects.filter(pk__in=trial_ids).select_related("target").prefetch_related("further")
+    found = {str(trial.pk): _drives_of(trial) for trial in trials}
+    return {pk: drives for pk, drives in found.items() if drives}
+
+
+def _drives_of(trial: Trial) -> int | None:
+    targets = trial.all_targets
+    return count_drives(targets) if len(targets) == target_count(trial.point) else None
+
+
+def count_drives(targets: Sequence[Target]) -> int | None:
+    """None if unknown: a target has no model, one of several hosts cannot tell a shared drive, or drives with
+    different serial numbers have a key in common."""
+    several_hosts = len({target.host_id for target in targets}) > 1
+    if not all(target.model and _is_identified(target, several_hosts) for target in targets):
+        return None
+    drives: list[set[str]] = []  # the names of each
+    for target in targets:
+        names = {*target.lock_keys, *_serial(target)}
+        alike = [drive for drive in drives if drive & names]
+        drives = [drive for drive in drives if not drive & names] + [names.union(*alike)]
+    serials = {serial for target in targets for serial in _serial(target)}
+    return len(drives) if len(serials) <= len(drives) else None
+
+
+def _is_identified(target: Target, several_hosts: bool) -> bool:
+    """On several hosts, by a name that is stored in the drive."""
+    if not several_hosts:
+        return bool(target.lock_keys)
+    return bool(target.serial) or any(key.startswith(WORLD_WIDE) for key in target.lock_keys)
+
+
+def _serial(target: Target) -> list[str]:
+    return [f"{target.model}:{target.serial}"] if target.serial else []
+
+
+IOPS_PER_PRICE = Metric("iops_per_price", "IOPS per price", "IOPS per price", "", "", "number")
+
+
+def with_iops_per_price(rows: Sequence[ResultRow]) -> Observed:
+    """The rows with this metric, if it is known; notes with the prices, or why there is no value.
+
+    One query, and two for trials with several targets.
+    """
+    prices = _prices_of(rows)
+    currencies = sorted({price.currency for price in prices.values()})
+    if len(currencies) != 1:
+        return Observed(rows, IOPS_PER_PRICE, (_without_value(rows, currencies),))
+    rows = totals(rows)
+    values = _values(rows, prices)
+    with_values = [
+        replace(row, metrics={**row.metrics, IOPS_PER_PRICE.key: values[row.id]}) if row.id in values else row
+        for row in rows
+    ]
+    return Observed(with_values, _in_currency(currencies[0]), (_prices_in_words(prices, currencies[0]),))
+
+
+def has_prices(rows: Iterable[ResultRow]) -> bool:
+    """Whether a drive model of these results has a price. One query."""
+    return bool(_prices_of(rows))
+
+
+def _in_currency(currency: str) -> Metric:
+    label = f"IOPS per {currency}"
+    return dataclasses.replace(IOPS_PER_PRICE, label=label, short=label, unit=f"IOPS/{currency}")
+
+
+def _values(rows: Sequence[ResultRow], prices: Mapping[str, Price]) -> Mapping[int, float]:
+    """By result id."""
+    by_trial = drives_of_trials({row.trial_id for row in rows if row.trial_id and target_count(row.point) > 1})
+    amounts = ((row, _amount(row, prices, by_trial)) for row in rows)
+    return {row.id: row.iops / amount for row, amount in amounts if amount and row.iops is not None}
+
+
+def _without_value(rows: Iterable[ResultRow], currencies: Sequence[str]) -> str:
+    if currencies:
+        return f"The prices are in {' and '.join(currencies)}. Enter them in one currency on the pages of the models."
+    models = ", ".join(sorted({row.model for row in rows if row.model})) or "unknown"
+    return f"No drive model of these results has a price ({models}). Enter prices on the pages of the models."
+
+
+def _prices_in_words(prices: Mapping[str, Price], currency: str) -> str:
+    said = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
+    return f"Prices of one drive, in {currency}: {', '.join(said)}."
+
+
+def _prices_of(rows: Iterable[ResultRow]) -> Mapping[str, Price]:
+    found = Price.objects.filter(kind="model", name__in={row.model for row in rows if row.model})
+    return {price.name: price for price in found}
+
+
+def _amount(row: ResultRow, prices: Mapping[str, Price], by_trial: Mapping[str, int]) -> float | None:
+    """The price of all drives of a result, which must be of one model."""
+    price, drives = prices.get(row.model), _drives(row, by_trial)
+    return float(price.amount) * drives if price and drives else None
+
+
+def _drives(row: ResultRow, by_trial: Mapping[str, int]) -> int | None:
+    """`by_trial`: the drives of trials with several targets. None if the number is unknown."""
+    if row.layout:
+        layout = layout_of(row.layout)
+        return layout.drives * target_count(row.point) if layout else None
+    return 1 if target_count(row.point) == 1 else by_trial.get(row.trial_id)
+
 
 Values = Mapping[str, float]  # by trial id
 MAX_SEARCHED = 1_000  # trials whose sensors, CPU time and ceilings are looked for

@@ -4,10 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.claims import EACH, MIN_BLOCKS, Claim
+from webapp.compare.claims import EACH, MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
 from webapp.compare.comparison import BaselineRatio, Conclusion
-from webapp.compare.contrasts import UNKNOWN_ORDER
-from webapp.compare.opposites import Side
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio
 from webapp.results.metrics import Metric

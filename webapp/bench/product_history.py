@@ -6,13 +6,11 @@ from datetime import datetime
 from itertools import pairwise
 
 from webapp.bench.matching import Matched
-from webapp.bench.panels import Panel
 from webapp.bench.products import Product
-from webapp.bench.workloads import Workload
-from webapp.compare.blocks import measured
-from webapp.compare.fact_labels import label_of_fact
+from webapp.bench.workloads import Panel, Workload
+from webapp.compare.cells import Grouped, measured
+from webapp.compare.dimensions import label_of_fact
 from webapp.compare.facts import VOLATILE
-from webapp.compare.grouping import Grouped
 from webapp.core.statistics import Summary, summarise
 from webapp.results.reading.rows import ResultRow
 
