@@ -16,7 +16,7 @@ from dev.lab.machine import Machine
 from dev.stack.state import REPOSITORY
 
 if TYPE_CHECKING:
-    from webapp.plans.document import PlanDocument
+    from webapp.plans.yaml_io import PlanDocument
 
 
 def show_plan(parts: Sequence[str]) -> list[str]:

@@ -33,8 +33,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     from webapp.plans.services import copy_plan
     from webapp.runs.models import Run, RunState
     from webapp.schedules.models import Schedule, Trigger
-    from webapp.schedules.services import create_schedule
-    from webapp.schedules.spec import ScheduleSpec
+    from webapp.schedules.services import ScheduleSpec, create_schedule
     from webapp.screens.outcome import outcome
     from webapp.tests.samples import make_notice
     from webapp.trends.models import Baseline

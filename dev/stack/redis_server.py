@@ -1,7 +1,7 @@
 """A private Redis on a loopback port. Only its users are stored on disk.
 
 The default user is off. The server's user has a generated password and all rights except administration of Redis
-itself; it creates a user for every host (webapp/hosts/broker.py).
+itself; it creates a user for every host (webapp/hosts/credentials.py).
 """
 
 import hashlib

@@ -11,7 +11,7 @@ from dev.truth.claims import claims_of
 from dev.truth.noise import MODELS
 from dev.truth.pages import GRIDS, Scenario, page
 from webapp.compare.comparison import Comparison
-from webapp.plans.document import Order
+from webapp.plans.yaml_io import Order
 
 MAX_FALSE_PAGES, MAX_FALSE_HEADLINES = 0.05, 0.02
 COVERAGE = (0.93, 0.97)

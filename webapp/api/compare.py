@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
 from webapp.api.common.schemas import PARQUET, json_of, schema_of
-from webapp.api.result_filters import FILTERS, asked_pairs
+from webapp.api.results import FILTERS, asked_pairs
 from webapp.compare.comparison import Comparison, comparison_table
 from webapp.compare.question import read_query
 from webapp.compare.selectors import compare

@@ -14,8 +14,7 @@ from webapp.core.tokens import hash_token
 from webapp.hosts.installer import install_line
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken
-from webapp.hosts.names import checked_name
-from webapp.hosts.selectors import enrolment_called, known_host, open_enrolments
+from webapp.hosts.selectors import checked_name, enrolment_called, known_host, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
 
 router = Router(tags=["hosts"])

@@ -20,7 +20,7 @@ from webapp.runs.actions.host_actions import (
     stop_purge,
 )
 from webapp.runs.models import HostAction, SettingChange
-from webapp.runs.phases import phase_sentence
+from webapp.runs.selectors import phase_sentence
 
 router = Router(tags=["hosts"])
 

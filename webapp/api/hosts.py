@@ -12,9 +12,9 @@ from ninja.pagination import paginate
 from webapp.api.common.authentication import ADMINS, OPERATORS, administrator, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
-from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.models import Host, Target
 from webapp.hosts.selectors import known_host
+from webapp.hosts.services import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.tokens import request_rotation
 
 router = Router(tags=["hosts"])

@@ -11,11 +11,11 @@ from ninja.pagination import paginate
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import NotFound
 from webapp.core.models import User
-from webapp.notices import subscribing
-from webapp.notices.addresses import MAX_URL
+from webapp.notices import services
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
 from webapp.notices.services import send_again, send_test
+from webapp.notices.webhook import MAX_URL
 from webapp.plans.models import Plan
 
 router = Router(tags=["notices"])
@@ -117,7 +117,7 @@ def subscriptions(request: HttpRequest) -> QuerySet[Subscription]:
 @router.post("/notices/subscriptions", response={201: Created})
 def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription]:
     """Add a subscription. The response contains a webhook's secret, once."""
-    made, secret = subscribing.create_subscription(
+    made, secret = services.create_subscription(
         user=_me(request), channel=body.channel, url=body.url, plan=_plan(body.plan), events=body.events
     )
     made.secret = secret or None  # the response shows it
@@ -135,14 +135,14 @@ def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscript
     """Change, pause or resume a subscription. For another channel, add another subscription."""
     found, given = _own(request, pk), body.dict(exclude_unset=True)
     if given.keys() & {"url", "plan", "events"}:
-        subscribing.change_subscription(
+        services.change_subscription(
             subscription=found,
             url=given.get("url", found.url),
             plan=_plan(body.plan) if "plan" in given else found.plan,
             events=body.events or [Event(event) for event in found.events],
         )
     if "paused" in given:
-        act = subscribing.pause_subscription if body.paused else subscribing.resume_subscription
+        act = services.pause_subscription if body.paused else services.resume_subscription
         act(subscription=found)
     return _own(request, pk)
 
@@ -150,7 +150,7 @@ def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscript
 @router.delete("/notices/subscriptions/{pk}", response={204: None})
 def delete(request: HttpRequest, pk: int) -> Status[None]:
     """Delete a subscription with its deliveries."""
-    subscribing.delete_subscription(subscription=_own(request, pk))
+    services.delete_subscription(subscription=_own(request, pk))
     return Status(204, None)
 
 
@@ -164,7 +164,7 @@ def test(request: HttpRequest, pk: int) -> Status[None]:
 @router.post("/notices/subscriptions/{pk}/secret", response=SecretOut)
 def renew_secret(request: HttpRequest, pk: int) -> SecretOut:
     """Create a new secret for a webhook, which replaces the old one."""
-    return SecretOut(secret=subscribing.renew_secret(subscription=_own(request, pk)))
+    return SecretOut(secret=services.renew_secret(subscription=_own(request, pk)))
 
 
 @router.get("/notices/deliveries", response=list[DeliveryOut])

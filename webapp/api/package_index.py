@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 from django.views.decorators.http import require_GET
 
-from webapp.hosts.wheel import client_wheel
+from webapp.hosts.installer import client_wheel
 
 
 @require_GET

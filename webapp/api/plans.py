@@ -10,8 +10,6 @@ from ninja.pagination import paginate
 
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
-from webapp.plans.differences import Difference, differences
-from webapp.plans.document import PlanDocument, read
 from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.selectors import plans_list, version_of
@@ -24,7 +22,16 @@ from webapp.plans.services import (
     save_version,
     undelete_plan,
 )
-from webapp.plans.yaml_io import PlanFileRefused, document_of, export_plan, import_plan
+from webapp.plans.yaml_io import (
+    Difference,
+    PlanDocument,
+    PlanFileRefused,
+    differences,
+    document_of,
+    export_plan,
+    import_plan,
+    read,
+)
 
 router = Router(tags=["plans"])
 

@@ -10,13 +10,12 @@ from ninja import Field, Query, Router, Schema
 from webapp.api.plans import PlanIn
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import known_targets
-from webapp.plans.document import PlanDocument, read
-from webapp.plans.endurance import EnduranceUse
-from webapp.plans.grids import grids_of
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import StreamJob, jobs_of
-from webapp.plans.problems import document_problems, problem_code
+from webapp.plans.problems import document_problems, grids_of, problem_code
 from webapp.plans.selectors import version_of
+from webapp.plans.start_checks import EnduranceUse
+from webapp.plans.yaml_io import PlanDocument, read
 from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
 

@@ -11,12 +11,17 @@ from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input
 from webapp.api.runs import RunDetail, RunOut, run_with
 from webapp.core.errors import NotFound
-from webapp.runs.actions.arm import arm_run, disarm_run
-from webapp.runs.actions.move_in_queue import move_in_queue
 from webapp.runs.actions.notes import MAX_NOTE_LENGTH, add_note, delete_note
-from webapp.runs.actions.pause import pause_run, resume_run
-from webapp.runs.actions.run_again import run_again
-from webapp.runs.actions.skip import MAX_REASON_LENGTH, skip_trials
+from webapp.runs.actions.run_actions import (
+    MAX_REASON_LENGTH,
+    arm_run,
+    disarm_run,
+    move_in_queue,
+    pause_run,
+    resume_run,
+    run_again,
+    skip_trials,
+)
 from webapp.runs.models import Note, Run, Trial
 from webapp.runs.selectors import runs_list
 

@@ -18,8 +18,7 @@ from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.arming import ArmingState, arming_state
 from webapp.runs.models import Run, Trial
-from webapp.runs.phases import phase_sentence
-from webapp.runs.selectors import progress, runs_list
+from webapp.runs.selectors import phase_sentence, progress, runs_list
 from webapp.runs.services import StartOptions, cancel_run, start_run
 from webapp.runs.states import ENDED_RUN_STATES
 

@@ -17,7 +17,7 @@ from webapp.core.parameters import FIRST_YEAR, LAST_YEAR
 from webapp.hosts.selectors import known_group, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.models import Priority
-from webapp.schedules import arming, owners, services
+from webapp.schedules import owners, services
 from webapp.schedules.models import (
     AtDeadline,
     Condition,
@@ -27,7 +27,7 @@ from webapp.schedules.models import (
     Trigger,
 )
 from webapp.schedules.selectors import all_targets, schedules_list, state_of
-from webapp.schedules.spec import MAX_NAME, MAX_NOTE, MAX_TARGETS, ScheduleSpec, Window, drafted
+from webapp.schedules.services import MAX_NAME, MAX_NOTE, MAX_TARGETS, ScheduleSpec, Window, drafted
 from webapp.schedules.timing import outlook, trigger_in_words, window_of
 
 router = Router(tags=["schedules"])
@@ -313,14 +313,14 @@ def take_over(request: HttpRequest, key: int) -> Schedule:
 def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
     """Arm a schedule: its runs may overwrite these drives until the given time. Switch it on afterwards."""
     person, found = operator(request), schedule_with(key)
-    arming.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
+    owners.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
     return schedule_with(key)
 
 
 @router.post("/schedules/{key}/disarm", response=ScheduleOut, auth=OPERATORS)
 def disarm(request: HttpRequest, key: int) -> Schedule:
     """Disarm a schedule: its later runs overwrite nothing. Safe to repeat."""
-    arming.disarm_schedule(schedule=schedule_with(key), by=operator(request))
+    owners.disarm_schedule(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 

@@ -21,7 +21,7 @@ from webapp.results.selectors import (
     trial_with,
 )
 from webapp.runs.models import Attempt, SettingChange, Trial
-from webapp.runs.phases import phase_sentence
+from webapp.runs.selectors import phase_sentence
 
 router = Router(tags=["results"])
 MAX_SAMPLES = 10_000

@@ -35,11 +35,9 @@ from webapp.api import (
     worker_log,
 )
 from webapp.api.common.authentication import AUTH
-from webapp.api.common.bodies import refuse_large_json
 from webapp.api.common.errors import add_error_handlers
-from webapp.api.common.unknown_input import refuse_unknown_input
-from webapp.api.openapi import Api
-from webapp.api.reference import reference_of
+from webapp.api.common.input_checks import refuse_large_json, refuse_unknown_input
+from webapp.api.openapi import Api, reference_of
 
 _SUBJECTS = (
     people,

@@ -38,8 +38,8 @@ from webapp.compare.question import MARGIN
 from webapp.compare.table import Table
 from webapp.compare.trial_metrics import totals
 from webapp.compare.words import form_of
-from webapp.hosts.names import BESIDE
-from webapp.plans.varying import differing, in_order
+from webapp.hosts.selectors import BESIDE
+from webapp.plans.points import differing, in_order
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 # Puts the results of products into cells: a panel, a product and a workload.

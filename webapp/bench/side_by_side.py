@@ -36,7 +36,7 @@ from webapp.compare.comparison import Cell
 from webapp.compare.models import Price
 from webapp.core.colours import colours_of
 from webapp.plans.factors import FACTORS
-from webapp.plans.varying import in_order
+from webapp.plans.points import in_order
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import TEST, ResultRow
 from worker.contract.workload import KIB, Pattern

@@ -10,9 +10,8 @@ from webapp.bench.specifications import is_specification
 from webapp.compare.claims import Where, listed
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
-from webapp.plans.points import point_key
+from webapp.plans.points import in_order, point_key, varying
 from webapp.plans.values import Value
-from webapp.plans.varying import in_order, varying
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow

@@ -12,7 +12,7 @@ from webapp.compare.dimensions import MATCHED, MATCHED_DIMENSION, MatchedDimensi
 from webapp.compare.question import CompareQuery
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import FACTORS
-from webapp.plans.varying import differing, in_order, varying
+from webapp.plans.points import differing, in_order, varying
 from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import NOT_SET

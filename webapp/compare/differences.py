@@ -28,11 +28,11 @@ from webapp.compare.dimensions import (
 )
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.question import CompareQuery
-from webapp.hosts.names import BESIDE, NO_LABEL, parted
+from webapp.hosts.selectors import BESIDE, NO_LABEL, parted
 from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
+from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from
 from webapp.plans.streams import OF_TRIALS
-from webapp.plans.varying import DERIVED_FROM, applies, differing, follow_from
 from webapp.results.reading.facts import CONTROLLER_FACT
 from webapp.results.reading.rows import ResultRow
 

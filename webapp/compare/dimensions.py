@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from webapp.compare.comparison import Level
 from webapp.core.formatting import bytes_binary
-from webapp.hosts.names import NO_LABEL
+from webapp.hosts.selectors import NO_LABEL
 from webapp.plans.factors import FACTORS, OTHERS, Value
 from webapp.plans.streams import ALONE
 from webapp.results.reading.filter import NOT_SET

@@ -11,7 +11,7 @@ from webapp.compare.dimensions import MATCHED, known_dimension, label_of
 from webapp.compare.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
-from webapp.plans.varying import differing, in_order
+from webapp.plans.points import differing, in_order
 from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests

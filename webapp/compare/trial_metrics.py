@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from webapp.compare.dimensions import layout_of
 from webapp.compare.models import Price
-from webapp.hosts.inventory.bounds import bounds_of
+from webapp.hosts.inventory.ceilings import bounds_of
 from webapp.hosts.inventory.lock_groups import WORLD_WIDE
 from webapp.hosts.models import Target
-from webapp.hosts.names import BESIDE
+from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import STREAM
 from webapp.plans.points import hosts_at_once, target_count
 from webapp.plans.streams import names_of

@@ -12,8 +12,7 @@ from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import GroupMember, Host, HostGroup, Target
-from webapp.hosts.names import NO_LABEL
-from webapp.hosts.selectors import hosts_by_name
+from webapp.hosts.selectors import NO_LABEL, hosts_by_name
 
 MAX_TITLE = 120
 MAX_LABEL = 63

@@ -1,30 +1,251 @@
 """Services for hosts: enrolment, registration, and the time of the last message."""
 
 import hashlib
-from datetime import datetime, timedelta
+import logging
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
-from django.db import transaction
-from django.db.models import Exists
+from django.db import DataError, IntegrityError, transaction
+from django.db.models import Exists, ProtectedError
 from django.utils import timezone
 
+from webapp.core import tally
 from webapp.core.errors import Refusal
-from webapp.core.models import User
+from webapp.core.models import Counter, User
 from webapp.core.services import audit
+from webapp.core.throttle import Rate
 from webapp.core.tokens import hash_token, new_token
-from webapp.hosts import broker
-from webapp.hosts.inventory.differences import differences
+from webapp.hosts import credentials
+from webapp.hosts.inventory.diff import differences, summary
 from webapp.hosts.inventory.lock_groups import lock_keys
-from webapp.hosts.inventory.reading import read_inventory
-from webapp.hosts.inventory.wording import summary
+from webapp.hosts.inventory.store import read_inventory
 from webapp.hosts.keys import endorsements, public_keys
-from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
-from webapp.hosts.names import free_slug, plain_slug
+from webapp.hosts.models import (
+    EnrolmentToken,
+    FormerName,
+    Host,
+    HostInventory,
+    HostState,
+    InventoryContent,
+    Target,
+    WorkerLogLine,
+)
+from webapp.hosts.selectors import checked_name, free_slug, plain_slug
 from webapp.hosts.sessions import second_worker_words
 from worker.contract.base import common_version, encode
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply
 from worker.contract.inventory import Inventory, PolicyTarget
+from worker.contract.reports import LogLevel, LogLine, WorkerLog
+
+# The lifecycle of a host: rename, maintenance, revoke, remove, restore.
+#
+#     active  <->  maintenance
+#       |  ^           |
+#       |  enrolled again (a new token, the same host)
+#       v  |           v
+#        revoked  <->  archived (hidden)
+#           |
+#           deleted, if nothing refers to it
+#
+# Orders, reports and results refer to a host by its id, so no change affects the results.
+
+MAX_NOTE_LENGTH = 500
+
+
+@transaction.atomic
+def rename_host(*, host: Host, slug: str, by: User | None) -> bool:
+    """Rename the host; addresses with the old name lead to it. False if it already has that name.
+
+    Raises Refusal host_name_bad or host_name_taken.
+    """
+    locked = Host.objects.select_for_update().get(pk=host.pk)
+    before = locked.slug
+    if slug == before:
+        return False
+    checked_name(slug, host=locked)
+    FormerName.objects.filter(slug=slug, host=locked).delete()
+    FormerName.objects.create(slug=before, host=locked)
+    try:
+        with transaction.atomic():
+            Host.objects.filter(pk=host.pk).update(slug=slug)
+    except IntegrityError as error:
+        raise Refusal("host_name_taken", f"A host called {slug} already exists. Choose another name.") from error
+    host.slug = slug
+    audit(by=by, action="host.rename", on=host, detail={"before": before})
+    return True
+
+
+@transaction.atomic
+def begin_maintenance(*, host: Host, note: str, by: User | None) -> None:
+    """Start maintenance: the host gets no new trials; the current trial ends, and settings are restored.
+
+    A second call changes the note. Raises Refusal host_revoked, note_too_long.
+    """
+    note = note.strip()
+    if len(note) > MAX_NOTE_LENGTH:
+        raise Refusal("note_too_long", f"The note has {len(note)} characters; the maximum is {MAX_NOTE_LENGTH}.")
+    usable = Host.objects.filter(pk=host.pk, state__in=(HostState.ACTIVE, HostState.MAINTENANCE))
+    if usable.update(state=HostState.MAINTENANCE, maintenance_note=note) != 1:
+        raise Refusal("host_revoked", f"{host} is revoked and gets no orders. Enrol it again first.")
+    audit(by=by, action="host.maintenance_start", on=host, detail={"note": note})
+
+
+@transaction.atomic
+def end_maintenance(*, host: Host, by: User | None) -> bool:
+    """End maintenance: the host gets orders again. False if it was not in maintenance."""
+    ended = Host.objects.filter(pk=host.pk, state=HostState.MAINTENANCE)
+    if ended.update(state=HostState.ACTIVE, maintenance_note="") != 1:
+        return False
+    audit(by=by, action="host.maintenance_end", on=host)
+    return True
+
+
+@transaction.atomic
+def revoke_host(*, host: Host, by: User | None) -> bool:
+    """Revoke the host's token and its broker user. The next tick ends its attempts.
+
+    False if it was revoked before.
+    """
+    if not _shut_out(host):
+        return False
+    audit(by=by, action="host.revoke", on=host)
+    return True
+
+
+def _shut_out(host: Host) -> bool:
+    """Delete the token's hash, so no later change of state can make the token valid again."""
+    standing = Host.objects.filter(pk=host.pk).exclude(state=HostState.REVOKED)
+    changed = standing.update(
+        state=HostState.REVOKED,
+        token_hash=hash_token(secrets.token_hex()),
+        next_token_hash=None,
+        rotation_requested_at=None,
+        maintenance_note="",
+    )
+    if changed == 1:
+        credentials.forget(host=host)
+    return changed == 1
+
+
+@transaction.atomic
+def remove_host(*, host: Host, typed: str, by: User | None) -> bool:
+    """Delete a host that nothing refers to (True), or revoke and hide it (False).
+
+    `typed` is the host's name, typed as a confirmation. Raises Refusal confirmation_wrong.
+    """
+    if typed.strip() != host.slug:
+        raise Refusal("confirmation_wrong", f"To remove {host.slug}, type its exact name. Nothing was changed.")
+    if _deleted(host):
+        audit(by=by, action="host.delete", on=host, detail={"hostname": host.hostname})
+        return True
+    _shut_out(host)
+    if Host.objects.filter(pk=host.pk, archived_at=None).update(archived_at=timezone.now()):
+        host.targets.update(in_policy=False, present=False)
+        audit(by=by, action="host.remove", on=host)
+    return False
+
+
+def _deleted(host: Host) -> bool:
+    """Delete the host if possible: the database refuses while a trial or an order refers to it."""
+    try:
+        with transaction.atomic():
+            credentials.forget(host=host)
+            Host.objects.get(pk=host.pk).delete()
+    except ProtectedError:
+        return False
+    return True
+
+
+@transaction.atomic
+def bring_back(*, host: Host, by: User | None) -> bool:
+    """Show a removed host again. Its token stays revoked, so it must be enrolled again. False if it was not removed."""
+    if Host.objects.filter(pk=host.pk).exclude(archived_at=None).update(archived_at=None) != 1:
+        return False
+    audit(by=by, action="host.restore", on=host)
+    return True
+
+
+# The log lines in a worker's reports. Only the newest lines of each host are stored.
+#
+# Lines that come faster than RATE are left out: PostgreSQL keeps deleted rows on disk until a vacuum, so a limit of
+# rows alone lets the table grow.
+
+log = logging.getLogger(__name__)
+
+LINES_KEPT = 2000  # of each host
+# In bytes of each host. The burst is more than LINES_KEPT usual lines, which a worker sends after an outage.
+RATE = Rate(burst=2 * 1024**2, per_s=10 * 1024)
+_ROW_BYTES = 200  # of a line besides its text, with its indexes
+LEFT_OUT = "log_too_fast"  # label of the counter of refused reports
+
+
+def keep_log(*, host: Host, shipped: WorkerLog) -> None:
+    """Store new lines. A line that cannot be stored does not cause the report to be refused."""
+    lines = _within_rate(host, shipped.lines)
+    if not lines:
+        return
+    try:
+        with transaction.atomic():
+            rows = [_row(host, shipped.session, line) for line in lines]
+            WorkerLogLine.objects.bulk_create(rows, ignore_conflicts=True)
+            _prune(host)
+    except (DataError, IntegrityError):
+        log.exception("host %s: log lines could not be stored", host)
+
+
+def _within_rate(host: Host, lines: Sequence[LogLine]) -> list[LogLine]:
+    """The lines up to the limit. If others are left out, a line says how many, in the place of the first of them."""
+    stored: list[LogLine] = []
+    for line in lines:
+        if not RATE.take(host.pk, _ROW_BYTES + len(line.text.encode("utf-8", "surrogatepass"))):
+            break
+        stored.append(line)
+    if left_out := len(lines) - len(stored):
+        tally.add(Counter.REFUSED, LEFT_OUT)
+        if stored:
+            words = f"The server left out {left_out} lines or more, because this host sends its log too fast."
+            first = lines[len(stored)]
+            stored.append(LogLine(number=first.number, at=first.at, level=LogLevel.WARNING, text=words))
+    return stored
+
+
+def _row(host: Host, session: str, line: LogLine) -> WorkerLogLine:
+    return WorkerLogLine(
+        host=host,
+        session=session,
+        number=line.number,
+        at=_moment(line.at),
+        level=line.level.value,
+        attempt=_uuid(line.attempt),
+        text=line.text.replace("\0", "�"),  # PostgreSQL keeps no NUL in a text
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    """A Unix time as a datetime; the current time if it is not a valid date."""
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, OSError, ValueError):
+        return timezone.now()
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _prune(host: Host) -> None:
+    newest = WorkerLogLine.objects.filter(host=host).order_by("-id")
+    last_kept = newest.values_list("id", flat=True)[LINES_KEPT - 1 : LINES_KEPT].first()
+    if last_kept is not None:
+        WorkerLogLine.objects.filter(host=host, id__lt=last_kept).delete()
+
 
 # The time of the last message is written at most this often, so not every report causes a write.
 SEEN_EVERY_SECONDS = 10
@@ -91,7 +312,7 @@ def enrol(message: Enrol) -> EnrolReply:
         host=str(host.id),
         host_name=host.slug,
         host_token=plain,
-        broker_url=broker.admit(host=host),
+        broker_url=credentials.admit(host=host),
         public_keys=keys,
         contract=contract,
     )

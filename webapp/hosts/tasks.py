@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from webapp.celery import app
 from webapp.core import heartbeats
-from webapp.hosts.broker import reconcile
-from webapp.hosts.inventory.retention import thin_inventories
+from webapp.hosts.credentials import reconcile
+from webapp.hosts.inventory.store import thin_inventories
 from webapp.hosts.keys import retire_superseded
 from webapp.hosts.models import EnrolmentToken
 

@@ -14,7 +14,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
-from webapp.hosts import broker
+from webapp.hosts import credentials
 from webapp.hosts.models import Host, HostState
 from worker.contract.greetings import TokenReply
 
@@ -53,7 +53,7 @@ def _promote(host: Host) -> None:
     waiting = Host.objects.filter(pk=host.pk, next_token_hash=host.next_token_hash)
     changes = {"token_hash": host.next_token_hash, "next_token_hash": None, "rotation_requested_at": None}
     if waiting.update(**changes) == 1:
-        broker.finish_rotation(host=host)
+        credentials.finish_rotation(host=host)
         audit(by=None, action="host.token_replace", on=host)
     host.token_hash, host.next_token_hash, host.rotation_requested_at = str(host.next_token_hash), None, None
 
@@ -80,4 +80,4 @@ def next_token(*, host: Host) -> TokenReply:
     due = Host.objects.filter(pk=host.pk, rotation_requested_at__isnull=False)
     if due.update(next_token_hash=token_hash) != 1:
         raise Refusal("token_not_due", "No new token is due for this host.")
-    return TokenReply(host_token=plain, broker_url=broker.begin_rotation(host=host))
+    return TokenReply(host_token=plain, broker_url=credentials.begin_rotation(host=host))

@@ -9,8 +9,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 
-from webapp.notices.failure import Failure
-from webapp.notices.models import Notice
+from webapp.notices.models import Failure, Notice
 
 NOT_SET_UP = "E-mail is not set up on this server. The administrator can set SWEETSPOT_SMTP_URL."
 NO_ADDRESS = "You have no e-mail address. Set it on the page Account."

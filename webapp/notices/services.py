@@ -1,20 +1,140 @@
 """Queues notices: `announce` for events, test notices, and a notice that a person sends again."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
+from webapp.core.models import User
 from webapp.core.services import audit
-from webapp.notices.models import TEST, Event, Notice, NoticeState, Subscription
+from webapp.notices import mail
+from webapp.notices.models import TEST, Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.selectors import subscribers
+from webapp.notices.webhook import new_secret, read_url, resolve, sealed
 from webapp.plans.models import Plan
+
+# Services for subscriptions.
+
+MAX_SUBSCRIPTIONS = 50  # of one person
+_URL_OF_EMAIL = "An e-mail goes to the address on your page Account. Leave url empty."
+
+
+def create_subscription(
+    *, user: User, channel: Channel, plan: Plan | None, events: Collection[Event], url: str = ""
+) -> tuple[Subscription, str]:
+    """Create a subscription; return it with the secret of a webhook. Raises Refusal."""
+    if channel is Channel.WEBHOOK:
+        resolve(read_url(url), owner=user.pk)  # outside the transaction: it asks the name server
+    elif url:
+        raise Refusal("subscription_refused", _URL_OF_EMAIL)
+    elif not mail.is_set_up():
+        raise Refusal("mail_not_set_up", mail.NOT_SET_UP)
+    elif not user.email:
+        raise Refusal("email_missing", mail.NO_ADDRESS)
+    return _create(user, channel, url, plan, _ordered(events))
+
+
+@transaction.atomic
+def _create(user: User, channel: Channel, url: str, plan: Plan | None, events: list[str]) -> tuple[Subscription, str]:
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # keeps the limit while several are created at once
+    if Subscription.objects.filter(user=user).count() >= MAX_SUBSCRIPTIONS:
+        words = f"You have {MAX_SUBSCRIPTIONS} subscriptions, the most allowed. Delete one first."
+        raise Refusal("too_many_subscriptions", words)
+    secret = new_secret() if channel is Channel.WEBHOOK else ""
+    made = Subscription(user=user, channel=channel, url=url, plan=plan, events=events)
+    made.secret = sealed(secret) if secret else b""
+    _save(made)
+    audit(by=user, action="notice.subscribe", on=made, detail=_detail(made))
+    return made, secret
+
+
+def change_subscription(
+    *, subscription: Subscription, plan: Plan | None, events: Collection[Event], url: str = ""
+) -> None:
+    """Change the plan, events and address; the channel and the secret stay. Raises Refusal."""
+    if subscription.channel == Channel.EMAIL and url:
+        raise Refusal("subscription_refused", _URL_OF_EMAIL)
+    if url != subscription.url:
+        resolve(read_url(url), owner=subscription.user_id)
+    with transaction.atomic():
+        subscription.plan, subscription.events, subscription.url = plan, _ordered(events), url
+        _save(subscription, "plan", "events", "url")
+        _audit(subscription, "notice.change")
+
+
+@transaction.atomic
+def pause_subscription(*, subscription: Subscription) -> bool:
+    """Stop sending until the subscription is resumed. False if it was paused before."""
+    if not Subscription.objects.filter(pk=subscription.pk, paused_at=None).update(paused_at=timezone.now()):
+        return False
+    _audit(subscription, "notice.pause")
+    return True
+
+
+@transaction.atomic
+def resume_subscription(*, subscription: Subscription) -> bool:
+    """Resume sending. Events during the pause are not sent. False if it was not paused."""
+    if not Subscription.objects.filter(pk=subscription.pk, paused_at__isnull=False).update(paused_at=None):
+        return False
+    _audit(subscription, "notice.resume")
+    return True
+
+
+@transaction.atomic
+def delete_subscription(*, subscription: Subscription) -> None:
+    """Delete the subscription with its notices."""
+    _audit(subscription, "notice.delete")
+    subscription.delete()
+
+
+@transaction.atomic
+def renew_secret(*, subscription: Subscription) -> str:
+    """Create a new secret, which replaces the old one at once. Raises Refusal for an e-mail subscription."""
+    if subscription.channel != Channel.WEBHOOK:
+        raise Refusal("subscription_refused", "Only webhooks have a secret.")
+    secret = new_secret()
+    Subscription.objects.filter(pk=subscription.pk).update(secret=sealed(secret))
+    _audit(subscription, "notice.renew_secret")
+    return secret
+
+
+def _ordered(events: Collection[Event]) -> list[str]:
+    """The events in the order of Event. Raises Refusal if there is none."""
+    if not events:
+        raise Refusal("events_missing", "Choose at least one event.")
+    return [event.value for event in Event if event in events]
+
+
+def _save(subscription: Subscription, *columns: str) -> None:
+    """Raises Refusal if the person already has the same subscription."""
+    try:
+        with transaction.atomic():
+            subscription.save(update_fields=columns or None)
+    except IntegrityError as error:
+        if "subscription_once" not in str(error):
+            raise
+        words = "You already have a subscription to the same plan and address. Change its events instead."
+        raise Refusal("subscription_exists", words) from error
+
+
+def _audit(subscription: Subscription, action: str) -> None:
+    audit(by=subscription.user, action=action, on=subscription, detail=_detail(subscription))
+
+
+def _detail(subscription: Subscription) -> dict[str, object]:
+    """The subscription for the audit log, without the address: its path often contains a secret."""
+    detail: dict[str, object] = {"events": list(subscription.events)}
+    if subscription.url:
+        detail["receiver"] = urlsplit(subscription.url).netloc
+    return detail
+
 
 GIVE_UP_AFTER = timedelta(hours=24)
 MAX_SUBJECT = 200

@@ -6,9 +6,9 @@ from django.utils import timezone
 
 from webapp.celery import app
 from webapp.core import heartbeats
-from webapp.notices import outbox
+from webapp.notices import delivery
+from webapp.notices.delivery import send_due
 from webapp.notices.run_ends import announce_ended_runs
-from webapp.notices.sending import send_due
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,6 @@ def tick() -> None:
 
 def deliver() -> None:
     now = timezone.now()
-    outbox.drop_unwanted(now)
-    outbox.forget_old(now)
+    delivery.drop_unwanted(now)
+    delivery.forget_old(now)
     send_due(now)

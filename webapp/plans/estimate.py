@@ -1,34 +1,96 @@
-"""Estimates the cost of a plan: time, bytes written, space. Pure.
+"""Estimates the bytes that a plan will write from earlier results. Pure. The bound is `bytes_written.written_most`.
 
-Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
-start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts work
-in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover and
-prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest, the
-median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
-PREFILL_BYTES_PER_S, or the measured speed of sequential writes, and `learned_runs` is 0. The time of a trial with an
-amount depends on the drive: if the same workload ran on the same target before, its rates are used, else those of the
-nearest measured workload (`results.speeds`); else the trial is not counted, and `unknown_trials` is the number of such
-trials. The time of purges is not counted.
-
-A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials of
-the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such trials.
-
-A layout counts with its earlier build time on that host, including the removal of the previous layout. A layout that
-was never built there is not counted, and `unknown_builds` is the number of such builds.
-
-The bound of the bytes written is that of `bytes_written`.
+A trial with a run time is expected to write as fast as the fastest earlier result of its kind: random or sequential,
+the same share of reads, direct or not, the same layout; preferably with the same block size, else with any. Results of
+the same target are preferred, else results of other targets with the same drive model. Results of several targets at
+once are ignored, because only their sum is known. An amount or a file size is exact, as in the bound, and a rebuild
+counts as in the bound.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
 
-from webapp.plans.bytes_written import may_write_again, written_before_trials, written_most
+from webapp.plans.bytes_written import may_write_again, rebuilt_in, written_before_trials, written_by, written_most
+from webapp.plans.engines import ENGINE, ENGINES, engine_of, name_of
 from webapp.plans.expand import Expansion, PlannedTrial
-from webapp.plans.expected_time import Clock, Experience
+from webapp.plans.expected_time import OVERHEAD_S, Clock, Experience
 from webapp.plans.factors import FACTORS, HOSTS_AT_ONCE
 from webapp.plans.file_sets import file_sets, layout_builds
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.problems import PartGrid, grids_of
+from webapp.plans.streams import of_stream, own_point
+from webapp.plans.values import Value
+from webapp.plans.yaml_io import PlanDocument
 from worker.contract.workload import Workload
+
+# Estimates the cost of a plan: time, bytes written, space. Pure.
+#
+# Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
+# start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts
+# work in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover
+# and prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest,
+# the median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
+# PREFILL_BYTES_PER_S, or the measured speed of sequential writes, and `learned_runs` is 0. The time of a trial with
+# an amount depends on the drive: if the same workload ran on the same target before, its rates are used, else those
+# of the nearest measured workload (`results.speeds`); else the trial is not counted, and `unknown_trials` is the
+# number of such trials. The time of purges is not counted.
+#
+# A trial with a stop rule takes between its minimum and its maximum time. It counts with the times of earlier trials
+# of the same workload on the same target; without them with its maximum, and `unknown_stops` is the number of such
+# trials.
+#
+# A layout counts with its earlier build time on that host, including the removal of the previous layout. A layout
+# that was never built there is not counted, and `unknown_builds` is the number of such builds.
+#
+# The bound of the bytes written is that of `bytes_written`.
+
+# The size of a plan before its targets are chosen. Pure.
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The size per target: minimum and maximum over the kinds of target that the plan runs on. A trial of several
+    targets at once counts for each of them with its share.
+    """
+
+    trials_low: int
+    trials_high: int
+    seconds: float | None  # of the maximum; None if the time depends on the drive
+
+
+def outline(document: PlanDocument) -> Outline:
+    """The outline of a plan; zeros if its levels are invalid."""
+    trials: dict[str, int] = defaultdict(int)
+    seconds: dict[str, float] = defaultdict(float)
+    bound = True
+    for grid in grids_of(document):
+        count, each = _count(grid) * document.repeats, _seconds(grid)
+        for kind in set(grid.kinds) if grid.count else ():
+            trials[kind] += ceil(count)
+            seconds[kind] += count * ((each or 0.0) + OVERHEAD_S)
+        bound = bound and each is not None
+    counts = list(trials.values()) or [0]
+    return Outline(min(counts), max(counts), max(seconds.values(), default=0.0) if bound else None)
+
+
+def _seconds(grid: PartGrid) -> float | None:
+    """The mean time of a trial, at most; of streams, that of the longest one."""
+    if not grid.part.streams or not grid.levels:
+        return grid.engine.time_s(grid.levels)
+    of_streams = [_of_stream(grid, stream.name) for stream in grid.part.streams]
+    return None if None in of_streams else max(seconds for seconds in of_streams if seconds is not None)
+
+
+def _of_stream(grid: PartGrid, stream: str) -> float | None:
+    engine = str((grid.levels.get(f"{stream}.{ENGINE}") or grid.levels[ENGINE])[0])
+    return ENGINES[engine].time_s(of_stream(grid.levels, stream, engine))
+
+
+def _count(grid: PartGrid) -> float:
+    """Points of a target: a trial of several targets at once counts with its share."""
+    return sum(count / at_once.all_targets for at_once, count in grid.by_targets.items())
 
 
 @dataclass(frozen=True)
@@ -104,3 +166,90 @@ def _is_open(work: Workload) -> bool:
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:
     pairs = dict.fromkeys((each, name) for trial in trials for each in trial.target_ids for name in trial.settings)
     return tuple(f"{targets[target].shown}: {FACTORS[name].label}" for target, name in sorted(pairs))
+
+
+Point = Mapping[str, Value]
+Kind = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """The fastest measured writes in bytes/s, by kind and block size; None: any block size."""
+
+    by_kind: Mapping[tuple[Kind, Value], float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(measured: Iterable[tuple[Point, float]]) -> "Speeds":
+        """From points that write and their bytes/s."""
+        found: dict[tuple[Kind, Value], float] = {}
+        for point, rate in measured:
+            for key in ((kind_of(point), point.get("block_size")), (kind_of(point), None)):
+                found[key] = max(found.get(key, 0.0), rate)
+        return Speeds(found)
+
+    def at(self, point: Point) -> float | None:
+        kind = kind_of(point)
+        return self.by_kind.get((kind, point.get("block_size")), self.by_kind.get((kind, None)))
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Rates of one target, and of others with the same drive model."""
+
+    own: Speeds = Speeds()
+    model: Speeds = Speeds()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Expected bytes written to a target; `by_model`: some rates come from other drives of the same model."""
+
+    bytes: int
+    by_model: bool
+
+
+def written_in_total(cost: Estimate, expected: Mapping[str, Expected]) -> int | None:
+    """Expected bytes on all targets; None if nothing is known about one of them."""
+    if cost.open_ended - expected.keys():
+        return None
+    return sum(expected[target].bytes if target in expected else most for target, most in cost.written_most.items())
+
+
+def written_expected(
+    expansion: Expansion, written_before: Mapping[str, int], earlier: Mapping[str, Earlier]
+) -> dict[str, Expected]:
+    """Expected bytes by target id, with those before measurements, if the bound is not exact and all timed trials have
+    earlier results."""
+    found: dict[str, Expected] = {}
+    unknown: set[str] = set()
+    exact = dict(written_before)
+    for trial, count, stream in ((each, n, stream) for each, n in expansion.distinct for stream in each.streams):
+        target, work = stream.target_id, stream.workload
+        if not work.writes:
+            continue
+        known = earlier.get(target, Earlier())
+        if work.replaces_member:
+            exact[target] = exact.get(target, 0) + count * rebuilt_in(trial, expansion)
+            continue
+        if work.moved_bytes is not None:
+            exact[target] = exact.get(target, 0) + count * written_by(work)
+            continue
+        point = own_point(trial.point, stream.name) if stream.name else trial.point
+        own, of_model = known.own.at(point), known.model.at(point)
+        rate = of_model if own is None else own
+        if rate is None:
+            unknown.add(target)
+            continue
+        written = min(written_by(work), work.load_bytes + round(work.time_s * rate))
+        before = found.get(target, Expected(0, by_model=False))
+        found[target] = Expected(before.bytes + count * written, before.by_model or own is None)
+    return {
+        target: Expected(told.bytes + exact.get(target, 0), told.by_model)
+        for target, told in found.items()
+        if target not in unknown
+    }
+
+
+def kind_of(point: Point) -> Kind:
+    """What decides the speed besides the block size. `layout` exists only if the plan names one."""
+    return (name_of(point), *engine_of(point).kind(point), point.get("layout"))

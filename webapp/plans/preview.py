@@ -4,24 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from webapp.hosts.inventory.reading import newest_inventories
+from webapp.hosts.inventory.store import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
-from webapp.plans.destruction import destroyed
-from webapp.plans.document import PlanDocument
-from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
 from webapp.plans.expected_time import Experience, prepared_streams
 from webapp.plans.factor_warnings import factor_warnings
-from webapp.plans.fitness import room_of
-from webapp.plans.grids import PartGrid, grids_of
-from webapp.plans.host_support import missing_parts, without_controller
+from webapp.plans.fitness import room_of, space_warnings
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
-from webapp.plans.problems import FieldProblem
+from webapp.plans.problems import FieldProblem, PartGrid, grids_of
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
-from webapp.plans.shared_space import space_warnings
 from webapp.plans.smaller_sizes import fitting_bytes
+from webapp.plans.start_checks import EnduranceUse, destroyed, endurance_uses, missing_parts, without_controller
+from webapp.plans.yaml_io import PlanDocument
 from worker.contract.steps import WriteStep
 from worker.contract.workload import Stream
 from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words

@@ -7,12 +7,12 @@ import msgspec
 
 from webapp.core.formatting import bytes_binary
 from webapp.plans import levels
-from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts, Workloads, room_of
-from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.points import Point, layout_of, workloads_of
+from webapp.plans.problems import PartGrid, grids_of
+from webapp.plans.yaml_io import Part, PlanDocument
 from worker.contract.engine import MIB
 from worker.contract.workload import AnyWorkload, TargetKind
 

@@ -5,14 +5,182 @@ The keys are those of `document.PlanDocument`; defaults are left out on export. 
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 import yaml
+from msgspec import Meta
 
 from webapp.core.errors import Refusal
 from webapp.core.nearest import instead
-from webapp.plans.document import Part, PartStream, PlanDocument
-from webapp.plans.factors import by_cost
+from webapp.plans.factors import FACTORS, by_cost
+
+# Compares two versions of a plan, field by field.
+
+# The content of a plan version, which is also the content of its YAML file.
+#
+# Everything that a trial depends on is a factor: options of the workload (`block_size`), settings of the host
+# (`scheduler`), layouts. A factor that does not vary has one level. Levels are stored as a person types them
+# (`512..4M *2`, `1,10,40`, `none, mq-deadline`); `factors` defines each factor's name, type and unit, `levels` parses
+# the text.
+
+Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
+StreamName = Annotated[str, Meta(min_length=1, max_length=20, pattern=r"^[a-z][a-z0-9_-]*\Z")]
+KindName = Annotated[str, Meta(max_length=20)]
+FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*\Z")]
+
+
+MAX_STOP_AFTER = 1000
+MAX_SPREAD = 50
+MAX_RULES = 50
+MAX_STREAMS = 8
+MAX_STEP_LINES = 20
+
+
+class Order(StrEnum):
+    LISTED = "listed"
+    RANDOMISED = "randomised"  # within blocks; a block contains all points once
+
+
+class PartStream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One of several workloads that a part runs at the same time. Its factors override those of the part."""
+
+    name: StreamName
+    factors: dict[FactorName, Levels]
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One full-factorial grid of the plan. Its factors override the plan's common factors."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    factors: dict[FactorName, Levels]
+    # Kinds of target it runs on; it skips other targets, and the preview says so.
+    on: Annotated[tuple[KindName, ...], Meta(max_length=50)] = ("block", "directory", "file")
+    rules: Annotated[tuple[Levels, ...], Meta(max_length=MAX_RULES)] = ()  # see `plans.rules`
+    streams: Annotated[tuple[PartStream, ...], Meta(max_length=MAX_STREAMS)] = ()  # see `plans.streams`
+    before: Annotated[tuple[Levels, ...], Meta(max_length=MAX_STEP_LINES)] = ()  # steps before trials: `plans.steps`
+
+
+class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    title: Annotated[str, Meta(min_length=1, max_length=200)]
+    parts: Annotated[tuple[Part, ...], Meta(min_length=1, max_length=50)]
+    common: dict[FactorName, Levels] = {}  # factors of every part
+    note: Annotated[str, Meta(max_length=20_000)] = ""  # Markdown
+    repeats: Annotated[int, Meta(ge=1, le=100)] = 3
+    # Further repeats are skipped once the 95 % interval between the trials of each point is within ± this; 0: never.
+    spread_percent: Annotated[int, Meta(ge=0, le=MAX_SPREAD)] = 0
+    repeats_min: Annotated[int, Meta(ge=2, le=100)] = 3  # before repeats are skipped
+    order: Order = Order.RANDOMISED
+    # Listed order: these factors first, the first one changes slowest; then the others by the cost of changing them.
+    sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()
+    drop_caches: bool = False  # before every trial
+    retries: Annotated[int, Meta(ge=0, le=5)] = 1  # retries of lost attempts; never for destructive trials
+    # A host gets no more trials of the run after this number of consecutive failures; 0: no limit.
+    stop_after: Annotated[int, Meta(ge=0, le=MAX_STOP_AFTER)] = 10
+    version: int = 1
+
+    def names(self, factor: str) -> bool:
+        """Whether a part or the common factors name it."""
+        return any(factor in factors for factors in (self.common, *(part.factors for part in self.parts)))
+
+
+def read(data: object) -> PlanDocument:
+    """A document from the JSON of the database. Raises msgspec.ValidationError."""
+    return msgspec.convert(data, PlanDocument)
+
+
+def write(document: PlanDocument) -> dict[str, object]:
+    """The JSON for the database."""
+    plain: dict[str, object] = msgspec.to_builtins(document)
+    return plain
+
+
+_ORDERS = {Order.LISTED: "as listed", Order.RANDOMISED: "randomised within each repeat"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`where` is the name of a part, or "" for the whole plan; "" in `before` or `after` means absent."""
+
+    where: str
+    what: str
+    before: str
+    after: str
+
+    @property
+    def verb(self) -> str:
+        if not self.before:
+            return "added"
+        return "changed" if self.after else "removed"
+
+
+def differences(before: PlanDocument, after: PlanDocument) -> tuple[Difference, ...]:
+    """Differences in the order of the editor's fields; () if the versions are equal."""
+    return (*_plan(before, after), *_factors("", before.common, after.common), *_parts(before, after))
+
+
+def _plan(before: PlanDocument, after: PlanDocument) -> list[Difference]:
+    pairs = zip(_rules(before), _rules(after), strict=True)
+    return [Difference("", what, old, new) for (what, old), (_, new) in pairs if old != new]
+
+
+def _rules(document: PlanDocument) -> list[tuple[str, str]]:
+    return [
+        ("Title", document.title),
+        ("Note", document.note),
+        ("Repeats", str(document.repeats)),
+        ("Required precision", f"±{document.spread_percent} %" if document.spread_percent else "never"),
+        ("Minimum repeats", str(document.repeats_min)),
+        ("Order", _ORDERS[document.order]),
+        ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
+        ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),
+        ("New attempts after a lost one", str(document.retries)),
+        ("Failure limit", str(document.stop_after) if document.stop_after else "never"),
+        ("Order of parts", ", ".join(part.name for part in document.parts)),
+    ]
+
+
+def _factors(where: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Difference]:
+    return [
+        Difference(where, _label(name), before.get(name, ""), after.get(name, ""))
+        for name in by_cost({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _parts(before: PlanDocument, after: PlanDocument) -> list[Difference]:
+    old, new = ({part.name: part for part in document.parts} for document in (before, after))
+    return [
+        difference
+        for name in dict.fromkeys([*old, *new])
+        for difference in _part_differences(name, old.get(name), new.get(name))
+    ]
+
+
+def _part_differences(name: str, before: Part | None, after: Part | None) -> list[Difference]:
+    kinds = [", ".join(part.on) if part else "" for part in (before, after)]
+    where = [Difference(name, "Runs on", *kinds)] if kinds[0] != kinds[1] else []
+    rules = [" · ".join(part.rules) if part else "" for part in (before, after)]
+    where += [Difference(name, "Rules", *rules)] if rules[0] != rules[1] else []
+    steps = ["; ".join(part.before) if part else "" for part in (before, after)]
+    where += [Difference(name, "Steps before", *steps)] if steps[0] != steps[1] else []
+    return where + _factors(name, _all_factors(before), _all_factors(after))
+
+
+def _all_factors(part: Part | None) -> dict[str, str]:
+    """Those of the part and of its streams: `reader.iodepth`."""
+    if part is None:
+        return {}
+    of_streams = {f"{one.name}.{name}": text for one in part.streams for name, text in one.factors.items()}
+    return part.factors | of_streams
+
+
+def _label(factor: str) -> str:
+    return FACTORS[factor].label if factor in FACTORS else factor
+
 
 MAX_BYTES = 256 * 1024
 MAX_NODES = 20_000  # texts, lists and maps; each takes almost a tenth of a millisecond

@@ -6,9 +6,8 @@ from math import log2
 from uuid import UUID
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Estimate
+from webapp.plans.estimate import Earlier, Estimate, Expected, Speeds, kind_of, written_expected
 from webapp.plans.expand import Expansion
-from webapp.plans.expected import Earlier, Expected, Speeds, kind_of, written_expected
 from webapp.plans.expected_time import Span
 from webapp.plans.points import stream_count
 from webapp.results.models import Result

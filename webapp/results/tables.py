@@ -6,7 +6,7 @@ from typing import Any
 
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import FACTORS
-from webapp.plans.varying import varying
+from webapp.plans.points import varying
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow, read_rows

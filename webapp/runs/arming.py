@@ -20,8 +20,8 @@ from webapp.core.models import User
 from webapp.core.services import actor_name, audit
 from webapp.core.viewer_zone import viewers_time
 from webapp.hosts.models import Target
-from webapp.plans.destruction import drives_taken
 from webapp.plans.points import layout_of
+from webapp.plans.start_checks import drives_taken
 from webapp.runs.models import Run, Trial, TrialState
 from worker.contract.orders import Arming
 

@@ -4,17 +4,17 @@ A missed due time is stored with its reason. Of the due times while the schedule
 started, and only until its latest start.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import TypeVar
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from webapp.hosts.models import Host
 from webapp.runs.models import RunState
-from webapp.schedules.for_each_logged import for_each_logged
-from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     Condition,
@@ -24,9 +24,24 @@ from webapp.schedules.models import (
     Schedule,
     Trigger,
 )
-from webapp.schedules.notify import notify_missed
 from webapp.schedules.reasons import NOT_FOLLOWED, Reason, timed
-from webapp.schedules.timing import due_after, start_within
+from webapp.schedules.selectors import lock_schedules
+from webapp.schedules.timing import due_after, notify_missed, start_within
+
+# Calls a step for each key; one failure does not stop the others.
+
+log = logging.getLogger(__name__)
+K = TypeVar("K")
+
+
+def for_each_logged(keys: Iterable[K], step: Callable[[K], None]) -> None:
+    """Call `step` for each key. A failure is logged; the next tick tries again."""
+    for key in keys:
+        try:
+            step(key)
+        except Exception:
+            log.exception("%s failed for %s; the next tick tries again.", step.__name__, key)
+
 
 MAX_MISSED_ROWS = 100  # rows for one outage of a schedule; the first of them counts the rest
 COUNTED_BACK = timedelta(days=35)  # due times before are not counted

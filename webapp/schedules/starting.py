@@ -20,10 +20,7 @@ from webapp.core.models import User
 from webapp.hosts.models import GroupMember, Target
 from webapp.runs.models import Priority
 from webapp.runs.services import StartOptions, start_run
-from webapp.schedules.arming import drives_overwritten, listed, unarmed
-from webapp.schedules.due import miss_all
-from webapp.schedules.for_each_logged import for_each_logged
-from webapp.schedules.locks import lock_schedules
+from webapp.schedules.due import for_each_logged, miss_all
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     GroupOrder,
@@ -32,8 +29,9 @@ from webapp.schedules.models import (
     Overlap,
     Schedule,
 )
+from webapp.schedules.owners import drives_overwritten, listed, unarmed
 from webapp.schedules.reasons import NOT_ARMED, Reason, timed
-from webapp.schedules.selectors import all_targets
+from webapp.schedules.selectors import all_targets, lock_schedules
 from webapp.schedules.timing import deadline_of, start_within, window_of
 
 START_LIMIT_S = 20.0  # windows and deadlines are checked between two ticks

@@ -12,18 +12,16 @@ from django.utils import timezone
 
 from webapp.celery import app
 from webapp.core import heartbeats
-from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.runs.actions.run_actions import pause_run, resume_run
 from webapp.runs.models import Run, RunState
 from webapp.runs.reasons import AT_DEADLINE, WINDOW_CLOSED
 from webapp.runs.services import cancel_run
-from webapp.schedules.due import after_occurrence, create_due, realign
-from webapp.schedules.for_each_logged import for_each_logged
-from webapp.schedules.locks import lock_schedules
+from webapp.schedules.due import after_occurrence, create_due, for_each_logged, realign
 from webapp.schedules.models import OPEN_OCCURRENCE_STATES, AtDeadline, Occurrence, OccurrenceState, SchedulerTick
-from webapp.schedules.notify import notify_late
 from webapp.schedules.reasons import timed
+from webapp.schedules.selectors import lock_schedules
 from webapp.schedules.starting import start_waiting
-from webapp.schedules.timing import deadline_of, window_of
+from webapp.schedules.timing import deadline_of, notify_late, window_of
 
 # Controls started runs of schedules: the window, the deadline, and the actions after their end.
 

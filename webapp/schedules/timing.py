@@ -1,15 +1,211 @@
 """When a schedule is due: its due times, its window and its time limits, and whether they can fit together."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import islice
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice, takewhile
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+from cronsim.explain import Expression
 
 from webapp.core.errors import Refusal
 from webapp.core.formatting import WeeklyWindow, time_zone, weekly_window
-from webapp.schedules import cron
-from webapp.schedules.models import Condition, Schedule, Trigger
-from webapp.schedules.notify import local_time
+from webapp.notices.models import Event
+from webapp.notices.services import announce
+from webapp.schedules.models import Condition, Occurrence, Schedule, Trigger
+
+# Notices about schedules: a due time was missed, a run is late, a schedule was switched off.
+
+
+def local_time(schedule: Schedule, at: datetime) -> str:
+    """“2026-03-29 03:00 (Europe/Berlin)”: in the schedule's time zone."""
+    return f"{at.astimezone(ZoneInfo(schedule.time_zone)):%Y-%m-%d %H:%M} ({schedule.time_zone})"
+
+
+def notify_missed(schedule: Schedule, due_at: datetime, *, key: str, count: int, reason: str) -> None:
+    """Tell subscribers that one or several due times were missed, the latest at `due_at`. The same `key` once."""
+    due = local_time(schedule, due_at)
+    text = f"Schedule “{schedule}” did not start its run due {due}. {reason}"
+    if count > 1:
+        text += f" {count:,} due times were missed."
+    announce(
+        event=Event.MISSED,
+        plan=schedule.version.plan,
+        key=f"missed:{key}",
+        subject=f"Missed: {schedule}, due {due}",
+        text=text,
+        path=f"/schedules/{schedule.pk}/",
+        detail={"schedule": schedule.name, "due_at": due_at.isoformat(), "missed": count, "reason": reason},
+    )
+
+
+def notify_late(occurrence: Occurrence, deadline: datetime) -> None:
+    """Tell subscribers that a run has passed its deadline."""
+    schedule, run = occurrence.schedule, occurrence.run
+    assert run is not None
+    end = local_time(schedule, deadline)
+    announce(
+        event=Event.LATE,
+        plan=schedule.version.plan,
+        key=f"late:{occurrence.pk}",
+        subject=f"Late: run {run.number} of schedule {schedule}",
+        text=f"Run {run.number} of schedule “{schedule}” has not ended by its deadline, {end}.",
+        path=f"/runs/{run.number}/",
+        detail={"schedule": schedule.name, "run": run.number, "deadline": deadline.isoformat()},
+    )
+
+
+def notify_switched_off(schedule: Schedule, reason: str, *, now: datetime) -> None:
+    """Notify subscribers of missed starts that the schedule has no more due times although nobody switched it off."""
+    announce(
+        event=Event.MISSED,
+        plan=schedule.version.plan,
+        key=f"switched_off:{schedule.pk}:{now.isoformat()}",
+        subject=f"Switched off: {schedule}",
+        text=f"Sweetspot switched off schedule “{schedule}”. {reason} Switch it on again on its page.",
+        path=f"/schedules/{schedule.pk}/",
+        detail={"schedule": schedule.name, "reason": reason},
+    )
+
+
+# Cron lines: five fields, with the rules of Debian's cron, each in its own time zone; also L and MON#1.
+#
+# When clocks are set forward, a fixed time that does not exist is due right after the gap. When clocks are set back,
+# a fixed time that exists twice is due once, the first time. A line with `*` in its minute or hour follows the clock:
+# it is not due in a skipped hour, and due twice in a repeated hour.
+# https://manpages.debian.org/bookworm/cron/cron.8.en.html (“local time changes”)
+
+DAYS_AHEAD = 50 * 366
+_STEP_OF_ONE = re.compile(r"\b(\w+)-\1/[1-9]\d*(?![^,\s])")  # 5-5/2 is 5: CronSim takes it for 5/2
+FIELDS = "minute, hour, day of the month, month and day of the week"
+
+
+def due_times(line: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """The due times after a moment, ascending, in UTC.
+
+    Raises Refusal cron_refused if the line cannot be read. Ends if the line matches nothing within 50 years.
+    """
+    read = _read(line, after.astimezone(zone))
+    if not has_fixed_time(line):
+        yield from _following_the_clock(read, zone, after)
+        return
+    for local in read:
+        due = local.astimezone(UTC)
+        if due > after:  # the search starts at the wall-clock time, which occurs again in the second of two equal hours
+            yield due
+
+
+def _following_the_clock(read: CronSim, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """Of a line with a wildcard in its time: every moment at which the local clock shows a matching time.
+
+    CronSim takes steps of an hour, so it misses times after a change of half an hour (Australia/Lord_Howe), and
+    midnight counts although it does not exist where clocks are set forward at midnight (America/Havana).
+    """
+    first = after.astimezone(zone).date()
+    for day in (first + timedelta(days=number) for number in range(DAYS_AHEAD)):
+        if day.month not in read.months or not read.match_day(day):
+            continue
+        clock = (time(hour, minute) for hour in sorted(read.hours) for minute in sorted(read.minutes))
+        if _clocks_change(day, zone):
+            twice = (datetime.combine(day, at, zone).replace(fold=fold) for at in clock for fold in (0, 1))
+            dues: Iterable[datetime] = sorted({local.astimezone(UTC) for local in twice if _exists(local)})
+        else:
+            dues = (datetime.combine(day, at, zone).astimezone(UTC) for at in clock)
+        yield from (due for due in dues if due > after)
+
+
+def _exists(local: datetime) -> bool:
+    return local.astimezone(UTC).astimezone(local.tzinfo).replace(fold=0) == local.replace(fold=0)
+
+
+def just_before(moment: datetime) -> datetime:
+    """In UTC, because subtraction in local time can give the wrong one of two equal hours."""
+    return moment.astimezone(UTC) - timedelta(microseconds=1)
+
+
+def checked_line(line: str) -> str:
+    """The line with single spaces. Raises Refusal cron_refused if it cannot be read or never matches a date."""
+    written, now = " ".join(line.split()), datetime.now(UTC)
+    if next(due_times(written, ZoneInfo("UTC"), now), None) is None:
+        raise Refusal("cron_refused", f"The cron line “{written}” matches no date in the next 50 years.")
+    return written
+
+
+def in_words(line: str) -> str:
+    """The line in English: “At 22:00 on Monday through Friday”.
+
+    If both day of the month and day of the week are given, cron runs on days that match either of them: “At 03:00 on
+    the 13th day of every month, and also on every Friday”.
+    """
+    read = _read(line, datetime.now(UTC))
+    minute, hour, day, month, weekday = line.split(" ")
+    if "*" in (day[0], weekday[0]):  # cron runs on days that match both
+        return _plainly(read.explain())
+    on_days = _plainly(_read(f"{minute} {hour} {day} {month} *", datetime.now(UTC)).explain())
+    on_weekdays: str = Expression([minute, hour, "*", month.upper(), weekday.upper()]).translate_date(False)
+    return f"{on_days}, and also {_every(on_weekdays)}"
+
+
+def _plainly(text: str) -> str:
+    return text.replace("if it's on ", "if it is ").replace("day of month", "day of the month")
+
+
+def _every(on_weekdays: str) -> str:
+    """“on every Friday” for “on Friday”; a range and the first Friday of a month stay as they are."""
+    plain = not on_weekdays.startswith(("on the ", "on every ")) and " through " not in on_weekdays
+    return on_weekdays.replace("on ", "on every ", 1) if plain else on_weekdays
+
+
+def count_between(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
+    """The number of due times from `start` to `end` (exclusive). A line for every minute is counted by day."""
+    total, here = 0, start.astimezone(zone)
+    while here < end:
+        midnight = datetime.combine(here.date() + timedelta(days=1), time.min, zone)
+        until = min(midnight, end.astimezone(zone))
+        total += _count_in_day(line, zone, here, until)
+        here = midnight
+    return total
+
+
+def _count_in_day(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
+    """Of one day in `zone`."""
+    if _clocks_change(start.date(), zone):
+        dues = due_times(line, zone, just_before(start))
+        return sum(1 for _ in takewhile(lambda due: due < end, dues))
+    midnight = datetime.combine(start.date(), time.min, zone)
+    first = next(due_times(line, zone, just_before(midnight)), None)
+    if first is None or first.astimezone(zone).date() != start.date():
+        return 0
+    read = _read(line, midnight)
+    first_s, end_s = (start - midnight).total_seconds(), (end - midnight).total_seconds()
+    return sum(first_s <= (hour * 60 + minute) * 60 < end_s for hour in read.hours for minute in read.minutes)
+
+
+def _clocks_change(day: date, zone: ZoneInfo) -> bool:
+    """On this day, or at its beginning."""
+    midnight, next_midnight = (datetime.combine(day + timedelta(days=step), time.min, zone) for step in (0, 1))
+    before = just_before(midnight).astimezone(zone)
+    return len({moment.utcoffset() for moment in (before, midnight, next_midnight)}) > 1
+
+
+def has_fixed_time(line: str) -> bool:
+    """Whether minute and hour have no wildcard, so that the due times stay when clocks are set."""
+    minute, hour = line.split(" ")[:2]
+    return "*" not in minute + hour
+
+
+def _read(line: str, at: datetime) -> CronSim:
+    try:
+        if len(line.split(" ")) != 5:  # CronSim takes a sixth, for seconds
+            raise CronSimError("Wrong number of fields")
+        return CronSim(_STEP_OF_ONE.sub(r"\1", line), at)
+    except CronSimError as error:
+        why = str(error).removeprefix("Bad ").lower()
+        what = f"its {why} is not valid" if str(error).startswith("Bad ") else f"it needs five fields: {FIELDS}"
+        raise Refusal("cron_refused", f"The cron line “{line}” cannot be used: {what}.") from error
+
 
 TRIED_OPENINGS = 1000  # of a window, when its due times are checked: nearly three years of a daily one
 FARTHEST = timedelta(days=3653)
@@ -19,7 +215,7 @@ HORIZON = timedelta(days=30 * 365)  # every cron line that matches a date does s
 def due_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
     """Due times after a moment, ascending. None for a schedule without a time."""
     if schedule.trigger == Trigger.CRON:
-        yield from cron.due_times(schedule.cron, time_zone(schedule.time_zone), after)
+        yield from due_times(schedule.cron, time_zone(schedule.time_zone), after)
     elif schedule.trigger == Trigger.ONCE and schedule.once_at and schedule.once_at > after:
         yield schedule.once_at
 
@@ -111,7 +307,7 @@ def trigger_in_words(schedule: Schedule) -> str:
     how = " if it is done" if schedule.condition == Condition.DONE else ", with any result"
     match schedule.trigger:
         case Trigger.CRON:
-            return f"{cron.in_words(schedule.cron)} ({schedule.time_zone})"
+            return f"{in_words(schedule.cron)} ({schedule.time_zone})"
         case Trigger.AFTER_SCHEDULE:
             return f"After each run of schedule “{schedule.after_schedule}”{how}"
         case Trigger.AFTER_RUN:

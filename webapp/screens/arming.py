@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from webapp.hosts.inventory.contents import contents
+from webapp.hosts.inventory.store import contents
 from webapp.hosts.models import Target
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from webapp.core import formatting
-from webapp.hosts.inventory.bounds import Bound
+from webapp.hosts.inventory.ceilings import Bound
 from webapp.screens.payloads import ChartCeiling
 
 

@@ -9,13 +9,13 @@ from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link
 from webapp.core.services import create_api_token
 from webapp.hosts.groups import MemberSpec, create_group
+from webapp.hosts.installer import client_wheel, worker_wheel
 from webapp.hosts.maintenance_windows import add_weekly_window
 from webapp.hosts.models import EnrolmentToken, Target
 from webapp.hosts.services import issue_enrolment_token
-from webapp.hosts.wheel import client_wheel, worker_wheel
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.services import send_test
-from webapp.notices.signing import sealed
+from webapp.notices.webhook import sealed
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import StreamRun
 from webapp.runs.models import Run

@@ -11,7 +11,7 @@ from django.utils import timezone
 from dev.stack.postgres import programs
 from webapp.core.redis_client import redis_client
 from webapp.core.services import create_api_token
-from webapp.hosts import broker
+from webapp.hosts import credentials
 from webapp.hosts.keys import signing_key
 from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
@@ -37,7 +37,7 @@ def lose_everything(storage: StorageHost) -> None:
     with connection.cursor() as cursor:
         cursor.execute("drop schema public cascade; create schema public")
     with redis_client() as server:
-        server.acl_deluser(broker.user_name(storage.host_id))
+        server.acl_deluser(credentials.user_name(storage.host_id))
         server.delete(queue_name(str(storage.host_id)))
 
 

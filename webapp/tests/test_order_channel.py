@@ -7,10 +7,10 @@ import redis
 from django.core.management import call_command
 
 from webapp.core.redis_client import redis_client
-from webapp.hosts import broker
+from webapp.hosts import credentials
 from webapp.hosts.keys import keys_in_use, retire_superseded, signing_key
-from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import ServerKey
+from webapp.hosts.services import revoke_host
 from webapp.runs.models import RunState
 from webapp.tests.system import StorageHost, System
 from webapp.tests.test_pipeline import assert_whole, plan, scratch
@@ -28,7 +28,7 @@ def test_it_runs_under_a_broker_user_of_its_own(system: System, storage: Storage
     run = system.until_ended(system.start_run(plan(), scratch(storage)), limit_s=60)
     assert run.state == RunState.DONE
     assert_whole(run)
-    assert urlsplit(storage.enrolment["broker_url"]).username == broker.user_name(storage.host.pk)
+    assert urlsplit(storage.enrolment["broker_url"]).username == credentials.user_name(storage.host.pk)
     assert "NOPERM" not in storage.log
 
 
@@ -52,9 +52,9 @@ def test_it_can_neither_read_nor_forge_the_orders_of_another_host(system: System
 def test_it_takes_orders_again_after_its_user_was_lost(system: System, storage: StorageHost) -> None:
     """Redis restarted without its ACL file: the periodic task puts the user back, and the worker comes back."""
     with redis_client() as server:
-        server.acl_deluser(broker.user_name(storage.host.pk))
+        server.acl_deluser(credentials.user_name(storage.host.pk))
     run = system.start_run(plan(), scratch(storage))
-    assert broker.user_name(storage.host.pk) in broker.reconcile().made
+    assert credentials.user_name(storage.host.pk) in credentials.reconcile().made
     system.until_ended(run, limit_s=90)
     assert run.state == RunState.DONE
     assert_whole(run)

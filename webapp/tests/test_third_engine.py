@@ -17,7 +17,6 @@ from webapp.compare import dimensions
 from webapp.core.models import Role
 from webapp.hosts.models import Target
 from webapp.plans import engines
-from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines.fio import FACTORS as FIO_FACTORS
 from webapp.plans.factors import FACTORS
 from webapp.plans.preview import jobs_of, preview
@@ -25,6 +24,7 @@ from webapp.plans.problems import document_problems
 from webapp.plans.services import create_plan
 from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Choice, Duration, Value
+from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.runs.dispatch import orders
 from webapp.runs.forecast import experience
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, trial

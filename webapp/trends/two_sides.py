@@ -19,7 +19,7 @@ import msgspec
 from webapp.compare.cells import CellKey, Grouped, measured
 from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
-from webapp.plans.varying import in_order, varying
+from webapp.plans.points import in_order, varying
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level

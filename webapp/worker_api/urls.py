@@ -2,11 +2,7 @@
 
 from django.urls import path
 
-from webapp.worker_api.common_start import start
-from webapp.worker_api.downloads import download
-from webapp.worker_api.enrolment import enrol, renew_token
-from webapp.worker_api.registration import register
-from webapp.worker_api.reports import report
+from webapp.worker_api.views import download, enrol, register, renew_token, report, start
 
 urlpatterns = [
     path("worker/<str:version>/<str:name>", download, name="worker-download"),

@@ -20,7 +20,7 @@ from worker.contract.workload import TargetKind
 from worker.tests.service import Bench, cpu_s, fio_processes, until
 from worker.tests.service_orders import POLICY, kinds, of, target, trial
 
-# The Redis user of a host as the server makes it (`webapp.hosts.broker`).
+# The Redis user of a host as the server makes it (`webapp.hosts.credentials`).
 CONFINED = """
     reset on >secret-of-the-test resetchannels -@all +ping +hello +auth +select +client|setname +brpop +llen
     +multi +exec +hdel +zrem

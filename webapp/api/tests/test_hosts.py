@@ -6,8 +6,8 @@ from django.utils import timezone
 from webapp.api.tests.clients import DOCUMENT, Caller, caller
 from webapp.core.models import Role
 from webapp.hosts.keys import signing_key
-from webapp.hosts.lifecycle import rename_host
 from webapp.hosts.models import EnrolmentToken, Host, HostInventory, InventoryContent
+from webapp.hosts.services import rename_host
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import Lab
 

@@ -10,7 +10,7 @@ from django.test import Client
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
 from webapp.notices.models import Notice, Subscription
-from webapp.notices.signing import unsealed
+from webapp.notices.webhook import unsealed
 from webapp.tests.factories.notices import a_notice, a_plan, a_subscription
 from webapp.tests.factories.people import a_user
 

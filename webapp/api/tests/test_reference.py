@@ -4,7 +4,7 @@ import re
 
 from django.test import Client
 
-from webapp.api.reference import objects, operations
+from webapp.api.openapi import objects, operations
 from webapp.api.urls import api
 
 

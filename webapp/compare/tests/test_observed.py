@@ -11,8 +11,8 @@ from webapp.compare.models import Price
 from webapp.compare.question import CompareQuery
 from webapp.compare.selectors import compare, select
 from webapp.compare.trial_metrics import COMPARED, known_metric, metric_named, metrics_of
-from webapp.hosts.inventory import bounds
-from webapp.hosts.inventory.bounds import Bound
+from webapp.hosts.inventory import ceilings
+from webapp.hosts.inventory.ceilings import Bound
 from webapp.imports.reading import Read
 from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.runs.models import Run
@@ -120,7 +120,7 @@ def test_the_share_of_the_ceiling_is_that_of_the_target_s_links(lab: Lab, monkey
     twice = (*one, Bound("a/scratch", 1e9, "PCI Express"))
     monkeypatch.setattr("webapp.compare.trial_metrics.bounds_of", lambda moments, most: twice)
     assert made("ceiling_share").panels == ()
-    assert bounds.bounds_of({}, most=None) == ()
+    assert ceilings.bounds_of({}, most=None) == ()
 
 
 def test_the_share_of_the_ceiling_is_that_of_the_links_when_the_run_started(

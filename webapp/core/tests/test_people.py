@@ -13,8 +13,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
 from webapp.core.selectors import people_list
 from webapp.core.services import create_api_token
-from webapp.runs.actions.pause import pause_run
-from webapp.runs.actions.skip import skip_trials
+from webapp.runs.actions.run_actions import pause_run, skip_trials
 from webapp.runs.models import Transition, Trial
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user

@@ -12,9 +12,9 @@ from django.core.management import call_command
 
 from webapp.core.redis_client import redis_client
 from webapp.core.tokens import hash_token
-from webapp.hosts import broker
-from webapp.hosts.lifecycle import revoke_host
+from webapp.hosts import credentials
 from webapp.hosts.models import Host
+from webapp.hosts.services import revoke_host
 from webapp.hosts.tasks import keep_broker
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
 from webapp.tests.factories.hosts import a_host, a_host_with_token
@@ -29,7 +29,7 @@ def no_users_left() -> Iterator[None]:
     """The users of this process's installation go with its hosts."""
     yield
     Host.objects.all().delete()
-    broker.reconcile()
+    credentials.reconcile()
 
 
 def client(url: str) -> redis.Redis:
@@ -43,7 +43,7 @@ def users() -> set[str]:
 
 def an_admitted_host() -> tuple[Host, redis.Redis]:
     host = a_host()
-    return host, client(broker.admit(host=host))
+    return host, client(credentials.admit(host=host))
 
 
 # ---- what a host may do
@@ -176,17 +176,17 @@ def test_it_lets_the_server_make_users_but_not_administer_redis() -> None:
 
 def test_it_keeps_the_hash_of_the_password_only() -> None:
     host = a_host()
-    url = broker.admit(host=host)
+    url = credentials.admit(host=host)
     password = urlsplit(url).password or ""
     host.refresh_from_db()
     assert host.broker_hash == hash_token(password)
-    assert urlsplit(url).username == broker.user_name(host.pk)
+    assert urlsplit(url).username == credentials.user_name(host.pk)
     assert password not in str(Host.objects.filter(pk=host.pk).values().get())
 
 
 def test_it_lets_an_earlier_password_open_nothing() -> None:
     host = a_host()
-    first, second = client(broker.admit(host=host)), client(broker.admit(host=host))
+    first, second = client(credentials.admit(host=host)), client(credentials.admit(host=host))
     assert second.ping()
     with pytest.raises(redis.AuthenticationError):
         first.ping()
@@ -194,7 +194,7 @@ def test_it_lets_an_earlier_password_open_nothing() -> None:
 
 def test_it_changes_the_password_with_the_token_and_never_leaves_the_host_outside() -> None:
     host, _ = a_host_with_token()
-    old = client(broker.admit(host=host))
+    old = client(credentials.admit(host=host))
     assert old.ping()
     request_rotation(host=host, by=None)
     lost = client(next_token(host=host).broker_url)  # the answer with it did not come
@@ -203,10 +203,10 @@ def test_it_changes_the_password_with_the_token_and_never_leaves_the_host_outsid
     assert (old.ping(), new.ping()) == (True, True)
     with pytest.raises(redis.AuthenticationError):
         lost.ping()
-    assert broker.reconcile() == broker.Changes((), ())
+    assert credentials.reconcile() == credentials.Changes((), ())
     with redis_client() as server:
-        server.acl_deluser(broker.user_name(host.pk))
-    assert broker.reconcile().made == (broker.user_name(host.pk),)
+        server.acl_deluser(credentials.user_name(host.pk))
+    assert credentials.reconcile().made == (credentials.user_name(host.pk),)
     assert old.ping()
 
     assert authenticate_host(reply.host_token) == host  # its first use
@@ -215,12 +215,12 @@ def test_it_changes_the_password_with_the_token_and_never_leaves_the_host_outsid
     with pytest.raises(redis.AuthenticationError):
         old.ping()
     assert new.ping()
-    assert broker.reconcile() == broker.Changes((), ())
+    assert credentials.reconcile() == credentials.Changes((), ())
 
 
 def test_it_forgets_a_password_that_was_offered_when_the_host_is_revoked() -> None:
     host, _ = a_host_with_token()
-    broker.admit(host=host)
+    credentials.admit(host=host)
     request_rotation(host=host, by=None)
     offered = client(next_token(host=host).broker_url)
     assert offered.ping()
@@ -236,17 +236,17 @@ def test_it_cuts_off_a_revoked_host_at_once() -> None:
     revoke_host(host=host, by=a_user())
     with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
         own.ping()
-    assert broker.user_name(host.pk) not in users()
+    assert credentials.user_name(host.pk) not in users()
     keep_broker()
-    assert broker.user_name(host.pk) not in users()
+    assert credentials.user_name(host.pk) not in users()
 
 
 def test_it_removes_the_user_of_a_host_that_is_no_more() -> None:
     host, _ = an_admitted_host()
-    name = broker.user_name(host.pk)
+    name = credentials.user_name(host.pk)
     assert name in users()
     host.delete()
-    assert broker.reconcile().removed == (name,)
+    assert credentials.reconcile().removed == (name,)
     assert name not in users()
 
 
@@ -256,18 +256,18 @@ def test_it_removes_the_user_of_a_host_that_is_no_more() -> None:
 def test_it_puts_users_back_that_redis_lost() -> None:
     host, own = an_admitted_host()
     with redis_client() as server:
-        server.acl_deluser(broker.user_name(host.pk))
+        server.acl_deluser(credentials.user_name(host.pk))
     with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
         own.ping()
     keep_broker()
     assert own.ping()
-    assert broker.reconcile() == broker.Changes((), ())
+    assert credentials.reconcile() == credentials.Changes((), ())
 
 
 def test_it_corrects_a_user_that_was_widened_when_set_up_runs() -> None:
     host, own = an_admitted_host()
     with redis_client() as server:
-        server.acl_setuser(broker.user_name(host.pk), enabled=True, commands=["+@all"], keys=["*"])
+        server.acl_setuser(credentials.user_name(host.pk), enabled=True, commands=["+@all"], keys=["*"])
     assert own.keys("*") is not None
     call_command("setup")
     with pytest.raises(redis.ResponseError):
@@ -278,14 +278,14 @@ def test_it_leaves_the_users_of_another_installation_alone() -> None:
     with redis_client() as server:
         server.acl_setuser("host.15.somebody", enabled=True, nopass=True)
         try:
-            assert "host.15.somebody" not in broker.reconcile().removed
+            assert "host.15.somebody" not in credentials.reconcile().removed
             assert "host.15.somebody" in users()
         finally:
             server.acl_deluser("host.15.somebody")
 
 
 def test_it_finds_nothing_open_in_the_private_stack() -> None:
-    assert broker.problems() == []
+    assert credentials.problems() == []
 
 
 def test_it_reports_insecure_settings_of_redis(capsys: pytest.CaptureFixture[str]) -> None:

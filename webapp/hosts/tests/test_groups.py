@@ -10,9 +10,9 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.hosts.groups import MAX_MEMBERS, MemberSpec, change_group, create_group, delete_group
-from webapp.hosts.lifecycle import remove_host, rename_host, revoke_host
 from webapp.hosts.models import GroupMember, Host, HostGroup
 from webapp.hosts.selectors import known_group, trouble_of
+from webapp.hosts.services import remove_host, rename_host, revoke_host
 from webapp.schedules.models import Schedule, Trigger
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.people import a_user

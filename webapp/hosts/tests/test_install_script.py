@@ -10,7 +10,7 @@ import pip
 import pytest
 
 from webapp.hosts import installer, wheelhouse
-from webapp.hosts.wheel import Wheel, _wheel
+from webapp.hosts.installer import Wheel, _wheel
 from worker.guard.tests import rig
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="the script needs root")]

@@ -12,8 +12,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from webapp.hosts.installer import install_line, install_script, upgrade_line
-from webapp.hosts.wheel import worker_wheel
+from webapp.hosts.installer import install_line, install_script, upgrade_line, worker_wheel
 from worker import __version__
 from worker.tests.test_wheel import wheel as built_wheel  # noqa: F401 - a fixture
 

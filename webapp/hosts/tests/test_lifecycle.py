@@ -8,11 +8,18 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.models import FormerName, Host, HostState
-from webapp.hosts.names import free_slug
-from webapp.hosts.selectors import host_named
-from webapp.hosts.services import enrol, issue_enrolment_token
+from webapp.hosts.selectors import free_slug, host_named
+from webapp.hosts.services import (
+    begin_maintenance,
+    bring_back,
+    end_maintenance,
+    enrol,
+    issue_enrolment_token,
+    remove_host,
+    rename_host,
+    revoke_host,
+)
 from webapp.hosts.tokens import authenticate_host
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Trial

@@ -10,7 +10,7 @@ from webapp.core import heartbeats
 from webapp.core.errors import Refusal
 from webapp.core.models import Heartbeat
 from webapp.hosts import services
-from webapp.hosts.inventory.retention import KEPT_DAYS, thin_inventories
+from webapp.hosts.inventory.store import KEPT_DAYS, thin_inventories
 from webapp.hosts.models import EnrolmentToken, Host, HostInventory, InventoryContent
 from webapp.hosts.services import MAX_INVENTORIES_A_DAY, record_inventory
 from webapp.hosts.tasks import TOKENS_KEPT_FOR, tidy

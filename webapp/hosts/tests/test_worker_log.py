@@ -5,10 +5,10 @@ import uuid
 import pytest
 
 from webapp.core.throttle import Rate
-from webapp.hosts import worker_log
+from webapp.hosts import services
 from webapp.hosts.models import WorkerLogLine
 from webapp.hosts.selectors import log_lines
-from webapp.hosts.worker_log import keep_log
+from webapp.hosts.services import keep_log
 from webapp.tests.factories.hosts import a_host, a_host_with_token
 from webapp.worker_api.tests.posting import post
 from worker.contract.reports import LogLevel, LogLine, Report, WorkerLog
@@ -31,7 +31,7 @@ def test_it_keeps_a_line_once_however_often_it_comes() -> None:
 
 
 def test_it_keeps_the_newest_lines_of_each_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_log, "LINES_KEPT", 10)
+    monkeypatch.setattr(services, "LINES_KEPT", 10)
     host, other = a_host(), a_host()
     keep_log(host=other, shipped=lines(1))
     for first in range(0, 30, 5):
@@ -63,7 +63,7 @@ def test_it_filters_by_level_and_order() -> None:
 def test_lines_that_come_too_fast_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL keeps deleted rows on disk until a vacuum, so what is written counts, not what stays."""
     clock = [0.0]
-    monkeypatch.setattr(worker_log, "RATE", Rate(burst=200_000, per_s=1_000, clock=lambda: clock[0]))
+    monkeypatch.setattr(services, "RATE", Rate(burst=200_000, per_s=1_000, clock=lambda: clock[0]))
     host, other = a_host(), a_host()
     for first in range(0, 4_000, 200):
         keep_log(host=host, shipped=lines(*range(first, first + 200), text="x" * 1800))

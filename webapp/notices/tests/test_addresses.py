@@ -8,8 +8,8 @@ import pytest
 from pytest_django import Settings
 
 from webapp.core.errors import Refusal
-from webapp.notices import addresses
-from webapp.notices.addresses import MAX_LOOKUPS_OF_OWNER, read_url, resolve
+from webapp.notices import webhook
+from webapp.notices.webhook import MAX_LOOKUPS_OF_OWNER, read_url, resolve
 from webapp.settings.environment import networks
 
 INSIDE = [
@@ -149,7 +149,7 @@ def test_it_says_when_a_name_cannot_be_resolved(host: str) -> None:
 
 def test_it_does_not_wait_for_a_name_server_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
-    monkeypatch.setattr(addresses, "RESOLVE_LIMIT_S", 0.1)
+    monkeypatch.setattr(webhook, "RESOLVE_LIMIT_S", 0.1)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: done.wait(30))
     with pytest.raises(Refusal, match="could not be resolved within"):
         resolve(read_url("http://slow.example/"), owner="a")
@@ -163,13 +163,13 @@ def test_slow_names_of_one_person_do_not_hold_up_others(monkeypatch: pytest.Monk
     def looked_up(host: str, *_: object, **__: object) -> Any:
         return done.wait(30) if host == "slow.example" else answers("93.184.216.34")()
 
-    monkeypatch.setattr(addresses, "RESOLVE_LIMIT_S", 0.1)
+    monkeypatch.setattr(webhook, "RESOLVE_LIMIT_S", 0.1)
     monkeypatch.setattr(socket, "getaddrinfo", looked_up)
     for _ in range(20):
         with pytest.raises(Refusal) as refused:
             resolve(read_url("http://slow.example/"), owner="slow")
         assert refused.value.code == "webhook_unresolved"
     assert sum(thread.name == "resolve slow.example" for thread in threading.enumerate()) <= MAX_LOOKUPS_OF_OWNER
-    monkeypatch.setattr(addresses, "RESOLVE_LIMIT_S", 5.0)
+    monkeypatch.setattr(webhook, "RESOLVE_LIMIT_S", 5.0)
     assert resolve(read_url("http://quick.example/"), owner="other") == ["93.184.216.34"]
     done.set()

@@ -7,8 +7,8 @@ from django.conf import settings as configured
 from django.utils import timezone
 from pytest_django import Settings
 
+from webapp.notices.delivery import send_due
 from webapp.notices.models import Notice
-from webapp.notices.sending import send_due
 from webapp.notices.tests.receivers import Mailbox
 from webapp.tests.factories.notices import a_notice, a_subscription, an_event
 

@@ -8,9 +8,8 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from django.utils import timezone
 
-from webapp.notices import outbox, sending, tasks
-from webapp.notices.failure import Failure
-from webapp.notices.models import Notice
+from webapp.notices import delivery, tasks
+from webapp.notices.models import Failure, Notice
 from webapp.notices.tests.receivers import Receiver, receiver
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.tests.factories.notices import a_notice, a_subscription, an_event
@@ -28,8 +27,8 @@ def tries_until_failed(notice: Notice, failure: Failure) -> list[float]:
         notice.refresh_from_db()
         if notice.state == "failed":
             return found
-        (taken,) = outbox.claim(notice.next_try_at)
-        outbox.record_failure(taken, failure, notice.next_try_at)
+        (taken,) = delivery.claim(notice.next_try_at)
+        delivery.record_failure(taken, failure, notice.next_try_at)
         found.append((notice.next_try_at - notice.created_at).total_seconds())
     raise AssertionError("never given up")
 
@@ -48,27 +47,27 @@ def test_it_tries_a_few_times_where_it_is_refused() -> None:
 
 def test_it_takes_back_what_a_task_that_died_had_claimed() -> None:
     notice, now = a_notice(URL), timezone.now()
-    (first,) = outbox.claim(now)
-    assert outbox.claim(now) == []
-    later = now + outbox.CLAIM_FOR + timedelta(seconds=1)
-    (second,) = outbox.claim(later)
-    outbox.record_failure(first, Failure("late"), later)  # it was not dead, only slow
+    (first,) = delivery.claim(now)
+    assert delivery.claim(now) == []
+    later = now + delivery.CLAIM_FOR + timedelta(seconds=1)
+    (second,) = delivery.claim(later)
+    delivery.record_failure(first, Failure("late"), later)  # it was not dead, only slow
     notice.refresh_from_db()
     assert (notice.tries, notice.claim) == (0, second.claim)
-    outbox.record_sent(second, later)
+    delivery.record_sent(second, later)
     notice.refresh_from_db()
     assert notice.state == "sent"
 
 
 def test_it_takes_first_tries_first_and_a_few_of_each_person() -> None:
     busy, quiet = a_user(), a_user()
-    for number in range(outbox.MAX_PER_PERSON + 5):
+    for number in range(delivery.MAX_PER_PERSON + 5):
         a_notice(f"{URL}{number}", user=busy)
     Notice.objects.update(tries=2)
     hers = a_notice(URL, user=quiet)
-    taken = outbox.claim(timezone.now())
+    taken = delivery.claim(timezone.now())
     assert taken[0] == hers
-    assert len(taken) == outbox.MAX_PER_PERSON + 1
+    assert len(taken) == delivery.MAX_PER_PERSON + 1
 
 
 def test_it_sends_nothing_to_who_left_or_paused_after_the_event() -> None:
@@ -76,20 +75,20 @@ def test_it_sends_nothing_to_who_left_or_paused_after_the_event() -> None:
     left.subscription.user.is_active = False
     left.subscription.user.save()
     type(paused.subscription).objects.filter(pk=paused.subscription_id).update(paused_at=timezone.now())
-    assert outbox.claim(timezone.now()) == []
-    outbox.drop_unwanted(timezone.now())
+    assert delivery.claim(timezone.now()) == []
+    delivery.drop_unwanted(timezone.now())
     errors = {notice.state: notice.last_error for notice in Notice.objects.filter(pk=left.pk)}
-    assert errors == {"failed": outbox.ACCOUNT_OFF}
+    assert errors == {"failed": delivery.ACCOUNT_OFF}
     paused.refresh_from_db()
-    assert (paused.state, paused.last_error) == ("failed", outbox.PAUSED)
+    assert (paused.state, paused.last_error) == ("failed", delivery.PAUSED)
 
 
 def test_it_forgets_deliveries_after_a_month_but_none_that_waits() -> None:
     sent, waiting, new = a_notice(URL), a_notice(f"{URL}2"), a_notice(f"{URL}3")
-    old = timezone.now() - outbox.KEPT_FOR - timedelta(seconds=1)
+    old = timezone.now() - delivery.KEPT_FOR - timedelta(seconds=1)
     Notice.objects.filter(pk__in=[sent.pk, waiting.pk]).update(created_at=old)
     Notice.objects.filter(pk__in=[sent.pk, new.pk]).update(state="sent")
-    outbox.forget_old(timezone.now())
+    delivery.forget_old(timezone.now())
     assert set(Notice.objects.all()) == {waiting, new}
 
 
@@ -98,7 +97,7 @@ def test_two_that_send_at_once_send_each_notice_once(hook: Receiver) -> None:
     for number in range(6):
         a_notice(f"{hook.url}&n={number}")
     total, now = Notice.objects.count(), timezone.now()
-    tried = at_once(*(lambda: sending.send_due(now) for _ in range(3)))
+    tried = at_once(*(lambda: delivery.send_due(now) for _ in range(3)))
     assert sum(tried) == total  # type: ignore[arg-type]
     assert len({request.headers["Sweetspot-Delivery"] for request in hook.requests}) == len(hook.requests) == total
     assert set(Notice.objects.values_list("state", flat=True)) == {"sent"}
@@ -117,7 +116,7 @@ def test_two_ticks_at_once_send_each_notice_once(hook: Receiver) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_slow_receiver_holds_up_its_owner_only(hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with more slow receivers than a batch has notices of one person."""
-    monkeypatch.setattr(sending, "WAIT_S", 0.5)
+    monkeypatch.setattr(delivery, "WAIT_S", 0.5)
     go_on = threading.Event()
 
     def slow(handler: BaseHTTPRequestHandler) -> None:
@@ -131,12 +130,12 @@ def test_a_slow_receiver_holds_up_its_owner_only(hook: Receiver, monkeypatch: py
         for number in range(20):
             a_notice(f"{hook.url}&n={number}", user=owner)
         try:
-            assert sending.send_due(timezone.now()) == 0
+            assert delivery.send_due(timezone.now()) == 0
             fine = a_notice(quick.url, user=other)
-            assert sending.send_due(timezone.now()) == 1
+            assert delivery.send_due(timezone.now()) == 1
             fine.refresh_from_db()
             assert fine.state == "sent"
-            assert Notice.objects.filter(claim__isnull=False).count() == outbox.MAX_PER_PERSON
+            assert Notice.objects.filter(claim__isnull=False).count() == delivery.MAX_PER_PERSON
         finally:
             go_on.set()
         deadline = time.monotonic() + 30
@@ -149,7 +148,7 @@ def test_one_person_has_few_threads_and_shares_no_receiver_with_others() -> None
     busy, other = a_user(), a_user()
     notices = [a_notice(f"https://h{number}.example/", user=busy) for number in range(7)]
     same = a_notice("https://h0.example/other", user=other)
-    lanes = sending._lanes([*notices, same])
+    lanes = delivery._lanes([*notices, same])
     people = [{notice.subscription.user_id for group in lane for notice in group} for lane in lanes]
     assert people == [{busy.pk}, {busy.pk}, {other.pk}]
 
@@ -161,7 +160,7 @@ def test_a_receiver_that_is_down_is_tried_once_in_a_tick_and_delays_nobody(hook:
     for number in range(3):
         a_notice(f"{gone.url}&n={number}", user=user)
     fine = a_notice(hook.url, user=user)
-    assert sending.send_due(timezone.now()) == 2
+    assert delivery.send_due(timezone.now()) == 2
     fine.refresh_from_db()
     assert fine.state == "sent"
     waiting = Notice.objects.filter(state="pending", claim=None).values_list("tries", flat=True)
@@ -169,9 +168,9 @@ def test_a_receiver_that_is_down_is_tried_once_in_a_tick_and_delays_nobody(hook:
 
 
 def test_it_stops_beginning_when_its_time_is_up(hook: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "START_LIMIT_S", 0.0)
+    monkeypatch.setattr(delivery, "START_LIMIT_S", 0.0)
     notice = a_notice(hook.url)
-    assert sending.send_due(timezone.now()) == 0
+    assert delivery.send_due(timezone.now()) == 0
     notice.refresh_from_db()
     assert (notice.state, notice.tries, notice.claim) == ("pending", 0, None)
 
@@ -182,7 +181,7 @@ def test_an_error_of_ours_is_a_try_that_failed(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("webapp.notices.webhook.send", broken)
     notice = a_notice(URL)
-    assert sending.send_due(timezone.now()) == 1
+    assert delivery.send_due(timezone.now()) == 1
     notice.refresh_from_db()
     assert (notice.state, notice.tries) == ("pending", 1)
     assert notice.last_error.startswith("Internal server error.")

@@ -9,11 +9,9 @@ from webapp.core.errors import Refusal
 from webapp.core.gauges import exposition
 from webapp.core.models import AuditEntry, User
 from webapp.core.services import set_email
-from webapp.notices import subscribing
-from webapp.notices.failure import Failure
-from webapp.notices.models import Channel, Event, Notice, Subscription
-from webapp.notices.signing import sealed, unsealed
-from webapp.notices.subscribing import (
+from webapp.notices import services
+from webapp.notices.models import Channel, Event, Failure, Notice, Subscription
+from webapp.notices.services import (
     change_subscription,
     create_subscription,
     delete_subscription,
@@ -22,6 +20,7 @@ from webapp.notices.subscribing import (
     resume_subscription,
 )
 from webapp.notices.tests.receivers import Mailbox
+from webapp.notices.webhook import sealed, unsealed
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.tests.factories.notices import a_notice, a_plan, a_subscription
 from webapp.tests.factories.people import a_user
@@ -89,7 +88,7 @@ def test_it_refuses_the_same_twice_and_more_than_are_allowed(user: User, monkeyp
     other = a_subscription(URL, user=user, plan=a_plan())
     with pytest.raises(Refusal, match="Change its events"):
         change_subscription(subscription=other, plan=None, events=[Event.ENDED], url=URL)
-    monkeypatch.setattr(subscribing, "MAX_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(services, "MAX_SUBSCRIPTIONS", 2)
     assert refused(user=user, url="https://1.1.1.1/other") == "too_many_subscriptions"
     assert set(Subscription.objects.all()) == {first, other}
 

@@ -16,9 +16,8 @@ from pytest_django import Settings
 
 from webapp.deploy import certificates
 from webapp.notices import webhook
-from webapp.notices.failure import Failure
-from webapp.notices.models import Notice, NoticeState
-from webapp.notices.sending import send_due
+from webapp.notices.delivery import send_due
+from webapp.notices.models import Failure, Notice, NoticeState
 from webapp.notices.tests.receivers import Receiver, receiver, trickle
 from webapp.tests.factories.notices import SECRET, a_notice
 from webapp.tests.system import ROOT

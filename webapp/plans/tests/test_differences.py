@@ -1,6 +1,5 @@
-from webapp.plans.differences import differences
-from webapp.plans.document import Order
 from webapp.plans.tests.helpers import document, part
+from webapp.plans.yaml_io import Order, differences
 
 
 def told(before: object, after: object) -> list[tuple[str, str, str, str, str]]:

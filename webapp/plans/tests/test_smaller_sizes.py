@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from webapp.plans.expand import expand
-from webapp.plans.grids import grids_of
+from webapp.plans.problems import grids_of
 from webapp.plans.services import BUILTIN
 from webapp.plans.smaller_sizes import fitting_bytes, with_smaller_sizes
 from webapp.plans.tests.helpers import GIB, device, directory, document, part

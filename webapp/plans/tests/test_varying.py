@@ -1,7 +1,7 @@
 import pytest
 
+from webapp.plans.points import applies, differing, varying
 from webapp.plans.values import Value
-from webapp.plans.varying import applies, differing, varying
 
 Points = list[dict[str, Value]]
 

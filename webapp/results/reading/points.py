@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from webapp.hosts.names import group_name
+from webapp.hosts.selectors import group_name
 from webapp.plans.points import target_count
 from webapp.results.reading.content import POINTS, Point
 from webapp.results.reading.query import ResultQuery

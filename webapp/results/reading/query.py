@@ -15,8 +15,7 @@ from django.db.models import Q, QuerySet
 from webapp.core.errors import Refusal
 from webapp.core.parameters import read_moment, read_number
 from webapp.hosts.models import Target
-from webapp.hosts.names import NO_LABEL, parted
-from webapp.hosts.selectors import hosts_called
+from webapp.hosts.selectors import NO_LABEL, hosts_called, parted
 from webapp.plans.engines import ENGINE
 from webapp.plans.factors import STREAM
 from webapp.results.metrics import METRICS

@@ -14,7 +14,7 @@ from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 
 from webapp.hosts.models import Target
-from webapp.hosts.names import BESIDE, group_name
+from webapp.hosts.selectors import BESIDE, group_name
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
 from webapp.plans.points import number_of, target_count

@@ -8,7 +8,7 @@ from webapp.results.ingest.report import take_report
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.results.tests.ingesting import BEGUN, state
 from webapp.runs.models import Attempt, SettingChange, TargetLock
-from webapp.runs.phases import phase_sentence
+from webapp.runs.selectors import phase_sentence
 from webapp.tests.factories.hosts import a_host
 from webapp.tests.factories.reports import (
     ACCEPTED,

@@ -1,7 +1,7 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from webapp.hosts.lifecycle import rename_host
+from webapp.hosts.services import rename_host
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, known
 from webapp.results.reading.filter import FilterRefused, ResultFilter, read_filter

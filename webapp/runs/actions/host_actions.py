@@ -18,10 +18,9 @@ from webapp.core.services import audit
 from webapp.hosts.models import Host, Target
 from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch.dispatcher import create_attempt, publish_safely, request_inventory
-from webapp.runs.dispatch.host_lock import lock_host
-from webapp.runs.dispatch.locks import take_locks
+from webapp.runs.dispatch.locks import lock_host, take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
-from webapp.runs.readiness import refuse_host, refuse_target
+from webapp.runs.services import refuse_host, refuse_target
 from worker.contract.orders import SettingOperation
 from worker.contract.purge import STOPPABLE, PurgeMethod
 

@@ -24,17 +24,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from webapp.core.errors import Refusal
 from webapp.hosts.maintenance_windows import open_window, open_windows
 from webapp.hosts.models import Host, HostState
 from webapp.hosts.sessions import has_second_worker
-from webapp.runs.dispatch.ending import end_finished_run
-from webapp.runs.dispatch.failure_limit import stop_failing, stop_unprepared
-from webapp.runs.dispatch.host_lock import lock_host, try_lock_host
-from webapp.runs.dispatch.locks import free, keys_of, take_locks
-from webapp.runs.dispatch.orders import publish
-from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, waits_for_arming
-from webapp.runs.dispatch.queue_state import QueueState, starts_of
-from webapp.runs.logs import about_attempt
+from webapp.plans.expected_time import COMMON_START_S
+from webapp.runs.dispatch.ending import end_finished_run, lock_trial, stop_failing, stop_unprepared
+from webapp.runs.dispatch.locks import free, keys_of, lock_host, take_locks, try_lock_host
+from webapp.runs.dispatch.orders import about_attempt, publish
+from webapp.runs.dispatch.queue_state import HEARD_WITHIN_SECONDS, QueueState, starts_of, waits_for_arming
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
@@ -48,6 +46,44 @@ from webapp.runs.models import (
     TrialState,
 )
 from webapp.runs.states import StaleTransition, transition_run, transition_trial
+
+# The common start of a trial on several hosts: set once all its attempts are ready.
+
+# In which all hosts ask for the start, read the server's clock and launch the engine.
+LEAD = timedelta(seconds=COMMON_START_S)
+
+
+def common_start(*, host: Host, attempt_id: UUID) -> datetime | None:
+    """The start of the attempt's trial; None while other hosts are not ready. The first call makes it ready.
+
+    Raises Refusal attempt_closed.
+    """
+    found = Attempt.objects.filter(pk=attempt_id, host=host, state__in=ACTIVE_ATTEMPT_STATES, trial__isnull=False)
+    known = found.values_list("ready_at", "trial__common_start_at").first()
+    if known is None:
+        raise Refusal("attempt_closed", "This host has no such attempt, or it has ended.")
+    ready_at, start_at = known
+    if ready_at is None:
+        return _become_ready(found)
+    return start_at
+
+
+@transaction.atomic
+def _become_ready(found: QuerySet[Attempt]) -> datetime | None:
+    """The attempt is locked before its trial, as everywhere."""
+    attempt = found.select_for_update(no_key=True, of=("self",)).first()
+    if attempt is None:
+        raise Refusal("attempt_closed", "The attempt has ended.")
+    trial = lock_trial(attempt)
+    attempt.ready_at = timezone.now()
+    attempt.save(update_fields=["ready_at"])
+    tried = trial.attempts.filter(number=attempt.number)
+    if tried.exclude(state__in=ACTIVE_ATTEMPT_STATES, ready_at__isnull=False).exists():
+        return None
+    trial.common_start_at = timezone.now() + LEAD
+    trial.save(update_fields=["common_start_at"])
+    return trial.common_start_at
+
 
 # Runs with trials on several hosts (`Run.one_at_a_time`).
 #

@@ -17,10 +17,8 @@ from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
 from webapp.runs.dispatch.ending import end_attempt
-from webapp.runs.dispatch.host_lock import lock_host
-from webapp.runs.dispatch.locks import keys_for, take_locks
-from webapp.runs.dispatch.orders import publish, to_publish_again, waiting_orders
-from webapp.runs.logs import about_attempt
+from webapp.runs.dispatch.locks import keys_for, lock_host, take_locks
+from webapp.runs.dispatch.orders import about_attempt, publish, to_publish_again, waiting_orders
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     OPEN_RUN_STATES,

@@ -3,28 +3,30 @@
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from webapp.celery import app
+from webapp.core.logs import about
 from webapp.core.services import actor_name
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
-from webapp.plans.expected_time import pauses_s
+from webapp.plans.expected_time import pauses_s, step_bytes
 from webapp.plans.fitness import HOST_WIDE
-from webapp.plans.points import layout_of
-from webapp.plans.selectors import reference_of, stream_at
+from webapp.plans.layouts import made_kind
+from webapp.plans.points import layout_of, steps_of
+from webapp.plans.selectors import facts_of, reference_of, stream_at
 from webapp.plans.steps import Preparation
 from webapp.runs.arming import arming_of
-from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
-from webapp.runs.logs import about_attempt
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
+from worker.contract.items import PhaseName
 from worker.contract.orders import (
     ORDER_TASK,
     AnyOrder,
@@ -42,7 +44,58 @@ from worker.contract.orders import (
 from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
 from worker.contract.steps import WriteStep
-from worker.contract.workload import Stream, Workload
+from worker.contract.workload import Stream, TargetKind, Workload
+
+# The purge and the steps before a trial, with those that are done once for all trials of a part.
+#
+# The first trial of the part on its targets does them. If it fails before it measures, the next one does them again,
+# so that no trial measures unprepared targets, until the failure limit (failure_limit).
+
+
+def preparation_of(trial: Trial) -> Preparation:
+    """One query if the part has steps that are done once."""
+    steps = steps_of(trial.point)
+    return steps.each if steps.once and _is_prepared(trial) else steps.first
+
+
+def failed_preparations(trial: Trial) -> int:
+    """How many attempts of the same part and targets have ended before they measured, so that the steps that are done
+    once were or may have been done in vain; 0 once they are done. Orders that no host accepted do not count."""
+    if not steps_of(trial.point).once or _is_prepared(trial):
+        return 0
+    taken = _alike(trial).exclude(state=AttemptState.LOST, accepted_at=None)
+    return taken.order_by().values("trial", "number").distinct().count()  # several hosts have one attempt each
+
+
+def _is_prepared(trial: Trial) -> bool:
+    """Whether a trial of the same part and targets has measured something in this run."""
+    return _alike(trial).filter(Q(phase__name=PhaseName.RUN) | Q(state=AttemptState.DONE)).exists()
+
+
+def _alike(trial: Trial) -> QuerySet[Attempt]:
+    return Attempt.objects.filter(trial__run=trial.run_id, trial__part=trial.part, trial__target=trial.target_id)
+
+
+def largest_bytes(trial: Trial, before: Preparation) -> int:
+    """The most that one of the steps writes to one target, on any of the trial's hosts."""
+    layout = layout_of(trial.point)
+    pairs = zip(trial.stream_targets, trial.stream_workloads, strict=True) if before.steps else ()
+    return max(
+        (
+            step_bytes([step], work, made_kind(TargetKind(target.kind), layout), facts_of(target), layout)
+            for target, work in pairs
+            for step in before.steps
+        ),
+        default=0,
+    )
+
+
+# Log lines about an attempt name it, its host and its run.
+
+
+def about_attempt(attempt: Attempt) -> AbstractContextManager[None]:
+    return about(attempt=attempt.pk, host=attempt.host.slug, run=attempt.run_id)
+
 
 log = logging.getLogger(__name__)
 

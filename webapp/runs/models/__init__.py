@@ -1,7 +1,8 @@
 """Runs, their trials and the attempts at them. The transitions between states are in `runs.states`."""
 
 from webapp.runs.models.attempt import Attempt, HostAction, SettingChange, TargetLock
-from webapp.runs.models.choices import (
+from webapp.runs.models.history import Note, Transition
+from webapp.runs.models.run import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,
     ENDED_TRIAL_STATES,
@@ -9,11 +10,10 @@ from webapp.runs.models.choices import (
     AttemptKind,
     AttemptState,
     Priority,
+    Run,
     RunState,
     TrialState,
 )
-from webapp.runs.models.history import Note, Transition
-from webapp.runs.models.run import Run
 from webapp.runs.models.trial import FurtherTarget, Trial
 
 __all__ = [

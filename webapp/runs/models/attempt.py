@@ -7,12 +7,12 @@ from django.db import models
 from django.db.models import Q
 
 from webapp.hosts.models import Host, Target
-from webapp.runs.models.choices import (
+from webapp.runs.models.run import (
     ACTIVE_ATTEMPT_STATES,
     AttemptKind,
     AttemptState,
+    Run,
 )
-from webapp.runs.models.run import Run
 from webapp.runs.models.trial import Trial
 from webapp.runs.reasons import sentence
 

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
-from webapp.hosts.names import group_name
+from webapp.hosts.selectors import group_name
 from webapp.plans.layouts import made_kind
 from webapp.plans.points import (
     Point,
@@ -23,10 +23,10 @@ from webapp.plans.points import (
     target_count,
 )
 from webapp.plans.streams import names_of
-from webapp.runs.models.choices import (
+from webapp.runs.models.run import (
+    Run,
     TrialState,
 )
-from webapp.runs.models.run import Run
 from webapp.runs.reasons import sentence
 from worker.contract.workload import AnyWorkload, TargetKind
 

@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
 from webapp.hosts.models import Host, Target
-from webapp.plans.document import Order, Part
+from webapp.plans.yaml_io import Order, Part
 from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.results.reading.rows import read_rows
 from webapp.results.reading.trial_streams import trial_streams
-from webapp.runs.actions.run_again import run_again
+from webapp.runs.actions.run_actions import run_again
 from webapp.runs.arming import overwritten
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.host_queues import queues

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host, HostState, Target
-from webapp.plans.document import Order, Part
+from webapp.plans.yaml_io import Order, Part
 from webapp.results.models import Result
 from webapp.results.reading.rows import read_rows
 from webapp.results.reading.trial_streams import trial_streams
-from webapp.runs.dispatch.common_start import common_start
-from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.dispatcher import common_start, dispatch_host
 from webapp.runs.dispatch.host_queues import queues
 from webapp.runs.dispatch.leases import expire_leases
 from webapp.runs.models import Attempt, Run, TargetLock, Trial

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.schedules.cron import checked_line, count_between, due_times, in_words
+from webapp.schedules.timing import checked_line, count_between, due_times, in_words
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

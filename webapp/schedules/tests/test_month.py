@@ -30,7 +30,7 @@ from webapp.schedules.models import (
     Schedule,
     Trigger,
 )
-from webapp.schedules.spec import Window
+from webapp.schedules.services import Window
 from webapp.schedules.tests.clock import Clock, clock, finish
 from webapp.schedules.timing import deadline_of, start_within, window_of
 from webapp.tests.factories.hosts import a_host, a_target

@@ -8,8 +8,7 @@ import pytest
 from webapp.core.errors import Refusal
 from webapp.hosts.models import HostGroup
 from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.services import change_schedule, create_schedule, delete_schedule, restore_schedule
-from webapp.schedules.spec import Window
+from webapp.schedules.services import Window, change_schedule, create_schedule, delete_schedule, restore_schedule
 from webapp.schedules.tests.moments import NIGHT, NOON
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user

@@ -6,8 +6,7 @@ from webapp.core import people
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
 from webapp.runs.actions.notes import add_note
-from webapp.runs.actions.pause import pause_run, resume_run
-from webapp.runs.actions.skip import skip_trials
+from webapp.runs.actions.run_actions import pause_run, resume_run, skip_trials
 from webapp.runs.models import Run
 from webapp.runs.services import cancel_run
 from webapp.schedules.due import make_occurrences

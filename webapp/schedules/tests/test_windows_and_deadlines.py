@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from webapp.hosts.lifecycle import begin_maintenance, end_maintenance
 from webapp.hosts.maintenance_windows import add_single_window
 from webapp.hosts.models import Target
-from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.hosts.services import begin_maintenance, end_maintenance
+from webapp.runs.actions.run_actions import pause_run, resume_run
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run, RunState
 from webapp.runs.reasons import sentence

@@ -13,7 +13,7 @@ from webapp.compare.selectors import Selected, baseline_of, comparison_of, for_l
 from webapp.compare.services import frozen, unfrozen
 from webapp.compare.timeline import TimeLines, time_lines
 from webapp.compare.trial_metrics import COMPARED, moments_of, totals, with_observed
-from webapp.hosts.inventory.bounds import Bound, bounds_of
+from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.results.metrics import IOPS, METRICS, Metric
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel, ScatterPoint, ScatterSeries

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.dimensions import LABEL, MATCHED, NUMBERS, others_of, varying_parts
-from webapp.hosts.names import parted
+from webapp.hosts.selectors import parted
 from webapp.plans.engines import engine_of
 from webapp.plans.engines.base import PlanEngine
 from webapp.plans.factors import (
@@ -25,7 +25,7 @@ from webapp.plans.factors import (
     Value,
     stream_and_factor,
 )
-from webapp.plans.varying import follow_from
+from webapp.plans.points import follow_from
 from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import NOT_SET, Level
 from webapp.results.reading.points import TargetPoint

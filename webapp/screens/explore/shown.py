@@ -11,7 +11,7 @@ from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.question import ViewOptions
 from webapp.compare.timeline import TimeLines, has_seconds
 from webapp.core.colours import colours_of
-from webapp.hosts.inventory.bounds import Bound
+from webapp.hosts.inventory.ceilings import Bound
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.explore.answer import Answer, shows_ceilings
 from webapp.screens.explore.heat import heat_of

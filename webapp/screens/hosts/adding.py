@@ -15,8 +15,7 @@ from webapp.core.tokens import hash_token
 from webapp.hosts.installer import install_line
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken, Host
-from webapp.hosts.names import checked_name
-from webapp.hosts.selectors import enrolment_called, open_enrolments
+from webapp.hosts.selectors import checked_name, enrolment_called, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
 from webapp.hosts.wheelhouse import COMMAND, built_wheelhouse
 from webapp.screens import one_time_secrets

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from webapp.hosts.inventory.reading import read_inventory
-from webapp.hosts.inventory.wording import table
+from webapp.hosts.inventory.diff import table
+from webapp.hosts.inventory.store import read_inventory
 from webapp.hosts.models import Host, HostInventory
 from webapp.runs.models import Run
 from webapp.screens.access import page

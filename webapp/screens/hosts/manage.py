@@ -12,9 +12,9 @@ from django.views.decorators.cache import never_cache
 from webapp.core.errors import Refusal
 from webapp.core.formatting import DAYS, Span
 from webapp.core.models import User
-from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.maintenance_windows import in_words, next_span, open_window, span_at
 from webapp.hosts.models import Host, MaintenanceWindow
+from webapp.hosts.services import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.tokens import request_rotation
 from webapp.runs.actions.host_actions import inventory_now
 from webapp.runs.dispatch.dispatcher import dispatch_host

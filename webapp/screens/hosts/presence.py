@@ -12,7 +12,7 @@ from webapp.hosts.maintenance_windows import OpenWindow
 from webapp.hosts.models import Host, HostState, Target
 from webapp.hosts.sessions import second_worker_words
 from webapp.runs.models import Attempt
-from webapp.runs.phases import doing
+from webapp.runs.selectors import doing
 from worker.recipes import DEFAULT_ENGINE, ENGINES
 
 # A worker reports every second while it works and at least once a minute while it does not.

@@ -22,7 +22,7 @@ from webapp.hosts.models import EnduranceRating, Host, Target
 from webapp.plans.factors import FACTORS, PURGE_LABELS
 from webapp.runs.actions.host_actions import purge_drive, set_by_hand, settable, setting_by_hand, stop_purge
 from webapp.runs.models import Attempt, HostAction
-from webapp.runs.phases import phase_sentence
+from webapp.runs.selectors import phase_sentence
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.bench.product_parts import product_parts

@@ -10,12 +10,11 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from webapp.hosts.installer import upgrade_line
-from webapp.hosts.inventory.reading import read_inventory
+from webapp.hosts.installer import upgrade_line, worker_wheel
+from webapp.hosts.inventory.store import read_inventory
 from webapp.hosts.maintenance_windows import OpenWindow, open_window, open_windows
 from webapp.hosts.models import Host, HostInventory, HostState, Target
 from webapp.hosts.selectors import LEVELS
-from webapp.hosts.wheel import worker_wheel
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Run
 from webapp.screens.access import page
 from webapp.screens.hosts import detail

@@ -12,11 +12,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
-from webapp.notices import mail, subscribing
-from webapp.notices.addresses import MAX_URL
+from webapp.notices import mail, services
 from webapp.notices.models import Channel, Event, Notice, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
 from webapp.notices.services import send_again, send_test
+from webapp.notices.webhook import MAX_URL
 from webapp.plans.models import Plan
 from webapp.screens import one_time_secrets
 from webapp.screens.access import own_action, page, person
@@ -100,12 +100,12 @@ def add(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         channel = Channel(form.cleaned_data["channel"])
         try:
-            made, secret = subscribing.create_subscription(user=person(request), channel=channel, **form.given)
+            made, secret = services.create_subscription(user=person(request), channel=channel, **form.given)
         except Refusal as refusal:
             _refused(form, refusal)
         else:
             if request.POST.get("paused"):
-                subscribing.pause_subscription(subscription=made)
+                services.pause_subscription(subscription=made)
                 messages.success(request, "The subscription is added and paused.")
             else:
                 messages.success(request, "The subscription is added. Send a test notice to check it.")
@@ -131,7 +131,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     form = SubscriptionForm(request.POST, subscription=found)
     if form.is_valid():
         try:
-            subscribing.change_subscription(subscription=found, **form.given)
+            services.change_subscription(subscription=found, **form.given)
         except Refusal as refusal:
             _refused(form, refusal)
         else:
@@ -142,14 +142,14 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
 
 @own_action
 def pause(request: HttpRequest, pk: int) -> HttpResponse:
-    subscribing.pause_subscription(subscription=_own(request, pk))
+    services.pause_subscription(subscription=_own(request, pk))
     messages.success(request, "The subscription is paused. Events during the pause are not sent later.")
     return redirect("notices")
 
 
 @own_action
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
-    subscribing.resume_subscription(subscription=_own(request, pk))
+    services.resume_subscription(subscription=_own(request, pk))
     messages.success(request, "The subscription is active again.")
     return redirect("notices")
 
@@ -158,7 +158,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     found = _own(request, pk)
     said = _deleted(request, found)
-    subscribing.delete_subscription(subscription=found)
+    services.delete_subscription(subscription=found)
     messages.success(request, said)
     return redirect("notices")
 
@@ -195,7 +195,7 @@ def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
 @own_action
 def renew(request: HttpRequest, pk: int) -> HttpResponse:
     found = _own_webhook(request, pk)
-    return _show_secret(request, found, subscribing.renew_secret(subscription=found))
+    return _show_secret(request, found, services.renew_secret(subscription=found))
 
 
 def _show_secret(request: HttpRequest, subscription: Subscription, secret: str) -> HttpResponse:

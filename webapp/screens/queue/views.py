@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
-from webapp.runs.actions.move_in_queue import move_in_queue
+from webapp.runs.actions.run_actions import move_in_queue
 from webapp.runs.dispatch.host_queues import HostQueue, queues
 from webapp.runs.models import Run
 from webapp.schedules.selectors import occurrences_waiting

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from webapp.hosts.models import Host, Target
-from webapp.hosts.names import NO_LABEL
+from webapp.hosts.selectors import NO_LABEL
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan

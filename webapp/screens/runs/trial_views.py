@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header
 
 from webapp.compare.trial_metrics import COMPARED, with_observed
-from webapp.hosts.inventory.bounds import bounds_of
+from webapp.hosts.inventory.ceilings import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS, Metric, default_metric

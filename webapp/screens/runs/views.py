@@ -19,13 +19,12 @@ from webapp.hosts.models import Host, Target
 from webapp.hosts.selectors import host_named, hosts_called
 from webapp.plans.factors import BESIDE
 from webapp.plans.models import Plan
-from webapp.plans.points import on_virtual_drives
-from webapp.plans.varying import varying
+from webapp.plans.points import on_virtual_drives, varying
 from webapp.results.metrics import METRICS, default_metric
 from webapp.results.rounds import tracked_points
 from webapp.results.validity import marks_changed
 from webapp.runs.arming import arming_state, overwritten
-from webapp.runs.dispatch.failure_limit import STOPPED
+from webapp.runs.dispatch.ending import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Note, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.reasons import codes_saying
 from webapp.runs.selectors import runs_list

@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.schedules import owners
-from webapp.schedules.arming import arm_schedule, disarm_schedule
 from webapp.schedules.models import Occurrence, Schedule
+from webapp.schedules.owners import arm_schedule, disarm_schedule
 from webapp.schedules.services import (
     delete_schedule,
     make_due,

@@ -12,10 +12,9 @@ from django.db.models import QuerySet
 from webapp.core.formatting import Span
 from webapp.hosts.maintenance_windows import next_span, span_at
 from webapp.hosts.models import MaintenanceWindow
-from webapp.schedules.cron import count_between, just_before
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.selectors import occurrences_list
-from webapp.schedules.timing import due_after
+from webapp.schedules.timing import count_between, due_after, just_before
 
 SHOWN_A_DAY = 6
 LISTED_A_DAY = 24  # due times of one schedule in a day; a line for every minute has more

@@ -10,7 +10,7 @@ from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan, PlanVersion
 from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.spec import MAX_LIMIT_S, ScheduleSpec, drafted
+from webapp.schedules.services import MAX_LIMIT_S, ScheduleSpec, drafted
 from webapp.screens.schedules.form import ScheduleForm, spec_from
 
 _FIELD_OF = {  # code of a refusal -> field; trigger_refused and limit_refused depend on the values

@@ -14,7 +14,7 @@ from webapp.hosts.models import HostGroup, HostState, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import OPEN_RUN_STATES, Priority, Run
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
-from webapp.schedules.spec import MAX_NOTE, ScheduleSpec, Window
+from webapp.schedules.services import MAX_NOTE, ScheduleSpec, Window
 
 UNITS = {"min": 60, "h": 3600, "s": 1}
 WHERE = (("targets", "Targets"), ("group", "Host group"))

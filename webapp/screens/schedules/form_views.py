@@ -20,9 +20,8 @@ from webapp.core.formatting import DAYS, zone_names
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority
-from webapp.schedules.locks import locked_present
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
-from webapp.schedules.selectors import group_targets, schedules_list
+from webapp.schedules.selectors import group_targets, locked_present, schedules_list
 from webapp.schedules.services import change_schedule, create_schedule
 from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.plans.finding import found_version

@@ -10,11 +10,10 @@ from django.utils import timezone
 from webapp.core.formatting import time_zone
 from webapp.hosts.models import Target
 from webapp.runs.models import Priority
-from webapp.schedules import cron
+from webapp.schedules import timing
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
-from webapp.schedules.notify import local_time
 from webapp.schedules.selectors import in_order
-from webapp.schedules.timing import trigger_in_words, window_of
+from webapp.schedules.timing import local_time, trigger_in_words, window_of
 
 TARGETS_NAMED = 3
 
@@ -173,7 +172,7 @@ def _deadline(schedule: Schedule) -> str:
 
 
 def _clocks(schedule: Schedule) -> Iterator[Rule]:
-    if schedule.trigger == Trigger.CRON and cron.has_fixed_time(schedule.cron):
+    if schedule.trigger == Trigger.CRON and timing.has_fixed_time(schedule.cron):
         yield Rule(
             "Clocks are set forward",
             "If the time does not exist, the run is due right after the gap: 02:30 becomes 03:00.",

@@ -13,7 +13,7 @@ from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.results.metrics import METRICS, in_unit
 from webapp.results.validity import marks_changed
-from webapp.runs.phases import doing
+from webapp.runs.selectors import doing
 from webapp.screens import points
 from webapp.screens.choices import Option
 from webapp.screens.runs.wear import engine_labels

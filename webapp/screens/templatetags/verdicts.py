@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django import template
 
-from webapp.plans.varying import varying
+from webapp.plans.points import varying
 from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence

@@ -4,7 +4,7 @@ import msgspec
 from django.test import Client
 from django.utils import timezone
 
-from webapp.hosts.inventory.wording import summary
+from webapp.hosts.inventory.diff import summary
 from webapp.hosts.models import Host, HostInventory, InventoryContent
 from webapp.tests.factories.hosts import a_host, storage1_inventory
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from webapp.hosts.groups import MemberSpec, create_group
-from webapp.hosts.lifecycle import rename_host, revoke_host
 from webapp.hosts.models import Host, HostGroup
+from webapp.hosts.services import rename_host, revoke_host
 from webapp.schedules.models import Schedule, Trigger
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.people import a_user

@@ -4,9 +4,8 @@ import pytest
 from django.test import Client
 
 from webapp.core.models import AuditEntry
-from webapp.hosts.lifecycle import begin_maintenance, rename_host, revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostState
-from webapp.hosts.services import issue_enrolment_token
+from webapp.hosts.services import begin_maintenance, issue_enrolment_token, rename_host, revoke_host
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look

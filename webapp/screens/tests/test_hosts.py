@@ -11,11 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts import wheelhouse
-from webapp.hosts.lifecycle import rename_host
+from webapp.hosts.installer import worker_wheel
 from webapp.hosts.models import EnrolmentToken, HostInventory, InventoryContent
-from webapp.hosts.services import record_inventory
-from webapp.hosts.wheel import worker_wheel
-from webapp.hosts.worker_log import keep_log
+from webapp.hosts.services import keep_log, record_inventory, rename_host
 from webapp.runs.models import TargetLock
 from webapp.screens.hosts.presence import presence
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_inventory, storage1_scratch

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from webapp.core.models import AuditEntry, User
 from webapp.notices.models import Notice, Subscription
-from webapp.notices.signing import unsealed
+from webapp.notices.webhook import unsealed
 from webapp.tests.factories.notices import SECRET, a_notice, a_plan, a_subscription
 
 URL = "https://1.1.1.1/hook"

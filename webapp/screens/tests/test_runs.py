@@ -5,7 +5,7 @@ from django.test import Client
 
 from webapp.compare.tests.orders import alternate
 from webapp.core.models import AuditEntry
-from webapp.hosts.lifecycle import rename_host
+from webapp.hosts.services import rename_host
 from webapp.results.models import known
 from webapp.runs.models import Run, SettingChange, Trial
 from webapp.screens.outcome import outcome

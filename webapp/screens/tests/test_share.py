@@ -15,8 +15,7 @@ from webapp.compare.models import ComparisonLink, SavedComparison
 from webapp.compare.services import change_comparison, freeze_comparison
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
-from webapp.hosts.inventory.bounds import Bound
-from webapp.hosts.inventory.ceilings import Interval
+from webapp.hosts.inventory.ceilings import Bound, Interval
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens.explore.answer import answer_to, packed

@@ -12,10 +12,10 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.core.table_files import Column, Kind, Table
 from webapp.core.table_files.response import file_response
-from webapp.hosts.names import BESIDE
+from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
-from webapp.plans.varying import varying
+from webapp.plans.points import varying
 from webapp.results.reading.filter import write_level
 from webapp.results.reading.rows import TEST
 from webapp.runs.models import Run

@@ -12,7 +12,7 @@ from webapp.hosts.models import Target
 from webapp.hosts.selectors import hosts_called
 from webapp.plans.engines import engine_of
 from webapp.plans.models import Plan
-from webapp.plans.varying import varying
+from webapp.plans.points import varying
 from webapp.results.metrics import METRICS, Metric, default_metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
-from webapp.plans.varying import varying
+from webapp.plans.points import varying
 from webapp.results.metrics import Metric
 from webapp.runs.models import Run
 from webapp.screens import points

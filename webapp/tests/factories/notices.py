@@ -7,7 +7,7 @@ from typing import Any
 from webapp.core.models import User
 from webapp.notices.models import Channel, Event, Notice, Subscription
 from webapp.notices.services import announce
-from webapp.notices.signing import sealed
+from webapp.notices.webhook import sealed
 from webapp.plans.models import Plan
 from webapp.tests.factories.people import a_user
 

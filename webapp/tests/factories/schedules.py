@@ -5,8 +5,7 @@ from typing import Any
 from webapp.core.models import User
 from webapp.hosts.models import GroupMember, HostGroup, Target
 from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.services import create_schedule
-from webapp.schedules.spec import ScheduleSpec
+from webapp.schedules.services import ScheduleSpec, create_schedule
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version

@@ -21,7 +21,7 @@ from webapp.tests.factories.hosts import a_host_with_token, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, STARTED, queued_envelopes, say
 from webapp.tests.factories.runs import a_run
-from webapp.worker_api import registration
+from webapp.worker_api import views
 from webapp.worker_api.tests.posting import post, problem
 from worker.contract.base import Message
 from worker.contract.greetings import HelloReply
@@ -37,7 +37,7 @@ def register(token: str, message: Message = HELLO) -> Any:
 def test_a_host_that_registers_too_often_must_wait_and_others_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each registration rewrites the row of the host, with up to 4 MB."""
     clock = [0.0]
-    monkeypatch.setattr(registration, "NUMBER", Rate(burst=3, per_s=0.2, clock=lambda: clock[0]))
+    monkeypatch.setattr(views, "NUMBER", Rate(burst=3, per_s=0.2, clock=lambda: clock[0]))
     (_, token), (_, other) = a_host_with_token(), a_host_with_token()
     assert [register(token).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
     assert problem(register(token)).code == "too_fast"
@@ -48,7 +48,7 @@ def test_a_host_that_registers_too_often_must_wait_and_others_need_not(monkeypat
 
 def test_the_bytes_of_registrations_have_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     body = msgspec.json.encode(HELLO)
-    monkeypatch.setattr(registration, "BYTES", Rate(burst=2.5 * len(body), per_s=0))
+    monkeypatch.setattr(views, "BYTES", Rate(burst=2.5 * len(body), per_s=0))
     _, token = a_host_with_token()
     assert [post("hello", body, token).status_code for _ in range(3)] == [200, 200, 429]
 

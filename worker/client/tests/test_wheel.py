@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 import worker
-from webapp.hosts.wheel import client_wheel
+from webapp.hosts.installer import client_wheel
 from worker import client as package
 from worker.client.main import main
 

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 from django.utils import timezone
 
-from webapp.hosts.inventory.bounds import MAX_BOUNDS, Bound, bound_of, bounds_of
-from webapp.hosts.inventory.ceilings import Chain, chain_of
+from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound, Chain, bound_of, bounds_of, chain_of
 from webapp.hosts.inventory.tests.test_ceilings import GT, disk, function, inventory, link
 from webapp.hosts.models import Host, HostInventory, InventoryContent, Target
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from webapp.hosts.inventory.contents import NOT_KNOWN, NOTHING, content, contents
+from webapp.hosts.inventory.store import NOT_KNOWN, NOTHING, content, contents
 from webapp.hosts.models import Target
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_inventory
 from worker.contract.inventory import Holder

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.hosts.inventory.wording import TableRow, table
+from webapp.hosts.inventory.diff import TableRow, table
 from worker.contract.inventory import Inventory
 from worker.contract.tests.example_inventory import INVENTORY
 

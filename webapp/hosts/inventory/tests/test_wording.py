@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webapp.hosts.inventory.wording import summary
+from webapp.hosts.inventory.diff import summary
 from worker.contract.inventory import Holder
 from worker.contract.tests.example_inventory import INVENTORY
 

@@ -16,8 +16,7 @@ from webapp.hosts.selectors import known_target
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.tables import aligned, point_table, run_as_data
 from webapp.runs.models import Run, RunState, TrialState
-from webapp.runs.phases import doing
-from webapp.runs.selectors import RunProgress, progress
+from webapp.runs.selectors import RunProgress, doing, progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
 from webapp.runs.states import ENDED_RUN_STATES
 

@@ -9,9 +9,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Target
-from webapp.runs.actions.arm import arm_run
-from webapp.runs.actions.pause import pause_run, resume_run
-from webapp.runs.actions.skip import skip_trials
+from webapp.runs.actions.run_actions import arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases, publish_again
 from webapp.runs.dispatch.tests.test_dispatcher import at_once, make_overdue

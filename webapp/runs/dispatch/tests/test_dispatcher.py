@@ -18,13 +18,12 @@ from pytest_django import Settings
 from webapp.celery import app
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Host, HostState
-from webapp.runs.actions.arm import arm_run, disarm_run
+from webapp.runs.actions.run_actions import arm_run, disarm_run
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch import orders
 from webapp.runs.dispatch.dispatcher import dispatch_host, request_inventory
 from webapp.runs.dispatch.leases import publish_again
-from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS
-from webapp.runs.dispatch.queue_state import QueueState
+from webapp.runs.dispatch.queue_state import HEARD_WITHIN_SECONDS, QueueState
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     Attempt,

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from webapp.core.redis_client import redis_client
-from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host, Target
+from webapp.hosts.services import revoke_host
 from webapp.runs.dispatch import leases
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases, lose_forgotten, revive_unfinished

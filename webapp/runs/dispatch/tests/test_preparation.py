@@ -2,13 +2,12 @@
 
 import pytest
 
-from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.services import create_plan
+from webapp.plans.yaml_io import Order, Part, PlanDocument
 from webapp.runs.arming import arming_of
-from webapp.runs.dispatch.orders import streams_of, total_limit_s
-from webapp.runs.dispatch.preparation import largest_bytes, preparation_of
+from webapp.runs.dispatch.orders import largest_bytes, preparation_of, streams_of, total_limit_s
 from webapp.runs.models import Attempt, Run, Trial
-from webapp.runs.phases import phase_sentence
+from webapp.runs.selectors import phase_sentence
 from webapp.runs.services import StartOptions, StartRefused, start_run
 from webapp.tests.factories.hosts import a_drive
 from webapp.tests.factories.runs import start_trial

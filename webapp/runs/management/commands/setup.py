@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from webapp.core.tasks import TIDY_SECONDS
-from webapp.hosts import broker
+from webapp.hosts import credentials
 from webapp.hosts.keys import signing_key
 from webapp.hosts.tasks import KEEP_BROKER_SECONDS
 from webapp.plans.services import load_builtin_plans
@@ -34,12 +34,12 @@ class Command(BaseCommand):
     def _broker(self) -> None:
         """Update the hosts' broker users to this version's rules, and report problems of Redis's configuration."""
         try:
-            broker.reconcile(rewrite=True)
-            for problem in broker.problems():
+            credentials.reconcile(rewrite=True)
+            for problem in credentials.problems():
                 self.stderr.write(f"broker: {problem}")
         except (redis.RedisError, OSError) as error:
             self.stderr.write(f"broker: not reachable; the hosts' users will be created when it is: {error}")
-        if without := broker.hosts_without_user():
+        if without := credentials.hosts_without_user():
             self.stderr.write(f"broker: enrol these hosts again, they have no broker user: {', '.join(without)}")
 
 
