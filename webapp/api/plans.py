@@ -1,17 +1,24 @@
-"""Plans: list, read, save, copy, restore, delete."""
+"""Previews a run of a plan, saved or not: trials, time estimated from earlier runs, job texts."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
+import msgspec
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from ninja import Field, Router, Schema, Status
+from ninja import Field, Query, Router, Schema, Status
 from ninja.pagination import paginate
 
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
+from webapp.hosts.models import Target
+from webapp.hosts.selectors import known_targets
 from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.layouts import LayoutPlan
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.preview import StreamJob, jobs_of
+from webapp.plans.problems import document_problems, grids_of, problem_code
 from webapp.plans.selectors import plans_list, version_of
 from webapp.plans.services import (
     copy_plan,
@@ -22,6 +29,7 @@ from webapp.plans.services import (
     save_version,
     undelete_plan,
 )
+from webapp.plans.start_checks import EnduranceUse
 from webapp.plans.yaml_io import (
     Difference,
     PlanDocument,
@@ -32,6 +40,10 @@ from webapp.plans.yaml_io import (
     import_plan,
     read,
 )
+from webapp.results.previews import learned_preview
+from webapp.results.speeds import expected_writes
+
+# Plans: list, read, save, copy, restore, delete.
 
 router = Router(tags=["plans"])
 
@@ -210,3 +222,252 @@ def bring_plan_back(request: HttpRequest, slug: str) -> PlanVersion:
     found = version_of(slug)
     undelete_plan(plan=found.plan, by=operator(request))
     return found
+
+
+MAX_PREVIEWED = 100
+
+
+class EstimateOut(Schema):
+    """`seconds` excludes `unknown_trials`, which end by an amount. It counts the maximum time of `unknown_stops`, which
+    have a stop rule and no earlier trial like them on the target. `learned_runs` 0: at least one of these hosts has no
+    earlier runs."""
+
+    trials: int
+    seconds: float
+    seconds_low: float
+    seconds_high: float
+    learned_runs: int
+    unknown_trials: int
+    stop_trials: int
+    stop_seconds: Annotated[list[int], Field(min_length=2, max_length=2)]
+    unknown_stops: int
+    bytes_written_max: int
+    space_bytes: int
+    layouts_built: int
+    unknown_builds: int  # builds of layouts that are new on their host; their time is not in `seconds`
+    settings_changed: list[str]
+
+
+class PreviewStep(Schema):
+    """A step before a trial; `job_text` is null unless it writes."""
+
+    step: str
+    job_text: str | None
+
+
+class PreviewStream(Schema):
+    target: str
+    job_text: str
+    prefill_job_text: str | None
+    steps: list[PreviewStep]
+
+
+class PreviewTrial(Schema):
+    """`streams` start together, one per target; `target` and the job texts beside it are of the first."""
+
+    number: int  # in the order of execution, from 1
+    repeat: int
+    part: str
+    target: str
+    point: dict[str, Any]
+    settings: dict[str, str]
+    drop_caches: bool
+    job_text: str
+    prefill_job_text: str | None
+    purge: str  # method, before everything else; "" for none
+    steps: list[PreviewStep]
+    streams: list[PreviewStream]
+
+
+class AlignmentOut(Schema):
+    """The alignment of one layer with the data stripe width below it."""
+
+    layer: str
+    verdict: str
+    unit_bytes: int | None
+    start_bytes: int
+    width_bytes: int | None
+    words: str
+
+
+class LayoutOut(Schema):
+    """A layout on a pool; KEY in a command is different for each run."""
+
+    layout: str
+    pool: str
+    drives: list[str]
+    usable_bytes: int
+    width_bytes: int | None
+    alignment: list[AlignmentOut]
+    build: list[list[str]]
+    take_down: list[list[str]]
+    purge: str  # purge method of its drives before each trial, which rebuilds the layout; "" for none
+    by_controller: bool  # built by a RAID controller's tool; no such tool was tested on real hardware
+
+
+class EnduranceUseOut(Schema):
+    """Maximum bytes written to a drive, also in percent of its rated endurance if that is known.
+
+    `limit_bytes`: the maximum per run that the policy of its host allows.
+    """
+
+    target: str
+    bytes_most: int
+    percent_most: float | None
+    rated_bytes: int | None
+    left_bytes: int | None
+    percent_used: int | None
+    too_much: bool
+    limit_bytes: int | None
+    over_limit: bool
+
+    @staticmethod
+    def resolve_target(use: EnduranceUse) -> str:
+        return str(use.target)
+
+    @staticmethod
+    def resolve_rated_bytes(use: EnduranceUse) -> int | None:
+        return use.endurance.rated_bytes
+
+    @staticmethod
+    def resolve_left_bytes(use: EnduranceUse) -> int | None:
+        return use.endurance.left_bytes
+
+    @staticmethod
+    def resolve_percent_used(use: EnduranceUse) -> int | None:
+        return use.endurance.percent_used
+
+
+class ExpectedOut(Schema):
+    """Expected bytes written to a target, from the fastest earlier results of such writes; `estimate` has the bound.
+
+    `by_model`: partly from other targets with the same drive model. Only targets with earlier results are listed.
+    """
+
+    target: str
+    bytes: int
+    by_model: bool
+
+
+class PreviewOut(Schema):
+    """A plan with `problems` cannot be started. `code` is then `plan_too_large`, if it has more levels or trials than
+    a run may have, or `plan_problem`, else "". `arm`: serial numbers to send with the start.
+
+    A host whose last `stop_after` trials failed gets no more trials of the run; 0: no limit.
+    `shared`: targets that are used at once and share a drive. `warnings`: what a host does not support, factors that
+    cannot do anything here, and targets whose reads may not come from a drive. `fitting_bytes`: the largest size that
+    fits the targets, if a size of the plan does not; else 0.
+    """
+
+    problems: list[str]
+    code: str
+    skipped: list[str]
+    shared: list[str]
+    fitting_bytes: int
+    warnings: list[str]
+    estimate: EstimateOut
+    arm: list[str]
+    stop_after: int
+    endurance: list[EnduranceUseOut]
+    expected: list[ExpectedOut]
+    layouts: list[LayoutOut]
+    trials: list[PreviewTrial]
+
+
+class PlanPreviewOut(PreviewOut):
+    plan: str
+    version: int
+
+
+class PreviewIn(PlanIn):
+    """`targets` are host/target; without targets, only the plan itself is checked and there are no trials."""
+
+    targets: list[str] = Field([], max_length=100)
+    limit: int = Field(0, ge=0, le=MAX_PREVIEWED, strict=True)
+    offset: int = Field(0, ge=0, strict=True)
+
+
+@router.get("/plans/{slug}/preview", response=PlanPreviewOut)
+def plan_preview(
+    request: HttpRequest,
+    slug: str,
+    target: Query[list[str]],
+    version: int | None = None,
+    limit: Annotated[int, Field(ge=0, le=MAX_PREVIEWED)] = 25,
+    offset: Annotated[int, Field(ge=0)] = 0,
+) -> dict[str, object]:
+    """Preview a run on `target=host/target&target=…`, with the exact job texts. Changes nothing.
+
+    The time is a range if there are earlier runs on these hosts.
+    """
+    found = version_of(slug, version)
+    shown = slice(offset, offset + limit)
+    return {"plan": slug, "version": found.number} | _preview(read(found.document), known_targets(target), shown)
+
+
+@router.post("/previews", response=PreviewOut)
+def unsaved_preview(request: HttpRequest, payload: PreviewIn) -> dict[str, object]:
+    """Check a plan that is not saved, and preview a run of it. Changes nothing."""
+    shown = slice(payload.offset, payload.offset + payload.limit)
+    return _preview(payload.read(), known_targets(payload.targets), shown)
+
+
+def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) -> dict[str, object]:
+    grids = grids_of(document)
+    made = learned_preview(document, targets, grids=grids)
+    problems, code = made.expansion.problems, made.expansion.problem_code
+    if not targets:
+        own = document_problems(document, grids)
+        problems, code = tuple(map(str, own)), problem_code(own)
+    names = {str(one.id): one for one in targets}
+    return {
+        "problems": problems,
+        "code": code,
+        "skipped": made.expansion.skipped,
+        "shared": made.shared,
+        "fitting_bytes": made.fitting_bytes,
+        "warnings": [*made.target_warnings, *map(str, made.factor_warnings)],
+        "estimate": made.estimate,
+        "arm": [one.arming_serial for one in made.destructive],
+        "stop_after": made.stop_after,
+        "endurance": made.endurance,
+        "expected": [
+            {"target": str(one), "bytes": told.bytes, "by_model": told.by_model}
+            for one, told in expected_writes(made.expansion, made.estimate, targets)
+        ],
+        "layouts": [_layout(each) for each in made.layouts],
+        "trials": [
+            {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
+            | {"purge": trial.before.purge}
+            | _streams([_stream(job) for job in jobs_of(trial, names)])
+            for trial in made.expansion.trials[shown]
+        ],
+    }
+
+
+def _streams(streams: list[dict[str, object]]) -> dict[str, object]:
+    return streams[0] | {"streams": streams}
+
+
+def _stream(job: StreamJob) -> dict[str, object]:
+    return {
+        "target": str(job.target),
+        "job_text": job.recipe.job_text,
+        "prefill_job_text": job.prefill.job_text if job.prefill else None,
+        "steps": [{"step": words, "job_text": recipe.job_text if recipe else None} for words, recipe in job.steps],
+    }
+
+
+def _layout(made: LayoutPlan) -> dict[str, object]:
+    return {
+        "layout": made.line,
+        "pool": made.pool,
+        "drives": [drive.name for drive in made.drives],
+        "usable_bytes": made.usable_bytes,
+        "width_bytes": made.width_bytes,
+        "alignment": [msgspec.to_builtins(layer) for layer in made.alignment],
+        "build": [list(step.argv) for step in made.build],
+        "take_down": [list(step.argv) for step in made.take_down],
+        "by_controller": made.by_controller,
+        "purge": made.purge,
+    }

@@ -8,12 +8,117 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Field, Query, Router, Schema
 
-from webapp.api.common.schemas import PARQUET, Paged
+from webapp.api.common.authentication import OPERATORS, operator
+from webapp.api.common.schemas import PARQUET, Input, Paged
+from webapp.api.runs import RunOut, TrialOut, run_with
 from webapp.core.table_files.response import file_response
 from webapp.results.export import results_table
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.selectors import (
+    trial_with,
+)
+from webapp.results.validity import MAX_REASON_LENGTH, mark_run, mark_trial, trust_run, trust_trial
+from webapp.results.wear import Counted, DriveWear, wear_of
+from webapp.runs.models import Run, Trial
+
+# Mark trials and runs as invalid, and remove the mark.
+
+router = Router(tags=["results"])
+
+
+class ReasonIn(Input):
+    reason: str = Field(max_length=MAX_REASON_LENGTH)
+
+
+@router.post("/trials/{trial_id}/invalid", response=TrialOut, auth=OPERATORS)
+def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
+    """Mark a trial's results as invalid, with a reason. Safe to repeat; another reason replaces the first."""
+    found = trial_with(str(trial_id))
+    mark_trial(trial=found, reason=payload.reason, by=operator(request))
+    return found
+
+
+@router.delete("/trials/{trial_id}/invalid", response=TrialOut, auth=OPERATORS)
+def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
+    """Remove the mark. Safe to repeat."""
+    found = trial_with(str(trial_id))
+    trust_trial(trial=found, by=operator(request))
+    return found
+
+
+@router.post("/runs/{number}/invalid", response=RunOut, auth=OPERATORS)
+def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
+    """Mark all results of an ended run as invalid, with a reason."""
+    found = run_with(number)
+    mark_run(run=found, reason=payload.reason, by=operator(request))
+    return found
+
+
+@router.delete("/runs/{number}/invalid", response=RunOut, auth=OPERATORS)
+def valid_run(request: HttpRequest, number: int) -> Run:
+    """Remove the run's mark; trials that were marked separately stay invalid."""
+    found = run_with(number)
+    trust_run(run=found, by=operator(request))
+    return found
+
+
+# Bytes that a run wrote to its drives, and the wear they caused.
+
+
+class CountedOut(Schema):
+    """`count` is accurate to `step`; null if unknown, with the reason in `why`."""
+
+    count: int | None
+    step: int
+    why: str
+
+
+class AmplificationOut(Schema):
+    """`ratio` lies between `low` and `high`; null if the counters are missing or too coarse."""
+
+    ratio: float | None
+    low: float
+    high: float
+    why: str
+
+
+class DriveWearOut(Schema):
+    """Bytes written to a drive, by four counters.
+
+    `engine_bytes` (of `engines`, by label) is the sum for all `together` drives that the trials wrote to at once.
+    """
+
+    host: str
+    device: str
+    drive: str
+    serial: str
+    model: str
+    targets: list[str]
+    engines: list[str]
+    engine_bytes: int
+    together: int
+    kernel_bytes: int | None
+    kernel_at_least: bool
+    host_bytes: CountedOut
+    media_bytes: CountedOut
+    amplification: AmplificationOut
+    percent_before: int | None
+    percent_after: int | None
+    percent_used: CountedOut
+    problem: str
+
+    @staticmethod
+    def resolve_percent_used(wear: DriveWear) -> Counted:
+        return wear.percent_used
+
+
+@router.get("/runs/{number}/wear", response=list[DriveWearOut])
+def run_wear(request: HttpRequest, number: int) -> list[DriveWear]:
+    """Wear of every drive that the run wrote to, so far or in total."""
+    return wear_of(run_with(number))
+
 
 # The query parameters that choose results.
 
@@ -48,9 +153,6 @@ FILTERS: list[dict[str, object]] = [
 def asked_pairs(request: HttpRequest, *without: str) -> Iterable[tuple[str, str]]:
     """Return the query parameters as pairs, except those `without`, which the operation reads itself."""
     return [(key, value) for key, values in request.GET.lists() for value in values if key not in without]
-
-
-router = Router(tags=["results"])
 
 
 class ResultOut(Schema):

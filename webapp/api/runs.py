@@ -1,4 +1,4 @@
-"""Runs: list, read, start, cancel."""
+"""Actions on runs: pause, resume, skip, arm, run again, move in the queue, notes."""
 
 from datetime import datetime
 from threading import BoundedSemaphore
@@ -13,14 +13,32 @@ from ninja.pagination import paginate
 
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
+from webapp.compare.shares import Share, shares_of
 from webapp.core.errors import NotFound
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
+from webapp.results.metrics import METRICS
+from webapp.results.rounds import Tracked, tracked_points
+from webapp.runs.actions.notes import MAX_NOTE_LENGTH, add_note, delete_note
+from webapp.runs.actions.run_actions import (
+    MAX_REASON_LENGTH,
+    arm_run,
+    disarm_run,
+    move_in_queue,
+    pause_run,
+    resume_run,
+    run_again,
+    skip_trials,
+)
 from webapp.runs.arming import ArmingState, arming_state
-from webapp.runs.models import Run, Trial
+from webapp.runs.models import Note, Run, Trial
 from webapp.runs.selectors import phase_sentence, progress, runs_list
 from webapp.runs.services import StartOptions, cancel_run, start_run
 from webapp.runs.states import ENDED_RUN_STATES
+
+# Conclusions about one run: the steady state over its rounds, and the shares of its streams.
+
+# Runs: list, read, start, cancel.
 
 # Waits for the end of a run inside a request.
 #
@@ -266,3 +284,227 @@ def trials(request: HttpRequest, number: int, state: TrialStateName | None = Non
     found = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
     found = found.prefetch_related("further")
     return found.filter(state=state) if state else found
+
+
+class RoundsOut(Schema):
+    """A tracked point of a part with `rounds until steady`. Range and change are of the bandwidth over the last five
+    rounds, in percent of its mean. `steady`, `range_percent` and `change_percent` are null unless the last five rounds
+    are complete."""
+
+    part: str
+    target: str
+    point: dict[str, Any]
+    rounds: int
+    steady: bool | None
+    range_percent: float | None
+    change_percent: float | None
+
+    @staticmethod
+    def resolve_target(tracked: Tracked) -> str:
+        return tracked.trial.place
+
+    @staticmethod
+    def resolve_rounds(tracked: Tracked) -> int:
+        return tracked.count
+
+    @staticmethod
+    def resolve_steady(tracked: Tracked) -> bool | None:
+        return tracked.verdict.steady if tracked.verdict else None
+
+    @staticmethod
+    def resolve_range_percent(tracked: Tracked) -> float | None:
+        return tracked.verdict.range_percent if tracked.verdict else None
+
+    @staticmethod
+    def resolve_change_percent(tracked: Tracked) -> float | None:
+        return tracked.verdict.change_percent if tracked.verdict else None
+
+
+class ShareOut(Schema):
+    """The IOPS of a stream beside others, divided by its IOPS alone; for several `streams`, the ratio of their sums.
+
+    `metric` is `iops`, or the default metric of the engine for results without IOPS.
+
+    `ratio` is the geometric mean over `n` repeats, `low` and `high` its 95 % interval. Without a ratio, `why_not` is
+    the reason. `cautions` are reasons to doubt it.
+    """
+
+    streams: tuple[str, ...]
+    targets: tuple[str, ...]
+    point: dict[str, Any]
+    direction: str
+    metric: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    n: int
+    why_not: str
+    cautions: tuple[str, ...]
+
+    @staticmethod
+    def resolve_metric(share: Share) -> str:
+        return share.metric.key
+
+    @staticmethod
+    def resolve_ratio(share: Share) -> float | None:
+        return share.ratio.value if share.ratio else None
+
+    @staticmethod
+    def resolve_low(share: Share) -> float | None:
+        return share.ratio.low if share.ratio else None
+
+    @staticmethod
+    def resolve_high(share: Share) -> float | None:
+        return share.ratio.high if share.ratio else None
+
+
+@router.get("/runs/{number}/rounds", response=list[RoundsOut])
+def rounds(request: HttpRequest, number: int) -> list[Tracked]:
+    """Whether the tracked points of the run's rounds are steady. Empty if its plan has no rounds."""
+    return tracked_points(run_with(number))
+
+
+@router.get("/runs/{number}/shares", response=list[ShareOut])
+def shares(request: HttpRequest, number: int) -> list[Share]:
+    """The share of its speed alone that each stream keeps beside others. Empty without named streams."""
+    return shares_of(run_with(number), METRICS["iops"])
+
+
+class SkipIn(Input):
+    """`trials` are numbers of trials."""
+
+    trials: list[int] = Field(min_length=1, max_length=10_000)
+    reason: str = Field("", max_length=MAX_REASON_LENGTH)
+
+
+class ArmIn(Input):
+    serials: list[str] = Field(min_length=1, max_length=100)
+
+
+class QueueMoveIn(Input):
+    """The number of the run before or after which to move; exactly one of them."""
+
+    before: int | None = None
+    after: int | None = None
+
+
+class AgainIn(Input):
+    """If you do not know whether a run was started, send the same `request_id` again: it starts only once."""
+
+    same_seed: bool = False
+    only_failed: bool = False
+    armed_serials: list[str] = Field([], max_length=100)
+    note: str = Field("", max_length=2000)
+    request_id: UUID | None = None
+
+
+class NoteIn(Input):
+    """`trial` is the number of a trial; null: about the run."""
+
+    text: str = Field(max_length=MAX_NOTE_LENGTH)
+    trial: int | None = None
+
+
+class NoteOut(Schema):
+    id: int
+    trial: int | None
+    text: str
+    by: str | None
+    at: datetime
+
+    @staticmethod
+    def resolve_trial(note: Note) -> int | None:
+        return note.trial.number if note.trial else None
+
+    @staticmethod
+    def resolve_by(note: Note) -> str | None:
+        return note.by.username if note.by else None
+
+
+@router.post("/runs/{number}/pause", response=RunDetail, auth=OPERATORS)
+def pause(request: HttpRequest, number: int) -> Run:
+    """Pause a run: no new trial is sent, the current one continues to its end. Safe to repeat."""
+    pause_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/resume", response=RunDetail, auth=OPERATORS)
+def resume(request: HttpRequest, number: int) -> Run:
+    """Resume a paused run. Safe to repeat."""
+    resume_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/skip", response=RunDetail, auth=OPERATORS)
+def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
+    """Skip trials: planned ones do not start, running ones are stopped. Safe to repeat."""
+    skip_trials(run=run_with(number), numbers=payload.trials, reason=payload.reason, by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/arm", response=RunDetail, auth=OPERATORS)
+def arm(request: HttpRequest, number: int, payload: ArmIn) -> Run:
+    """Arm a waiting run again."""
+    arm_run(run=run_with(number), serials=payload.serials, by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/disarm", response=RunDetail, auth=OPERATORS)
+def disarm(request: HttpRequest, number: int) -> Run:
+    """Disarm a run: it overwrites nothing until it is armed again; the current trial continues. Safe to repeat."""
+    disarm_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/again", response={201: RunDetail}, auth=OPERATORS)
+def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
+    """Start the same plan version on the same targets again, all trials or only failed ones."""
+    run = run_again(
+        run=run_with(number), by=operator(request), same_seed=payload.same_seed, only_failed=payload.only_failed,
+        armed=payload.armed_serials, note=payload.note, request_id=payload.request_id,
+    )  # fmt: skip
+    return Status(201, run_with(run.number))
+
+
+@router.get("/queue", response=list[RunOut])
+def queue(request: HttpRequest) -> QuerySet[Run]:
+    """Open runs in queue order."""
+    return runs_list().filter(queue_position__isnull=False).order_by("queue_position")
+
+
+@router.post("/queue/{number}", response=RunOut, auth=OPERATORS)
+def move(request: HttpRequest, number: int, payload: QueueMoveIn) -> Run:
+    """Move a run directly before or after another one. Safe to repeat."""
+    person = operator(request)
+    before = None if payload.before is None else run_with(payload.before)
+    after = None if payload.after is None else run_with(payload.after)
+    move_in_queue(run=run_with(number), before=before, after=after, by=person)
+    return run_with(number)
+
+
+@router.get("/runs/{number}/notes", response=list[NoteOut])
+def notes(request: HttpRequest, number: int) -> QuerySet[Note]:
+    """Notes of the run and its trials, oldest first."""
+    return run_with(number).notes.select_related("trial", "by")
+
+
+@router.post("/runs/{number}/notes", response={201: NoteOut}, auth=OPERATORS)
+def new_note(request: HttpRequest, number: int, payload: NoteIn) -> Status[Note]:
+    """Add a note. If the same person repeats the last note, no second note is added."""
+    person, run = operator(request), run_with(number)
+    trial = None if payload.trial is None else _trial(run, payload.trial)
+    return Status(201, add_note(run=run, trial=trial, text=payload.text, by=person))
+
+
+@router.delete("/runs/{number}/notes/{note_id}", response={204: None}, auth=OPERATORS)
+def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
+    """Delete a note. Safe to repeat."""
+    delete_note(run=run_with(number), note_id=note_id, by=operator(request))
+    return Status(204, None)
+
+
+def _trial(run: Run, number: int) -> Trial:
+    found = run.trials.numbered(number).first()
+    if found is None:
+        raise NotFound("trial_unknown", f"Run {run.number} has no trial {number}.")
+    return found

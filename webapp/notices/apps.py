@@ -8,4 +8,4 @@ class NoticesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        import_module("webapp.notices.anonymised_people")  # importing it listens to `anonymised`
+        import_module("webapp.notices.services")  # importing it listens to `anonymised`

@@ -4,15 +4,18 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q
+from django.dispatch import receiver
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.core.people import anonymised
 from webapp.core.services import audit
 from webapp.notices import mail
 from webapp.notices.models import TEST, Channel, Event, Notice, NoticeState, Subscription
@@ -229,3 +232,9 @@ def _notice(subscription: Subscription, message: _Message, now: datetime) -> Not
 def _one_line(text: str) -> str:
     """The text without characters that a header must not contain."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:MAX_SUBJECT]
+
+
+@receiver(anonymised)
+def delete_subscriptions(*, user: User, **_: Any) -> None:
+    """A webhook's address can name its owner, and nothing is sent to a person who left."""
+    Subscription.objects.filter(user=user).delete()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from webapp.serving.stream import IN_MEMORY_BYTES, Stream
 from webapp.serving.transfers import Transfers
+from webapp.serving.worker import IN_MEMORY_BYTES, Stream
 
 
 class Chunks:
