@@ -19,10 +19,10 @@ from django.db import connection
 from django.db.models import Model
 
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.results.models import Configuration, Result, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition, Trial, TrialState
 from webapp.tests.factories.hosts import a_drive, a_host

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from dev.console import ToolError
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.runs.models import OPEN_RUN_STATES, Run, RunState
 from webapp.runs.services import start_run
 

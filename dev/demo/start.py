@@ -158,9 +158,9 @@ def _enrol(state: State) -> None:
 def _smallest_plan() -> str:
     """The name of a copy of the plan at the smallest scale."""
     from dev.presets.scaling import Scale, scaled
+    from webapp.plans.document import read
     from webapp.plans.selectors import version_of
     from webapp.plans.services import create_plan
-    from webapp.plans.yaml_io import read
 
     return create_plan(document=scaled(read(version_of(PLAN).document), Scale(points=1)), by=None).slug
 

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from dev.docs.table import table
+from webapp.plans.document import PlanDocument, import_plan
 from webapp.plans.services import BUILTIN
-from webapp.plans.yaml_io import PlanDocument, import_plan
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 FOLDER = "how-to/plans"

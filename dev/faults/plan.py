@@ -4,7 +4,7 @@ same on all hosts at once. Trials of 1 s."""
 from typing import TYPE_CHECKING
 
 from dev.faults.host import CONTROLLER_SETTING
-from webapp.plans.yaml_io import Part, PartStream, PlanDocument
+from webapp.plans.document import Part, PartStream, PlanDocument
 
 if TYPE_CHECKING:
     from webapp.plans.models import PlanVersion

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dev.console import say, step
 from dev.lab.storage_host import BAYS, DRIVES, POOL
 from dev.lab.system import LAYOUT, System, layouts_built, locks, not_as_asked, not_done
-from webapp.plans.yaml_io import Order, Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.runs.models import Run, SettingChange
 
 LINES = (

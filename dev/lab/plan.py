@@ -16,13 +16,13 @@ from dev.lab.machine import Machine
 from dev.stack.state import REPOSITORY
 
 if TYPE_CHECKING:
-    from webapp.plans.yaml_io import PlanDocument
+    from webapp.plans.document import PlanDocument
 
 
 def show_plan(parts: Sequence[str]) -> list[str]:
     """Print the plans of each part, and return the problems."""
     set_up_without_database()
-    from webapp.plans.problems import document_problems
+    from webapp.plans.grids import document_problems
 
     problems: list[str] = []
     documents = _documents()

@@ -7,8 +7,8 @@ from dev.lab import storcli
 from dev.lab.storage_host import BAYS, FRONT, NVME, POOL, REAR
 from dev.lab.system import System, layouts_built, locks, not_as_asked, not_done
 from dev.presets.scaling import Scale, scaled
+from webapp.plans.document import PlanDocument, import_plan
 from webapp.plans.services import BUILTIN
-from webapp.plans.yaml_io import PlanDocument, import_plan
 
 SCALE = Scale(points=4)
 CONTROLLER_CACHE = "controller-cache"

@@ -3,7 +3,7 @@
 from dev.console import say, step
 from dev.lab.storage_host import NVME, SATA
 from dev.lab.system import System, not_done
-from webapp.plans.yaml_io import Order, Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
 from webapp.results.reading.rows import read_rows
 from worker.contract.purge import PurgeMethod

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dev.console import columns, say, step
 from dev.lab.storage_host import POOL
 from dev.lab.system import LAYOUT, System, locks, not_as_asked, not_done
-from webapp.compare.shares import shares_of
-from webapp.plans.yaml_io import Part, PartStream, PlanDocument
+from webapp.analysis.shares import shares_of
+from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.results.metrics import IOPS
 from webapp.results.models import Result, Sample
 from webapp.runs.models import Run, SettingChange

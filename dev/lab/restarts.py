@@ -3,7 +3,7 @@
 from dev.console import step
 from dev.lab.storage_host import BAYS
 from dev.lab.system import System, differences, locks, not_restored
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import RunState
 from worker.settings import BY_KEY
 

@@ -3,7 +3,7 @@
 from dev.console import say, step
 from dev.lab.storage_host import BAYS, NVME, POOL, SATA
 from dev.lab.system import System, not_as_asked, not_done
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import SettingChange
 
 WORK = {"pattern": "randread", "ioengine": "psync", "block_size": "4k", "runtime": "1s"}

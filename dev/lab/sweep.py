@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dev.console import columns, say, step
 from dev.lab.storage_host import POOL
 from dev.lab.system import System, differences, layouts_built, locks, not_as_asked, not_done
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result, known
 from webapp.runs.models import Run
 

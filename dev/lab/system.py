@@ -18,8 +18,8 @@ from webapp.hosts.inventory.diff import differences as inventory_differences
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostInventory, Target
 from webapp.hosts.services import issue_enrolment_token
+from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import PlanDocument
 from webapp.runs.actions.host_actions import inventory_now, purge_drive
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,

@@ -11,12 +11,12 @@ from dev.bench.runs import POLL_S, is_open
 from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, PAIRS, POOL, SECOND
 from dev.presets.scaling import Scale, scaled
 from webapp.hosts.models import Target
+from webapp.plans.document import PlanDocument, read
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE, STREAMS_ON
+from webapp.plans.grids import part_grid
 from webapp.plans.models import Plan
-from webapp.plans.problems import part_grid
 from webapp.plans.services import create_plan
 from webapp.plans.streams import EACH
-from webapp.plans.yaml_io import PlanDocument, read
 from webapp.runs.models import Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.services import StartRefused, cancel_run, start_run
 from worker.contract.workload import TargetKind

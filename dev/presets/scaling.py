@@ -1,6 +1,6 @@
 """Scales a plan down, so that it takes seconds on small drives. Pure.
 
-- Sizes and amounts are divided, as `webapp.plans.smaller_sizes` does. Multiples of the memory become such sizes.
+- Sizes and amounts are divided, as `webapp.plans.sizes` does. Multiples of the memory become such sizes.
   Amounts are cut to 16 MiB.
 - Times are cut to a maximum; rounds and holds of stop rules to their minimum. Pauses are divided by 100.
 - Pauses of steps before trials take a second.
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import msgspec
 
 from webapp.plans import levels
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import CHANGE, FACTORS, HOSTS_AT_ONCE
+from webapp.plans.grids import part_grid
 from webapp.plans.points import Point, layout_of
-from webapp.plans.problems import part_grid
-from webapp.plans.selection import TRACK
-from webapp.plans.smaller_sizes import MEMORY, with_smaller_sizes
+from webapp.plans.rules import TRACK
+from webapp.plans.sizes import MEMORY, with_smaller_sizes
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import Part, PlanDocument
 from worker.contract.stopping import Confidence, SteadyRounds
 from worker.recipes.stop_rules import parse
 

@@ -23,8 +23,8 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
 
     The values belong to the newest run that is done, or else to the newest run.
     """
-    from webapp.compare.models import SavedComparison
-    from webapp.compare.services import create_link, save_comparison
+    from webapp.analysis.models import SavedComparison
+    from webapp.analysis.services import create_link, save_comparison
     from webapp.core.models import Role, User
     from webapp.core.people import invite_user, password_link
     from webapp.hosts.models import EnrolmentToken

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from webapp.compare.comparison import Comparison, Conclusion
-from webapp.compare.headline import headline_conclusion
+from webapp.analysis.answer import Comparison, Conclusion
+from webapp.analysis.headline import headline_conclusion
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 from dev.truth.claims import claims_of
 from dev.truth.noise import MODELS
 from dev.truth.pages import GRIDS, Scenario, page
-from webapp.compare.comparison import Comparison
-from webapp.plans.yaml_io import Order
+from webapp.analysis.answer import Comparison
+from webapp.plans.document import Order
 
 MAX_FALSE_PAGES, MAX_FALSE_HEADLINES = 0.05, 0.02
 COVERAGE = (0.93, 0.97)

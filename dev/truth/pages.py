@@ -12,12 +12,12 @@ import msgspec
 import numpy as np
 
 from dev.truth.noise import MODELS, Trials
-from webapp.compare.comparison import Comparison
-from webapp.compare.question import CompareQuery
-from webapp.compare.selectors import Selected, comparison_of, grouped_for
+from webapp.analysis.answer import Comparison
+from webapp.analysis.comparing import Selected, comparison_of, grouped_for
+from webapp.analysis.question import CompareQuery
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.yaml_io import Order, Part, PlanDocument
 from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery

@@ -32,8 +32,8 @@ def _claims(number: int, repeats: int) -> list[str]:
     """False claims of one run's pages, one for each metric."""
     from dev.bench import runs
     from dev.truth.claims import claims_of
-    from webapp.compare.question import CompareQuery
-    from webapp.compare.selectors import compare
+    from webapp.analysis.comparing import compare
+    from webapp.analysis.question import CompareQuery
     from webapp.results.reading.filter import ResultFilter
 
     with step(f"run {number}"):

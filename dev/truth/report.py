@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from dev.truth.measure import FalseClaims, Figure
-from webapp.plans.yaml_io import Order
+from webapp.plans.document import Order
 
 LISTED = 40  # scenarios outside the limits
 _ORDERS = {

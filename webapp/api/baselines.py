@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.analysis.verdicts import Outcome, Row
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.imports import import_with
@@ -17,7 +18,6 @@ from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_targets
 from webapp.plans.selectors import version_of
 from webapp.results.reading.content import Point
-from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on, worst_of
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline

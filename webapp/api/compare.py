@@ -8,19 +8,11 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Field, Query, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.api.common.authentication import OPERATORS, operator
-from webapp.api.common.schemas import PARQUET, Input, Paged, json_of, schema_of
-from webapp.api.results import FILTERS, asked_pairs
-from webapp.bench.answer import BenchAnswer, answer
-from webapp.bench.products import BenchRefused
-from webapp.bench.saved import checked_query
-from webapp.bench.side_by_side import read_asked, side_by_side
-from webapp.bench.workloads import CHOICES
-from webapp.compare.comparison import Comparison, comparison_table
-from webapp.compare.models import SavedComparison
-from webapp.compare.question import read_query
-from webapp.compare.selectors import compare
-from webapp.compare.services import (
+from webapp.analysis.answer import Comparison, comparison_table
+from webapp.analysis.comparing import compare
+from webapp.analysis.models import SavedComparison
+from webapp.analysis.question import read_query
+from webapp.analysis.services import (
     MAX_NOTE,
     MAX_QUERY,
     MAX_TITLE,
@@ -30,6 +22,14 @@ from webapp.compare.services import (
     restore_comparison,
     save_comparison,
 )
+from webapp.api.common.authentication import OPERATORS, operator
+from webapp.api.common.schemas import PARQUET, Input, Paged, json_of, schema_of
+from webapp.api.results import FILTERS, asked_pairs
+from webapp.bench.answer import BenchAnswer, answer
+from webapp.bench.products import BenchRefused
+from webapp.bench.saved import checked_query
+from webapp.bench.side_by_side import read_asked, side_by_side
+from webapp.bench.workloads import CHOICES
 from webapp.core.errors import NotFound
 from webapp.core.table_files.response import file_response
 

@@ -21,7 +21,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from webapp.api.common.errors import Problem
-from webapp.plans.yaml_io import Levels, PlanDocument
+from webapp.plans.document import Levels, PlanDocument
 
 # The reference of the API as a page, made from openapi.json. Public like it, and without scripts of other sites.
 

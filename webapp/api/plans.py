@@ -14,11 +14,22 @@ from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import known_targets
+from webapp.plans.document import (
+    Difference,
+    PlanDocument,
+    PlanFileRefused,
+    differences,
+    document_of,
+    export_plan,
+    import_plan,
+    read,
+)
+from webapp.plans.grids import document_problems, grids_of, problem_code
 from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.preflight import EnduranceUse
 from webapp.plans.preview import StreamJob, jobs_of
-from webapp.plans.problems import document_problems, grids_of, problem_code
 from webapp.plans.selectors import plans_list, version_of
 from webapp.plans.services import (
     copy_plan,
@@ -28,17 +39,6 @@ from webapp.plans.services import (
     restore_version,
     save_version,
     undelete_plan,
-)
-from webapp.plans.start_checks import EnduranceUse
-from webapp.plans.yaml_io import (
-    Difference,
-    PlanDocument,
-    PlanFileRefused,
-    differences,
-    document_of,
-    export_plan,
-    import_plan,
-    read,
 )
 from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes

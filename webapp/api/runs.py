@@ -11,15 +11,15 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.analysis.shares import Share, shares_of
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
-from webapp.compare.shares import Share, shares_of
 from webapp.core.errors import NotFound
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
 from webapp.results.metrics import METRICS
 from webapp.results.rounds import Tracked, tracked_points
-from webapp.runs.actions.notes import MAX_NOTE_LENGTH, add_note, delete_note
+from webapp.runs.actions.annotations import MAX_NOTE_LENGTH, add_note, delete_note
 from webapp.runs.actions.run_actions import (
     MAX_REASON_LENGTH,
     arm_run,

@@ -19,7 +19,7 @@ from webapp.core.parameters import FIRST_YEAR, LAST_YEAR
 from webapp.hosts.selectors import known_group, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.models import Priority
-from webapp.schedules import owners, services
+from webapp.schedules import arming, services
 from webapp.schedules.models import (
     AtDeadline,
     Condition,
@@ -310,7 +310,7 @@ def off(request: HttpRequest, key: int) -> Schedule:
 @router.post("/schedules/{key}/take-over", response=ScheduleOut, auth=OPERATORS)
 def take_over(request: HttpRequest, key: int) -> Schedule:
     """Become the owner; this ends its arming. Safe to repeat."""
-    owners.take_over(schedule=schedule_with(key), by=operator(request))
+    arming.take_over(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
@@ -318,14 +318,14 @@ def take_over(request: HttpRequest, key: int) -> Schedule:
 def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
     """Arm a schedule: its runs may overwrite these drives until the given time. Switch it on afterwards."""
     person, found = operator(request), schedule_with(key)
-    owners.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
+    arming.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
     return schedule_with(key)
 
 
 @router.post("/schedules/{key}/disarm", response=ScheduleOut, auth=OPERATORS)
 def disarm(request: HttpRequest, key: int) -> Schedule:
     """Disarm a schedule: its later runs overwrite nothing. Safe to repeat."""
-    owners.disarm_schedule(schedule=schedule_with(key), by=operator(request))
+    arming.disarm_schedule(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from webapp.analysis.answer import Cell
+from webapp.analysis.cells import Grouped, measured
+from webapp.analysis.question import MARGIN
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.workloads import (
@@ -27,9 +30,6 @@ from webapp.bench.workloads import (
     naming,
     number_of,
 )
-from webapp.compare.cells import Grouped, measured
-from webapp.compare.comparison import Cell
-from webapp.compare.question import MARGIN
 from webapp.core.statistics import Summary, summarise
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value

@@ -11,6 +11,14 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from webapp.analysis.answer import Cell, Level
+from webapp.analysis.cells import CellKey, Grouped, Measured, measured, other_levels, with_ids
+from webapp.analysis.claims import Pair
+from webapp.analysis.conclusions import Conclusions, conclusions
+from webapp.analysis.question import MARGIN
+from webapp.analysis.table import Table
+from webapp.analysis.trial_metrics import totals
+from webapp.analysis.words import form_of
 from webapp.bench.products import Product
 from webapp.bench.workloads import (
     JOBS,
@@ -30,14 +38,6 @@ from webapp.bench.workloads import (
     telling_apart,
     varying_labels,
 )
-from webapp.compare.cells import CellKey, Grouped, Measured, measured, other_levels, with_ids
-from webapp.compare.claims import Pair
-from webapp.compare.comparison import Cell, Level
-from webapp.compare.conclusions import Conclusions, conclusions
-from webapp.compare.question import MARGIN
-from webapp.compare.table import Table
-from webapp.compare.trial_metrics import totals
-from webapp.compare.words import form_of
 from webapp.hosts.selectors import BESIDE
 from webapp.plans.points import differing, in_order
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests

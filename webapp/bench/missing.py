@@ -7,10 +7,10 @@ from webapp.bench.matching import Matched
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import PREFIX, RATE, Workload, chart_words, is_label
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE
 from webapp.plans.factors import ALTERNATIVES, CHANGE, FACTORS, STREAM, by_cost
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.results.reading.rows import TEST, ResultRow
 
 MAX_PARTS = 50

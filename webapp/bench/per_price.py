@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.analysis.models import Price
 from webapp.bench.products import Kind, Product
-from webapp.compare.models import Price
 from webapp.core.formatting import significant
 from webapp.plans.points import hosts_at_once, target_count
 from webapp.results.reading.rows import ResultRow

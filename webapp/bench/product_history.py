@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
+from webapp.analysis.cells import Grouped, measured
+from webapp.analysis.dimensions import label_of_fact
+from webapp.analysis.facts import VOLATILE
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.workloads import Panel, Workload
-from webapp.compare.cells import Grouped, measured
-from webapp.compare.dimensions import label_of_fact
-from webapp.compare.facts import VOLATILE
 from webapp.core.statistics import Summary, summarise
 from webapp.results.reading.rows import ResultRow
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 
+from webapp.analysis.services import explore_query
 from webapp.bench.products import Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, read_asked
-from webapp.compare.services import explore_query
 
 KEYS = ("product", "baseline", "metric", "at", "ignore", "ceilings", "all")
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import geometric_mean
 
+from webapp.analysis.answer import Cell
+from webapp.analysis.cells import Kinds, mixed_kinds
+from webapp.analysis.models import Price
 from webapp.bench.curves import Curve, Ladder, common_limits, curves, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
@@ -31,9 +34,6 @@ from webapp.bench.workloads import (
     points_with_labels,
     varying_labels,
 )
-from webapp.compare.cells import Kinds, mixed_kinds
-from webapp.compare.comparison import Cell
-from webapp.compare.models import Price
 from webapp.core.colours import colours_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order

@@ -4,9 +4,9 @@ between the numbers."""
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.analysis.dimensions import LABELS, label_of_fact
+from webapp.analysis.facts import IDENTITY, VOLATILE, setting_of
 from webapp.bench.products import Kind, Product
-from webapp.compare.dimensions import LABELS, label_of_fact
-from webapp.compare.facts import IDENTITY, VOLATILE, setting_of
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow

@@ -6,8 +6,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from webapp.analysis.claims import Where, listed
 from webapp.bench.specifications import is_specification
-from webapp.compare.claims import Where, listed
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order, point_key, varying

@@ -37,7 +37,7 @@ parts:
 LOAD_PLAN = """\
 import sys
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import import_plan
+from webapp.plans.document import import_plan
 print(create_plan(document=import_plan(sys.stdin.read()), by=None).slug)
 """
 FACTS = """\

@@ -9,11 +9,11 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from webapp.analysis.verdicts import Outcome
 from webapp.core.formatting import duration
 from webapp.notices.models import Event
 from webapp.notices.services import announce
 from webapp.runs.models import Run, RunState, TrialState
-from webapp.trends.judging import Outcome
 from webapp.trends.selectors import Verdict, verdicts_on
 
 log = logging.getLogger(__name__)

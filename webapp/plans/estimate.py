@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from webapp.plans.bytes_written import may_write_again, rebuilt_in, written_before_trials, written_by, written_most
+from webapp.plans.document import PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_of, name_of
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.expected_time import OVERHEAD_S, Clock, Experience
 from webapp.plans.factors import FACTORS, HOSTS_AT_ONCE
 from webapp.plans.file_sets import file_sets, layout_builds
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.problems import PartGrid, grids_of
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.streams import of_stream, own_point
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import PlanDocument
 from worker.contract.workload import Workload
 
 # Estimates the cost of a plan: time, bytes written, space. Pure.
@@ -30,7 +30,7 @@ from worker.contract.workload import Workload
 # Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
 # start of the next one), the prefill of files, and the steps before trials, whose writes count like prefill. Hosts
 # work in parallel, so the slowest host counts; with hosts at once trials never overlap, so the sum counts. Turnover
-# and prefill speed come from earlier runs on each host (`Experience`, from `runs.forecast.experience`): the smallest,
+# and prefill speed come from earlier runs on each host (`Experience`, from `runs.durations`): the smallest,
 # the median and the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and
 # PREFILL_BYTES_PER_S, or the measured speed of sequential writes, and `learned_runs` is 0. The time of a trial with
 # an amount depends on the drive: if the same workload ran on the same target before, its rates are used, else those

@@ -40,6 +40,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import AT_ONCE, FACTORS, HOSTS_AT_ONCE, by_cost
 from webapp.plans.fitness import (
     Fitness,
@@ -51,6 +52,7 @@ from webapp.plans.fitness import (
     shared_spaces,
     verification_problems,
 )
+from webapp.plans.grids import MAX_TRIALS, PartGrid, grids_of, too_many_trials
 from webapp.plans.layouts import made_kind
 from webapp.plans.part_levels import PLAN_PROBLEM, TOO_LARGE
 from webapp.plans.points import (
@@ -64,12 +66,10 @@ from webapp.plans.points import (
     target_count,
     workloads_of,
 )
-from webapp.plans.problems import MAX_TRIALS, PartGrid, grids_of, too_many_trials
-from webapp.plans.smaller_sizes import SizeUnknown, is_relative, sized
+from webapp.plans.sizes import SizeUnknown, is_relative, sized
 from webapp.plans.steps import NO_PREPARATION, Preparation, StepsBefore
 from webapp.plans.streams import names_of
 from webapp.plans.trial_order import Cell, shuffled_blocks
-from webapp.plans.yaml_io import Order, Part, PlanDocument
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
 

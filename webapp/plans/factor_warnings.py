@@ -11,16 +11,16 @@ from functools import cached_property
 import msgspec
 
 from webapp.core.formatting import bytes_binary
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
 from webapp.plans.fitness import ALIGNED, TargetFacts, is_misaligned
+from webapp.plans.grids import FieldProblem, PartGrid, grids_of
 from webapp.plans.layouts import made_kind
 from webapp.plans.part_levels import factor_texts
 from webapp.plans.points import DIRECTORIES_ONLY, Point, workloads_of
-from webapp.plans.problems import FieldProblem, PartGrid, grids_of
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.steps import steps_before
 from webapp.plans.values import LayoutLine, Value
-from webapp.plans.yaml_io import Part, PlanDocument
 from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
 from worker.recipes import writes

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from webapp.core.formatting import bytes_binary
+from webapp.plans.document import PlanDocument
 from webapp.plans.factors import FACTORS
+from webapp.plans.grids import FieldProblem
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
-from webapp.plans.problems import FieldProblem
 from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.values import BlockRange, BlockSplit, Value
-from webapp.plans.yaml_io import PlanDocument
 from worker.contract.layouts import FileSystem, Layout, Maker
 from worker.contract.steps import WriteStep
 from worker.contract.workload import AnyWorkload, TargetKind, Workload

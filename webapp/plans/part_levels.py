@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.plans import levels
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_name
 from webapp.plans.factors import (
     ALTERNATIVES,
@@ -23,7 +24,6 @@ from webapp.plans.factors import (
 from webapp.plans.points import slowest_first, with_defaults
 from webapp.plans.streams import ALONE, EACH, TOGETHER, of_stream, overruled
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import Part, PlanDocument
 from worker.contract.workload import TargetKind
 from worker.recipes import DEFAULT_ENGINE
 

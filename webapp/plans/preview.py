@@ -7,17 +7,17 @@ from itertools import combinations
 from webapp.hosts.inventory.store import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
+from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
 from webapp.plans.expected_time import Experience, prepared_streams
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import room_of, space_warnings
+from webapp.plans.grids import FieldProblem, PartGrid, grids_of
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
-from webapp.plans.problems import FieldProblem, PartGrid, grids_of
+from webapp.plans.preflight import EnduranceUse, destroyed, endurance_uses, missing_parts, without_controller
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
-from webapp.plans.smaller_sizes import fitting_bytes
-from webapp.plans.start_checks import EnduranceUse, destroyed, endurance_uses, missing_parts, without_controller
-from webapp.plans.yaml_io import PlanDocument
+from webapp.plans.sizes import fitting_bytes
 from worker.contract.steps import WriteStep
 from worker.contract.workload import Stream
 from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words

@@ -14,11 +14,11 @@ from webapp.core.errors import NotFound
 from webapp.hosts.inventory.store import newest_inventories
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
+from webapp.plans.document import PlanDocument
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, made_kind
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.smaller_sizes import MEMORY
-from webapp.plans.yaml_io import PlanDocument
+from webapp.plans.sizes import MEMORY
 from worker.contract.inventory import Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, Stream, TargetKind, TargetRef

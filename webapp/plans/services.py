@@ -12,10 +12,10 @@ from django.utils.text import slugify
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
+from webapp.plans.document import PlanDocument, import_plan, read, write
+from webapp.plans.grids import refuse_unsound
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.problems import refuse_unsound
-from webapp.plans.smaller_sizes import with_smaller_sizes
-from webapp.plans.yaml_io import PlanDocument, import_plan, read, write
+from webapp.plans.sizes import with_smaller_sizes
 
 BUILTIN = Path(__file__).resolve().parent / "builtin"
 _SLUG_LENGTH = 80

@@ -21,6 +21,7 @@ from zlib import crc32
 
 import msgspec
 
+from webapp.plans.document import PartStream
 from webapp.plans.engines import ENGINE, engine_of, name_of
 from webapp.plans.factors import (
     ALTERNATIVES,
@@ -35,7 +36,6 @@ from webapp.plans.factors import (
     stream_and_factor,
 )
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import PartStream
 from worker.contract.workload import AnyWorkload
 
 # The streams of a part as text, one per line: `reader: pattern=randread; iodepth=1, 32`.

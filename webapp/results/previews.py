@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from webapp.hosts.models import Target
+from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expected_time import NOTHING_LEARNED, Experience
+from webapp.plans.grids import PartGrid
 from webapp.plans.preview import PREVIEW_SEED, Preview, preview
-from webapp.plans.problems import PartGrid
-from webapp.plans.yaml_io import PlanDocument
 from webapp.results.speeds import nearest_rates, sequential_writes, speeds_on
-from webapp.runs.forecast.experience import experience_of
+from webapp.runs.durations import experience_of
 
 
 def learned_preview(

@@ -17,7 +17,7 @@ from django.db.models import QuerySet, Sum
 
 from webapp.core.services import audit
 from webapp.core.statistics import student_t
-from webapp.plans.yaml_io import read
+from webapp.plans.document import read
 from webapp.results.models import Result
 from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
 from webapp.runs.states import cancel_these

@@ -13,10 +13,10 @@ from django.db import transaction
 from django.db.models import Sum
 
 from webapp.core.services import audit
+from webapp.plans.document import Part, PlanDocument, read
+from webapp.plans.grids import part_grid
 from webapp.plans.points import Point
-from webapp.plans.problems import part_grid
-from webapp.plans.selection import TRACK, Rules
-from webapp.plans.yaml_io import Part, PlanDocument, read
+from webapp.plans.rules import TRACK, Rules
 from webapp.results.models import Result
 from webapp.results.repeats import left_of
 from webapp.runs.models import Run, Trial

@@ -21,7 +21,7 @@ from webapp.core.services import actor_name, audit
 from webapp.core.viewer_zone import viewers_time
 from webapp.hosts.models import Target
 from webapp.plans.points import layout_of
-from webapp.plans.start_checks import drives_taken
+from webapp.plans.preflight import drives_taken
 from webapp.runs.models import Run, Trial, TrialState
 from worker.contract.orders import Arming
 

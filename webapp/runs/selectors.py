@@ -16,7 +16,7 @@ from django.utils import timezone
 from webapp.core import formatting
 from webapp.core.models import Counter as Marks
 from webapp.plans.points import target_count
-from webapp.runs.forecast.experience import Pace, Work, paces, work_of
+from webapp.runs.durations import Pace, Work, paces, work_of
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,

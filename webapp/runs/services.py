@@ -18,19 +18,19 @@ from webapp.core.services import audit
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState, Target
 from webapp.hosts.sessions import second_worker_words
+from webapp.plans.document import PlanDocument, read
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand, in_order
 from webapp.plans.factors import HOSTS_AT_ONCE
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import steps_of
+from webapp.plans.preflight import EnduranceUse, capabilities, destroyed, destroys, endurance_uses, missing_parts
 from webapp.plans.selectors import facts_for
-from webapp.plans.start_checks import EnduranceUse, capabilities, destroyed, destroys, endurance_uses, missing_parts
-from webapp.plans.yaml_io import PlanDocument, read
 from webapp.runs.arming import arm, refuse_untyped
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import UNACCEPTED_GRACE_SECONDS, end_finished_run
-from webapp.runs.dispatch.queue_state import HEARD_WITHIN_SECONDS, lock_queue, position_for
-from webapp.runs.forecast.experience import experience_of
+from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, lock_queue, position_for
+from webapp.runs.durations import experience_of
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials

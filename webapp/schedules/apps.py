@@ -8,4 +8,4 @@ class SchedulesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        import_module("webapp.schedules.owners")  # importing it listens to `lost_rights`
+        import_module("webapp.schedules.arming")  # importing it listens to `lost_rights`

@@ -13,9 +13,9 @@ from django.db import models
 from django.db.models import Q
 
 from webapp.hosts.models import Host, HostGroup, Target
+from webapp.plans.document import read
 from webapp.plans.factors import HOSTS_AT_ONCE
 from webapp.plans.models import PlanVersion
-from webapp.plans.yaml_io import read
 from webapp.runs.models import Priority, Run
 from webapp.schedules.reasons import sentence
 

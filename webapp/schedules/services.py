@@ -14,6 +14,13 @@ from webapp.core.services import audit
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority, Run
+from webapp.schedules.arming import (
+    checked_drives,
+    drives_to_be_armed,
+    end_arming,
+    refuse_unarmed,
+    unarmed,
+)
 from webapp.schedules.due import make_occurrences, make_occurrences_due, miss_all, miss_waiting, turn_off
 from webapp.schedules.models import (
     AtDeadline,
@@ -24,13 +31,6 @@ from webapp.schedules.models import (
     Overlap,
     Schedule,
     Trigger,
-)
-from webapp.schedules.owners import (
-    checked_drives,
-    drives_to_be_armed,
-    end_arming,
-    refuse_unarmed,
-    unarmed,
 )
 from webapp.schedules.reasons import NOT_ARMED, Reason
 from webapp.schedules.selectors import all_targets, group_targets, lock_schedules, locked_present, locked_schedule

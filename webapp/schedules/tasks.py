@@ -17,10 +17,10 @@ from webapp.runs.models import Run, RunState
 from webapp.runs.reasons import AT_DEADLINE, WINDOW_CLOSED
 from webapp.runs.services import cancel_run
 from webapp.schedules.due import after_occurrence, create_due, for_each_logged, realign
+from webapp.schedules.execution import start_waiting
 from webapp.schedules.models import OPEN_OCCURRENCE_STATES, AtDeadline, Occurrence, OccurrenceState, SchedulerTick
 from webapp.schedules.reasons import timed
 from webapp.schedules.selectors import lock_schedules
-from webapp.schedules.starting import start_waiting
 from webapp.schedules.timing import deadline_of, notify_late, window_of
 
 # Controls started runs of schedules: the window, the deadline, and the actions after their end.

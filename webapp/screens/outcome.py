@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 from django.core.cache import cache
 from django.urls import reverse
 
-from webapp.compare.comparison import Comparison
-from webapp.compare.dimensions import label_of
-from webapp.compare.headline import headline
-from webapp.compare.question import CompareRefused, read_query
-from webapp.compare.selectors import compare
+from webapp.analysis.answer import Comparison
+from webapp.analysis.comparing import compare
+from webapp.analysis.dimensions import label_of
+from webapp.analysis.headline import headline
+from webapp.analysis.question import CompareRefused, read_query
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import FACTOR_PREFIX, Absence, Level, ResultFilter, write_level
 from webapp.results.reading.points import target_points

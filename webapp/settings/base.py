@@ -32,7 +32,7 @@ INSTALLED_APPS = [
     "webapp.runs",
     "webapp.results",
     "webapp.imports",
-    "webapp.compare",
+    "webapp.analysis",
     "webapp.trends",
     "webapp.notices",
     "webapp.schedules",

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.factors import FACTORS, FactorKind
-from webapp.plans.yaml_io import Part, PartStream, PlanDocument
 
 WIDE = "1..1000 +1"
 PATTERNS = "read,write,randread,randwrite,readwrite,randrw,trim,randtrim,trimwrite,randtrimwrite"

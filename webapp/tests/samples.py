@@ -3,7 +3,7 @@
 import zlib
 from datetime import time
 
-from webapp.compare.services import create_link, save_comparison
+from webapp.analysis.services import create_link, save_comparison
 from webapp.core import heartbeats
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link

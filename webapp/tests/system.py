@@ -25,8 +25,8 @@ from django.db import connection
 from dev.stack.network import await_condition, free_port
 from webapp.hosts.models import Host, Target
 from webapp.hosts.services import issue_enrolment_token
+from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import PlanDocument
 from webapp.runs.models import OPEN_RUN_STATES, Run
 from webapp.runs.services import start_run
 from webapp.runs.tasks import tick as tick_runs

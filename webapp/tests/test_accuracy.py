@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result, known
 from webapp.runs.models import RunState
 from webapp.tests.drives import loop_device, throttle

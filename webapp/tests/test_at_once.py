@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from webapp.plans.yaml_io import Order, Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import RunState, TargetLock, Trial
 from webapp.tests.drives import MIB, loop_device

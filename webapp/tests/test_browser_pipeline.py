@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.people import PASSWORD, operator
 from webapp.tests.system import StorageHost, System

@@ -11,8 +11,8 @@ from pytest_django import Settings
 
 from webapp.notices import tasks as notices
 from webapp.notices.tests.receivers import Mailbox, Receiver, mail_server, receiver
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.runs.models import Run, RunState
 from webapp.schedules import tasks as schedules
 from webapp.schedules.models import Occurrence

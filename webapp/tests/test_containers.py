@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from webapp.deploy import compose
-from webapp.plans.problems import document_problems
-from webapp.plans.yaml_io import import_plan
+from webapp.plans.document import import_plan
+from webapp.plans.grids import document_problems
 from webapp.tests.system import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.plans.yaml_io import Order, Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
 from webapp.results.reading.rows import read_rows
 from webapp.runs.actions.host_actions import purge_drive, set_by_hand, setting_by_hand

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from webapp.core.models import Role
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.people import a_user

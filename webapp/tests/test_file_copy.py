@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from webapp.core.models import Role
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import StreamRun
 from webapp.runs.models import RunState
 from webapp.tests.factories.people import a_user

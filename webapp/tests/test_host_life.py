@@ -10,7 +10,7 @@ import redis
 from webapp.hosts.models import Host, WorkerLogLine
 from webapp.hosts.services import begin_maintenance, end_maintenance, rename_host
 from webapp.hosts.tokens import request_rotation
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, TrialState
 from webapp.tests.system import StorageHost, System

@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from webapp.plans.yaml_io import Order, Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result, StreamRun
 from webapp.results.reading.rows import read_rows
 from webapp.results.reading.trial_streams import trial_streams

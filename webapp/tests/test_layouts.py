@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result, known
 from webapp.runs.models import Run, RunState, SettingChange, TargetLock
 from webapp.runs.services import cancel_run

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from webapp.core.services import create_api_token
 from webapp.hosts.models import Target
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, SettingChange, TargetLock, Trial
 from webapp.tests.factories.people import operator

@@ -13,9 +13,9 @@ from django.test import Client
 
 from webapp.core.models import Role, User
 from webapp.hosts.models import Target
+from webapp.plans.document import PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.part_levels import TOO_LARGE as CODE
-from webapp.plans.yaml_io import PlanDocument, write
 from webapp.runs.models import Run
 from webapp.schedules.models import Schedule
 from webapp.screens.plans.draft import draft_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.preview import jobs_of, preview
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.results.models import StreamRun
 from webapp.tests.drives import loop_device
 from webapp.tests.system import StorageHost, System

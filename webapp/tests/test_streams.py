@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from webapp.plans.yaml_io import Order, Part, PartStream, PlanDocument
+from webapp.plans.document import Order, Part, PartStream, PlanDocument
 from webapp.results.models import Result, StreamRun
 from webapp.runs.models import RunState, Trial
 from webapp.tests.factories.people import operator

@@ -13,20 +13,20 @@ import msgspec
 import pytest
 from django.test import Client
 
-from webapp.compare import dimensions
+from webapp.analysis import dimensions
 from webapp.core.models import Role
 from webapp.hosts.models import Target
 from webapp.plans import engines
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines.fio import FACTORS as FIO_FACTORS
 from webapp.plans.factors import FACTORS
+from webapp.plans.grids import document_problems
 from webapp.plans.preview import jobs_of, preview
-from webapp.plans.problems import document_problems
 from webapp.plans.services import create_plan
 from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Choice, Duration, Value
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.runs import durations
 from webapp.runs.dispatch import orders
-from webapp.runs.forecast import experience
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, trial
 from webapp.runs.services import start_run
 from webapp.screens.results import columns
@@ -99,7 +99,7 @@ IN_PLANS: Any = SimpleNamespace(
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The four registries without the worker's, which `worker/engines/tests/test_interface.py` registers."""
-    for module in (trial, experience):
+    for module in (trial, durations):
         monkeypatch.setattr(module, "AnyWorkload", FioWorkload | CopyWorkload | NapWorkload)
     monkeypatch.setitem(recipes.ENGINES, NapWorkload, RECIPE)  # type: ignore[misc]  # a key of another kind than before
     monkeypatch.setitem(engines.ENGINES, "nap", IN_PLANS)

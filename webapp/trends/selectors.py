@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
+from webapp.analysis.verdicts import Outcome, Row
 from webapp.core.errors import NotFound, Refusal
 from webapp.hosts.models import Target
 from webapp.results.metrics import METRICS, Metric
@@ -17,7 +18,6 @@ from webapp.results.models import Result
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
-from webapp.trends.judging import Outcome, Row
 from webapp.trends.models import Baseline
 from webapp.trends.run_values import ENDED
 from webapp.trends.two_sides import Side, TwoSides, import_side, judge_read

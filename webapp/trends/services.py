@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from django.db import transaction
 
+from webapp.analysis.verdicts import NO_VALUES
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
@@ -12,7 +13,6 @@ from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS
 from webapp.results.models import Import, ImportState
 from webapp.runs.models import Run
-from webapp.trends.judging import NO_VALUES
 from webapp.trends.models import Baseline
 from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import judged_metrics

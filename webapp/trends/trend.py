@@ -8,10 +8,10 @@ from itertools import pairwise
 from statistics import fmean, geometric_mean
 from uuid import UUID
 
-from webapp.compare.cells import BUCKET_WIDTH, PERCENTILES
-from webapp.compare.claims import Influences
-from webapp.compare.dimensions import label_of_fact
-from webapp.compare.facts import VOLATILE
+from webapp.analysis.cells import BUCKET_WIDTH, PERCENTILES
+from webapp.analysis.claims import Influences
+from webapp.analysis.dimensions import label_of_fact
+from webapp.analysis.facts import VOLATILE
 from webapp.core.statistics import student_t
 from webapp.hosts.models import Target
 from webapp.results.metrics import Metric

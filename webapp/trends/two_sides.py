@@ -16,7 +16,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from webapp.compare.cells import CellKey, Grouped, measured
+from webapp.analysis.cells import CellKey, Grouped, measured
+from webapp.analysis.verdicts import Cells, Outcome, Row, judge, outcome_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.points import in_order, varying
@@ -26,7 +27,6 @@ from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, 
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests, read_rows
 from webapp.runs.models import Run
-from webapp.trends.judging import Cells, Outcome, Row, judge, outcome_of
 from webapp.trends.run_values import ENDED
 
 # One side of a verdict: the results that a filter of `GET /results` finds.

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from dev.presets.scaling import AMOUNT, MIB, STOP_RULE_S, Scale, scaled
+from webapp.plans.document import PlanDocument, import_plan
 from webapp.plans.expand import expand
+from webapp.plans.grids import document_problems, part_grid
 from webapp.plans.layouts import DriveFacts
-from webapp.plans.problems import document_problems, part_grid
 from webapp.plans.services import BUILTIN
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import PlanDocument, import_plan
 from worker.contract.workload import TargetKind
 
 SCALE = Scale()

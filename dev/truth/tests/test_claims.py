@@ -8,8 +8,8 @@ import pytest
 
 from dev.truth.claims import Claims, claims_of
 from dev.truth.pages import Scenario, _measured, _planned, compared, query_of
-from webapp.compare.comparison import Comparison
-from webapp.plans.yaml_io import Order
+from webapp.analysis.answer import Comparison
+from webapp.plans.document import Order
 
 NOTHING = Claims(page=False, headline=False, equal=False, warned=False)
 DIFFERENT = replace(NOTHING, page=True, headline=True)

@@ -6,7 +6,7 @@ import pytest
 
 from dev.truth.measure import MAX_FALSE_HEADLINES, MAX_FALSE_PAGES, NOISES, false_claims, figures
 from dev.truth.pages import Scenario
-from webapp.plans.yaml_io import Order
+from webapp.plans.document import Order
 
 SEED, PAGES = 7, 40
 ORDERS = (("scheduler", Order.RANDOMISED), ("ioengine", Order.RANDOMISED), ("scheduler", Order.LISTED))

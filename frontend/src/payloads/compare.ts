@@ -1,4 +1,4 @@
-/** `webapp/compare/comparison.py` and `webapp/screens/explore/payloads.py`; tests/vectors test both sides. */
+/** `webapp/analysis/answer.py` and `webapp/screens/explore/payloads.py`; tests/vectors test both sides. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 import { chartCeiling } from "./ceiling";

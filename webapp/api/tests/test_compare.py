@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
+from webapp.analysis.answer import Comparison
 from webapp.api.common.schemas import schema_of
 from webapp.api.tests.clients import Caller
-from webapp.compare.comparison import Comparison
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
 from webapp.tests.factories.results import Lab

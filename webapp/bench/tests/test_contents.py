@@ -12,8 +12,8 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.tests.test_matching import MODELS, shown
+from webapp.plans.grids import part_grid
 from webapp.plans.points import point_key
-from webapp.plans.problems import part_grid
 from webapp.results.models import Result
 from webapp.results.reading import content
 from webapp.runs.models import Run

@@ -7,8 +7,8 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.compare.cells import Block, Measured
-from webapp.compare.claims import (
+from webapp.analysis.cells import Block, Measured
+from webapp.analysis.claims import (
     Contrast,
     ContrastTest,
     claims,

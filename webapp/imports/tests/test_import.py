@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from msgspec.structs import replace
 
-from webapp.compare.question import read_query
-from webapp.compare.selectors import compare
-from webapp.compare.trial_metrics import totals
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import read_query
+from webapp.analysis.trial_metrics import totals
 from webapp.core.errors import Refusal
 from webapp.core.models import Role
 from webapp.imports.formats.tests.examples import DATA

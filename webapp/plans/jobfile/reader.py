@@ -12,10 +12,10 @@ from itertools import groupby, pairwise
 import msgspec
 
 from webapp.core.errors import Refusal
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
-from webapp.plans.yaml_io import Order, Part, PlanDocument
 from worker.contract.workload import IoEngine, Pattern
 from worker.recipes.fio.option_values import OptionRefused, sequence
 from worker.recipes.fio.options import ALLOWED, Meaning, Option

@@ -13,13 +13,13 @@ after an import.
 from collections.abc import Iterator
 
 from webapp.core.errors import Refusal
+from webapp.plans.document import PlanDocument
 from webapp.plans.engines import engine_name, fio
 from webapp.plans.factors import CHANGE, FACTORS
+from webapp.plans.grids import grids_of, refuse_unsound
 from webapp.plans.jobfile.reader import Line, Section, read_job
 from webapp.plans.part_levels import factor_texts
 from webapp.plans.points import Point, with_defaults
-from webapp.plans.problems import grids_of, refuse_unsound
-from webapp.plans.yaml_io import PlanDocument
 from worker.recipes.fio.job import blocks, sequence
 from worker.recipes.fio.text import DATA_OPTIONS, content, further
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.yaml_io import Order, Part, PlanDocument
 from worker.contract.workload import TargetKind
 
 GIB = 2**30

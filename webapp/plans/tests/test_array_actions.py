@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from webapp.plans.bytes_written import written_most
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import Estimate, estimate, written_expected
 from webapp.plans.expand import Expansion, expand
+from webapp.plans.grids import document_problems
 from webapp.plans.points import point_key
-from webapp.plans.problems import document_problems
 from webapp.plans.streams import alone_point, result_point
 from webapp.plans.tests.helpers import GIB, document
 from webapp.plans.tests.test_layouts import pool
 from webapp.plans.tests.test_streams import streams
-from webapp.plans.yaml_io import Part, PlanDocument
 
 READER = {"pattern": "randread"}
 REBUILD = {"engine": "array_action", "action": "rebuild"}

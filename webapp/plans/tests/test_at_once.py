@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as replace_part
 
+from webapp.plans.document import Order
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected_time import Experience, Span
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import document_problems
 from webapp.plans.points import varying
-from webapp.plans.problems import document_problems
-from webapp.plans.start_checks import destroys
+from webapp.plans.preflight import destroys
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import Order
 
 MIB = 2**20
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from webapp.plans.document import PlanDocument, import_plan
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factor_warnings import factor_warnings
+from webapp.plans.grids import document_problems
 from webapp.plans.layouts import DriveFacts
-from webapp.plans.problems import document_problems
+from webapp.plans.preflight import destroys
 from webapp.plans.services import BUILTIN
-from webapp.plans.start_checks import destroys
 from webapp.plans.tests.helpers import GIB, device, directory
-from webapp.plans.yaml_io import PlanDocument, import_plan
 from worker.contract.workload import TargetKind
 
 LARGE = 500 * GIB

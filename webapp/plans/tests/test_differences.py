@@ -1,5 +1,5 @@
+from webapp.plans.document import Order, differences
 from webapp.plans.tests.helpers import document, part
-from webapp.plans.yaml_io import Order, differences
 
 
 def told(before: object, after: object) -> list[tuple[str, str, str, str, str]]:

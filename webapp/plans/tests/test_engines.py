@@ -3,15 +3,15 @@
 import pytest
 
 from webapp.core.errors import Refusal
+from webapp.plans.document import Part
 from webapp.plans.engines import ENGINES
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import expand
 from webapp.plans.factors import FACTORS
+from webapp.plans.grids import document_problems, part_grid
 from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.preview import preview
-from webapp.plans.problems import document_problems, part_grid
 from webapp.plans.tests.helpers import GIB, device, directory, document
-from webapp.plans.yaml_io import Part
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_scratch
 from worker.contract.file_copy import CopyMethod
 from worker.contract.inventory import FileSystem

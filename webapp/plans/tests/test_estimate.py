@@ -3,12 +3,12 @@ from collections.abc import Mapping
 import pytest
 
 from webapp.plans.bytes_written import FASTEST_IOPS, written_in
+from webapp.plans.document import Part
 from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import expand
 from webapp.plans.expected_time import OVERHEAD_S, PREFILL_BYTES_PER_S, Experience, Span
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import Part
 
 MIB = 1024**2
 

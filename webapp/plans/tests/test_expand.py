@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webapp.plans.document import Order
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.points import point_key
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import Order
 from worker.contract.workload import FioWorkload, IoEngine, SyncDepth, TargetKind
 
 GRID = {"block_size": "4k, 8k", "iodepth": "1, 2, 4"}

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from webapp.plans.document import Part
 from webapp.plans.estimate import Earlier, Expected, Speeds, estimate, written_expected
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import Part
 
 MB = 10**6
 

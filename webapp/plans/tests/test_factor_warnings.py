@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from webapp.plans.document import Part
 from webapp.plans.factor_warnings import RULES, factor_warnings
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import FieldProblem
 from webapp.plans.preview import preview
-from webapp.plans.problems import FieldProblem
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import Part
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive
 from worker.contract.workload import TargetKind
 

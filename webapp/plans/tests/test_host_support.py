@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from webapp.plans.document import Part
 from webapp.plans.preview import preview
 from webapp.plans.tests.helpers import document, part
-from webapp.plans.yaml_io import Part
 from webapp.tests.factories.hosts import a_drive, a_host, a_target, an_inventory, storage1_inventory
 
 pytestmark = pytest.mark.django_db

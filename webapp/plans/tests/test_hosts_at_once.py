@@ -1,10 +1,10 @@
 """Hosts at once: groups of one target of each of several hosts."""
 
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, TargetFacts, expand
 from webapp.plans.expected_time import COMMON_START_S, OVERHEAD_S, PREFILL_BYTES_PER_S
 from webapp.plans.tests.helpers import device, directory
-from webapp.plans.yaml_io import Order, Part, PlanDocument
 
 
 def on_host(host: str, name: str = "d") -> TargetFacts:

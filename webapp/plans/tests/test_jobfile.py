@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webapp.plans.document import Order, export_plan, import_plan
 from webapp.plans.expand import expand
 from webapp.plans.jobfile import JobFileError, read_job_file
 from webapp.plans.jobfile.reader import MAX_BYTES
 from webapp.plans.tests.helpers import device, directory
-from webapp.plans.yaml_io import Order, export_plan, import_plan
 from worker.recipes.fio.options import ALLOWED
 
 FULL = """; a comment

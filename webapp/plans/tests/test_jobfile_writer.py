@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webapp.core.errors import Refusal
+from webapp.plans.document import Order, Part, PlanDocument, import_plan
 from webapp.plans.factors import CHANGE
+from webapp.plans.grids import document_problems, part_grid
 from webapp.plans.jobfile import parts_unfit_for_job_files, read_job_file, write_job_file
 from webapp.plans.points import point_key
-from webapp.plans.problems import document_problems, part_grid
 from webapp.plans.services import BUILTIN
 from webapp.plans.tests.helpers import document, part
-from webapp.plans.yaml_io import Order, Part, PlanDocument, import_plan
 
 
 def keys(plan: PlanDocument) -> set[tuple[str, tuple[str, ...]]]:

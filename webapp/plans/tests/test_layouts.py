@@ -6,6 +6,7 @@ from itertools import groupby
 import pytest
 
 from webapp.plans import levels
+from webapp.plans.document import Order, Part, PartStream, export_plan, import_plan
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected_time import Experience, Span
@@ -13,7 +14,6 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, layout_plan
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
-from webapp.plans.yaml_io import Order, Part, PartStream, export_plan, import_plan
 from worker.contract.workload import TargetKind
 from worker.recipes.layouts import parse
 

@@ -5,8 +5,8 @@ import pytest
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import document_problems
 from webapp.plans.points import varying
-from webapp.plans.problems import document_problems
 from webapp.plans.selectors import facts_for
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
 from webapp.tests.factories.hosts import a_target, an_inventory

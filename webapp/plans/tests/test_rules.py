@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from webapp.plans.document import Order, Part, PlanDocument, export_plan, import_plan
 from webapp.plans.expand import expand
-from webapp.plans.problems import document_problems, part_grid
+from webapp.plans.grids import document_problems, part_grid
 from webapp.plans.tests.helpers import device, directory, document
-from webapp.plans.yaml_io import Order, Part, PlanDocument, export_plan, import_plan
 
 
 def plan(*rules: str, **factors: str) -> PlanDocument:

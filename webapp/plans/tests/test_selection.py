@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from webapp.plans.problems import part_grid
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.grids import part_grid
 from webapp.plans.tests.helpers import document
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import Part, PlanDocument
 
 # Factors whose levels always have an effect, and levels in the notation of plans with their values.
 LEVELS: dict[str, dict[str, Value]] = {

@@ -7,10 +7,11 @@ import pytest
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.plans import services
+from webapp.plans.document import Part, read
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import expand
+from webapp.plans.grids import PlanRefused
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.problems import PlanRefused
 from webapp.plans.selectors import plans_list, version_of
 from webapp.plans.services import (
     copy_plan,
@@ -22,7 +23,6 @@ from webapp.plans.services import (
     undelete_plan,
 )
 from webapp.plans.tests.helpers import device, directory, document, part
-from webapp.plans.yaml_io import Part, read
 
 pytestmark = pytest.mark.django_db
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from webapp.plans.document import Part
 from webapp.plans.expand import expand
 from webapp.plans.factors import by_cost
 from webapp.plans.tests.helpers import device, document
-from webapp.plans.yaml_io import Part
 from worker.contract.workload import CpusPolicy, FioWorkload, Placement, Stream, TargetRef
 from worker.recipes import render
 

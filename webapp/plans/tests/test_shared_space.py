@@ -2,10 +2,10 @@
 
 import pytest
 
+from webapp.plans.document import Part
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.fitness import TargetFacts, space_warnings
 from webapp.plans.tests.helpers import GIB, directory, document, part
-from webapp.plans.yaml_io import Part
 
 ON = ("directory",)
 

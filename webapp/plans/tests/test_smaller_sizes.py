@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from webapp.plans.document import import_plan
 from webapp.plans.expand import expand
-from webapp.plans.problems import grids_of
+from webapp.plans.grids import grids_of
 from webapp.plans.services import BUILTIN
-from webapp.plans.smaller_sizes import fitting_bytes, with_smaller_sizes
+from webapp.plans.sizes import fitting_bytes, with_smaller_sizes
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
-from webapp.plans.yaml_io import import_plan
 
 MIB = 2**20
 

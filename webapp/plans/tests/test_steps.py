@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from webapp.plans.document import Order, Part, PlanDocument, export_plan, import_plan
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected_time import PREFILL_BYTES_PER_S
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import document_problems
 from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.points import steps_of
-from webapp.plans.problems import document_problems
-from webapp.plans.start_checks import destroys
+from webapp.plans.preflight import destroys
 from webapp.plans.steps import Preparation, StepsBefore, StepTexts, steps_before
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
-from webapp.plans.yaml_io import Order, Part, PlanDocument, export_plan, import_plan
 from worker.contract.steps import FlushStep, PauseStep, WriteStep
 
 MIB = 2**20

@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.plans.expand import expand
-from webapp.plans.problems import document_problems
+from webapp.plans.grids import document_problems
 from webapp.plans.tests.helpers import device, directory, document, part
 from worker.contract.stopping import Confidence, Settled
 from worker.contract.workload import FioWorkload

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from webapp.plans.bytes_written import written_most
+from webapp.plans.document import Part, PartStream, PlanDocument, export_plan, import_plan
 from webapp.plans.estimate import estimate, outline
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import document_problems
 from webapp.plans.points import point_key, varying
-from webapp.plans.problems import document_problems
 from webapp.plans.streams import alone_point, result_point
 from webapp.plans.tests.helpers import GIB, device, directory, document
-from webapp.plans.yaml_io import Part, PartStream, PlanDocument, export_plan, import_plan
 
 READER = {"pattern": "randread", "iodepth": "1, 32"}
 WRITER = {"pattern": "randwrite", "iodepth": "8"}

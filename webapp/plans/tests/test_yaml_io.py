@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webapp.plans.document import MAX_BYTES, Order, PlanDocument, PlanFileRefused, export_plan, import_plan
 from webapp.plans.tests.helpers import document, part
-from webapp.plans.yaml_io import MAX_BYTES, Order, PlanDocument, PlanFileRefused, export_plan, import_plan
 
 MINIMAL = "title: T\nparts:\n  - name: a\n    factors: {pattern: read}\n"
 

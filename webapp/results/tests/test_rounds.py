@@ -6,7 +6,7 @@ from django.test import Client
 
 from webapp.core.models import AuditEntry, User
 from webapp.hosts.models import Host
-from webapp.plans.yaml_io import Order, Part, PartStream, PlanDocument
+from webapp.plans.document import Order, Part, PartStream, PlanDocument
 from webapp.results.rounds import tracked_points
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run

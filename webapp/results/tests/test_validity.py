@@ -3,8 +3,8 @@
 import pytest
 from django.test import Client
 
-from webapp.compare.question import read_query
-from webapp.compare.selectors import compare
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import read_query
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.results.models import Result, known

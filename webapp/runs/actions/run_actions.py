@@ -18,7 +18,7 @@ from webapp.plans.expand import PlannedTrial
 from webapp.runs.arming import arm, armed_targets, is_armed, refuse_untyped
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import STOPPED, UNACCEPTED_GRACE_SECONDS, end_finished_run
-from webapp.runs.dispatch.queue_state import lock_queue, queued_runs
+from webapp.runs.dispatch.queue import lock_queue, queued_runs
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,

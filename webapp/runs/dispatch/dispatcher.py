@@ -32,7 +32,7 @@ from webapp.plans.expected_time import COMMON_START_S
 from webapp.runs.dispatch.ending import end_finished_run, lock_trial, stop_failing, stop_unprepared
 from webapp.runs.dispatch.locks import free, keys_of, lock_host, take_locks, try_lock_host
 from webapp.runs.dispatch.orders import about_attempt, publish
-from webapp.runs.dispatch.queue_state import HEARD_WITHIN_SECONDS, QueueState, starts_of, waits_for_arming
+from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, QueueState, starts_of, waits_for_arming
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,

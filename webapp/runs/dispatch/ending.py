@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
+from webapp.plans.document import read
 from webapp.plans.expected_time import most_preparations
-from webapp.plans.yaml_io import read
 from webapp.runs.dispatch.locks import drop_all, drop_locks
 from webapp.runs.dispatch.orders import failed_preparations
 from webapp.runs.models import (

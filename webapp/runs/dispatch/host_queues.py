@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from webapp.hosts.models import Host
-from webapp.runs.dispatch.queue_state import Load, QueueState, RunOnHost, Start, starts_of
+from webapp.runs.dispatch.queue import Load, QueueState, RunOnHost, Start, starts_of
 from webapp.runs.models import Run, RunState
 
 

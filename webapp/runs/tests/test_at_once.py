@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
 from webapp.hosts.models import Host, Target
-from webapp.plans.yaml_io import Order, Part
+from webapp.plans.document import Order, Part
 from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.results.reading.rows import read_rows
 from webapp.results.reading.trial_streams import trial_streams

@@ -6,8 +6,8 @@ import pytest
 
 from webapp.hosts.inventory.endurance import forget_endurance, rate_endurance
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.preview import preview
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.runs.models import Run
 from webapp.runs.services import StartRefused, start_run
 from webapp.runs.tests.test_layouts import a_pool

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host, HostState, Target
-from webapp.plans.yaml_io import Order, Part
+from webapp.plans.document import Order, Part
 from webapp.results.models import Result
 from webapp.results.reading.rows import read_rows
 from webapp.results.reading.trial_streams import trial_streams

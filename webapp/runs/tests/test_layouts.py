@@ -8,7 +8,7 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.hosts.models import Host, HostState, Target
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.dispatch.host_queues import queues

@@ -14,7 +14,7 @@ from django_celery_beat.models import PeriodicTask
 from webapp.core.models import AuditEntry
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostState, Target
-from webapp.plans.yaml_io import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState, Transition, Trial, TrialState

@@ -6,10 +6,10 @@ import msgspec
 
 from webapp.core.models import User
 from webapp.hosts.models import Target
+from webapp.plans.document import Part
 from webapp.plans.models import PlanVersion
-from webapp.plans.yaml_io import Part
+from webapp.schedules.arming import arm_schedule
 from webapp.schedules.models import Schedule
-from webapp.schedules.owners import arm_schedule
 from webapp.schedules.services import switch_on
 from webapp.schedules.tests.moments import NOON
 from webapp.tests.factories.plans import DOCUMENT, a_version

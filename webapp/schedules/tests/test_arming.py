@@ -13,8 +13,8 @@ from webapp.runs.actions.run_actions import arm_run, pause_run, resume_run
 from webapp.runs.arming import is_armed
 from webapp.runs.models import Run
 from webapp.runs.services import start_run
+from webapp.schedules.arming import arm_schedule, disarm_schedule, take_over
 from webapp.schedules.models import Occurrence
-from webapp.schedules.owners import arm_schedule, disarm_schedule, take_over
 from webapp.schedules.services import change_schedule, make_due, switch_on
 from webapp.schedules.tests.clock import Clock, finish
 from webapp.schedules.tests.moments import DUE, NOON

@@ -10,8 +10,8 @@ from webapp.core.models import AuditEntry
 from webapp.hosts.groups import delete_group
 from webapp.hosts.models import Target
 from webapp.hosts.services import remove_host
+from webapp.schedules.arming import arm_schedule
 from webapp.schedules.models import Occurrence, Schedule, Trigger
-from webapp.schedules.owners import arm_schedule
 from webapp.schedules.services import (
     change_schedule,
     delete_schedule,

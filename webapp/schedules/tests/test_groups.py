@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from webapp.hosts.models import Target
-from webapp.plans.yaml_io import Part
+from webapp.plans.document import Part
 from webapp.runs.models import Run
 from webapp.schedules.models import GroupOrder, Occurrence
 from webapp.schedules.selectors import group_targets

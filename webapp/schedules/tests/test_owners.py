@@ -10,7 +10,7 @@ from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, remove_user
 from webapp.hosts.models import Target
 from webapp.notices.models import Event
-from webapp.schedules.owners import arm_schedule, take_over
+from webapp.schedules.arming import arm_schedule, take_over
 from webapp.schedules.services import make_due, switch_on
 from webapp.schedules.tests.clock import Clock
 from webapp.schedules.tests.moments import DUE, NOON

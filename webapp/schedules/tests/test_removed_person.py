@@ -5,7 +5,7 @@ from django.db import connection
 from webapp.core import people
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
-from webapp.runs.actions.notes import add_note
+from webapp.runs.actions.annotations import add_note
 from webapp.runs.actions.run_actions import pause_run, resume_run, skip_trials
 from webapp.runs.models import Run
 from webapp.runs.services import cancel_run

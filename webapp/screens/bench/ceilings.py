@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
+from webapp.analysis.trial_metrics import moments_of
 from webapp.bench.side_by_side import SideBySide
-from webapp.compare.trial_metrics import moments_of
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.screens.bench.address import with_value
 from webapp.screens.ceilings import in_words

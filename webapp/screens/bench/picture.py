@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from django.utils import timezone
 
+from webapp.analysis.answer import Level
+from webapp.analysis.models import SavedComparison
 from webapp.bench.curves import MIN_LEVELS
-from webapp.compare.comparison import Level
-from webapp.compare.models import SavedComparison
 from webapp.core.formatting import latency
 from webapp.results.metrics import METRICS
 from webapp.screens.bench.payloads import BenchChart

@@ -6,9 +6,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from webapp.analysis.models import Price
+from webapp.analysis.services import KINDS, remove_price, set_price
 from webapp.bench.products import Kind, Product
-from webapp.compare.models import Price
-from webapp.compare.services import KINDS, remove_price, set_price
 from webapp.core.errors import Refusal
 from webapp.screens.access import operator_action, person
 from webapp.screens.bench.product_addresses import product_address

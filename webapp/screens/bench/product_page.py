@@ -4,8 +4,8 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from webapp.analysis.models import Price
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
-from webapp.compare.models import Price
 from webapp.hosts.models import Target
 from webapp.screens.access import page
 from webapp.screens.bench.product_parts import product_parts

@@ -6,13 +6,13 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from webapp.analysis.models import SavedComparison
+from webapp.analysis.services import frozen, unfrozen
 from webapp.bench.per_price import PerPrice
 from webapp.bench.saved import asked_by
 from webapp.bench.side_by_side import Row, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, factor_words
-from webapp.compare.models import SavedComparison
-from webapp.compare.services import frozen, unfrozen
 from webapp.screens.bench.ceilings import shown_bounds
 from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.payloads import BenchCharts

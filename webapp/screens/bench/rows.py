@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
+from webapp.analysis.answer import Cell
+from webapp.analysis.words import unclear
 from webapp.bench.missing import why_no_plan, why_not_alone
 from webapp.bench.products import Product
 from webapp.bench.reading import Read
 from webapp.bench.side_by_side import Row, Shown, SideBySide
-from webapp.compare.comparison import Cell
-from webapp.compare.words import unclear
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric
 from webapp.screens.bench.address import with_value, without

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from webapp.analysis.cells import PERCENTILES
 from webapp.bench.reading import BY_TARGETS
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import chart_words, factor_words
-from webapp.compare.cells import PERCENTILES
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import parse_qsl
 
-from webapp.compare.cells import measured
-from webapp.compare.comparison import Comparison, Level, Struct
-from webapp.compare.latency import Distribution, chart_point, distributions
-from webapp.compare.models import SavedComparison
-from webapp.compare.question import ViewOptions, read_options, read_query, split
-from webapp.compare.selectors import Selected, baseline_of, comparison_of, for_latencies, select
-from webapp.compare.services import frozen, unfrozen
-from webapp.compare.timeline import TimeLines, time_lines
-from webapp.compare.trial_metrics import COMPARED, moments_of, totals, with_observed
+from webapp.analysis.answer import Comparison, Level, Struct
+from webapp.analysis.cells import measured
+from webapp.analysis.comparing import Selected, baseline_of, comparison_of, for_latencies, select
+from webapp.analysis.latency import Distribution, chart_point, distributions
+from webapp.analysis.models import SavedComparison
+from webapp.analysis.question import ViewOptions, read_options, read_query, split
+from webapp.analysis.services import frozen, unfrozen
+from webapp.analysis.timeline import TimeLines, time_lines
+from webapp.analysis.trial_metrics import COMPARED, moments_of, totals, with_observed
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.results.metrics import IOPS, METRICS, Metric
 from webapp.results.reading.rows import ResultRow

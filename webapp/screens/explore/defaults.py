@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.compare.dimensions import LABEL, MATCHED, NUMBERS, others_of, varying_parts
+from webapp.analysis.dimensions import LABEL, MATCHED, NUMBERS, others_of, varying_parts
 from webapp.hosts.selectors import parted
 from webapp.plans.engines import engine_of
 from webapp.plans.engines.base import PlanEngine

@@ -7,7 +7,7 @@ from statistics import median, quantiles
 from textwrap import wrap
 from xml.etree.ElementTree import Element, tostring
 
-from webapp.compare.comparison import Level
+from webapp.analysis.answer import Level
 from webapp.core.colours import HEX
 
 # The box of a few repeats, as `frontend/src/features/repeatsChart.ts` draws it.

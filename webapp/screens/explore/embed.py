@@ -13,12 +13,12 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_safe
 
+from webapp.analysis.answer import Comparison
+from webapp.analysis.models import SavedComparison
+from webapp.analysis.question import ViewOptions, read_options
+from webapp.analysis.services import linked_comparison
+from webapp.analysis.timeline import has_seconds
 from webapp.bench.saved import is_bench
-from webapp.compare.comparison import Comparison
-from webapp.compare.models import SavedComparison
-from webapp.compare.question import ViewOptions, read_options
-from webapp.compare.services import linked_comparison
-from webapp.compare.timeline import has_seconds
 from webapp.core.errors import Refusal
 from webapp.screens.bench.picture import report_picture
 from webapp.screens.explore.answer import Answer, answer_to

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import shorten
 
-from webapp.compare.comparison import Comparison, Panel
-from webapp.compare.question import ViewOptions
-from webapp.compare.timeline import has_seconds
-from webapp.compare.trial_metrics import COMPARED, metric_named
+from webapp.analysis.answer import Comparison, Panel
+from webapp.analysis.question import ViewOptions
+from webapp.analysis.timeline import has_seconds
+from webapp.analysis.trial_metrics import COMPARED, metric_named
 from webapp.core.colours import colours_of
 from webapp.core.formatting import bytes_per_s, latency
 from webapp.results.metrics import METRICS

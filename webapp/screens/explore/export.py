@@ -6,9 +6,9 @@ import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from webapp.compare.comparison import Comparison, comparison_table
-from webapp.compare.question import Pairs, read_query, split
-from webapp.compare.selectors import compare
+from webapp.analysis.answer import Comparison, comparison_table
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import Pairs, read_query, split
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
 from webapp.screens.access import page

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from webapp.compare.dimensions import dimension
-from webapp.compare.question import KEYS, Pairs, split
+from webapp.analysis.dimensions import dimension
+from webapp.analysis.question import KEYS, Pairs, split
 from webapp.core.errors import Refusal
 from webapp.results.reading.filter import FACTOR_PREFIX, is_on, read_filter
 

@@ -4,8 +4,8 @@ that people can correct it."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension, varying_parts
-from webapp.compare.question import (
+from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension, varying_parts
+from webapp.analysis.question import (
     AGAINST,
     AXES,
     CEILINGS,
@@ -22,7 +22,7 @@ from webapp.compare.question import (
     Pairs,
     ViewOptions,
 )
-from webapp.compare.trial_metrics import COMPARED, known_metric
+from webapp.analysis.trial_metrics import COMPARED, known_metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.compare.comparison import Cell, Comparison, Panel, Series
-from webapp.compare.dimensions import known_dimension
-from webapp.compare.trial_metrics import metric_named
-from webapp.compare.words import shown, unclear
+from webapp.analysis.answer import Cell, Comparison, Panel, Series
+from webapp.analysis.dimensions import known_dimension
+from webapp.analysis.trial_metrics import metric_named
+from webapp.analysis.words import shown, unclear
 from webapp.screens.explore.contours import CELL_HEIGHT, CELL_WIDTH, Contour, contours
 
 Made = Callable[[Cell, Series], "HeatCell"]

@@ -10,10 +10,10 @@ fixed, because they are not filters.
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from webapp.compare.dimensions import FACT_PREFIX, known_dimension
-from webapp.compare.question import MAX_SERIES_FACTORS
-from webapp.compare.selectors import MAX_SERIES
-from webapp.compare.trial_metrics import known_metric
+from webapp.analysis.comparing import MAX_SERIES
+from webapp.analysis.dimensions import FACT_PREFIX, known_dimension
+from webapp.analysis.question import MAX_SERIES_FACTORS
+from webapp.analysis.trial_metrics import known_metric
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, METRICS
 from webapp.results.reading.filter import NOT_SET, Level

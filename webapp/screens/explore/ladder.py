@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.compare.latency import PERCENTS, Distribution
-from webapp.compare.words import form_of, shown
+from webapp.analysis.latency import PERCENTS, Distribution
+from webapp.analysis.words import form_of, shown
 from webapp.core.formatting import latency
 from worker.contract.histogram import LAST_BUCKET_NS, least_count
 

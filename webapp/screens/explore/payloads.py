@@ -1,8 +1,8 @@
 """What the comparison sends to its scripts; `frontend/src/payloads/compare.ts` checks the same shapes."""
 
-from webapp.compare.comparison import Comparison
-from webapp.compare.latency import Distribution
-from webapp.compare.timeline import TimeLines
+from webapp.analysis.answer import Comparison
+from webapp.analysis.latency import Distribution
+from webapp.analysis.timeline import TimeLines
 from webapp.screens.payloads import ChartCeiling, Payload
 
 

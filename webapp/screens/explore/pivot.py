@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from webapp.compare.comparison import Cell, Comparison, Panel, Series
-from webapp.compare.trial_metrics import metric_named
-from webapp.compare.words import unclear
+from webapp.analysis.answer import Cell, Comparison, Panel, Series
+from webapp.analysis.trial_metrics import metric_named
+from webapp.analysis.words import unclear
 from webapp.core.formatting import Scale
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 

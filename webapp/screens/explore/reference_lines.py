@@ -8,12 +8,12 @@ different lines.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.analysis.answer import Comparison
+from webapp.analysis.cells import measured
+from webapp.analysis.comparing import Selected, select
+from webapp.analysis.dimensions import label_of
+from webapp.analysis.question import ViewOptions
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
-from webapp.compare.cells import measured
-from webapp.compare.comparison import Comparison
-from webapp.compare.dimensions import label_of
-from webapp.compare.question import ViewOptions
-from webapp.compare.selectors import Selected, select
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, Metric

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import DIMENSIONS
-from webapp.compare.question import KEYS, Pairs, ViewOptions, read_options, read_query, split
-from webapp.compare.selectors import Selected, select
+from webapp.analysis.comparing import Selected, select
+from webapp.analysis.dimensions import DIMENSIONS
+from webapp.analysis.question import KEYS, Pairs, ViewOptions, read_options, read_query, split
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.points import MAX_RESULTS_READ, target_points
 from webapp.results.reading.query import ResultQuery

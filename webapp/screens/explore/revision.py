@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-from webapp.compare.dimensions import dimension, label_of
-from webapp.compare.latency import chart_points
-from webapp.compare.question import KEYS, MAX_SERIES_FACTORS, OPTION_KEYS, Pairs, ViewOptions, read_options, read_query
-from webapp.compare.selectors import Selected, for_latencies
+from webapp.analysis.comparing import Selected, for_latencies
+from webapp.analysis.dimensions import dimension, label_of
+from webapp.analysis.latency import chart_points
+from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, OPTION_KEYS, Pairs, ViewOptions, read_options, read_query
 from webapp.core.errors import Refusal
 from webapp.core.nearest import nearest
 from webapp.plans.factors import FACTORS

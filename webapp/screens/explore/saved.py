@@ -10,10 +10,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from webapp.bench.saved import checked_query, is_bench, products_in_words
-from webapp.compare.models import SavedComparison
-from webapp.compare.question import Pairs
-from webapp.compare.services import (
+from webapp.analysis.models import SavedComparison
+from webapp.analysis.question import Pairs
+from webapp.analysis.services import (
     change_comparison,
     copy_comparison,
     delete_comparison,
@@ -22,6 +21,7 @@ from webapp.compare.services import (
     restore_comparison,
     save_comparison,
 )
+from webapp.bench.saved import checked_query, is_bench, products_in_words
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.imports.selectors import import_titles

@@ -13,10 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from webapp.bench.saved import is_bench
-from webapp.compare.models import ComparisonLink, SavedComparison
-from webapp.compare.question import read_options
-from webapp.compare.services import (
+from webapp.analysis.models import ComparisonLink, SavedComparison
+from webapp.analysis.question import read_options
+from webapp.analysis.services import (
     create_link,
     freeze_comparison,
     linked_comparison,
@@ -24,6 +23,7 @@ from webapp.compare.services import (
     revoke_link,
     unfreeze_comparison,
 )
+from webapp.bench.saved import is_bench
 from webapp.core.errors import Refusal
 from webapp.imports.selectors import import_titles
 from webapp.screens.access import operator_action, page, person

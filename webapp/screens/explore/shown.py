@@ -5,11 +5,11 @@ from math import log
 
 import msgspec
 
-from webapp.compare.cells import mixed_kinds
-from webapp.compare.comparison import Comparison, Conclusion, Series
-from webapp.compare.latency import PERCENTS, Distribution
-from webapp.compare.question import ViewOptions
-from webapp.compare.timeline import TimeLines, has_seconds
+from webapp.analysis.answer import Comparison, Conclusion, Series
+from webapp.analysis.cells import mixed_kinds
+from webapp.analysis.latency import PERCENTS, Distribution
+from webapp.analysis.question import ViewOptions
+from webapp.analysis.timeline import TimeLines, has_seconds
 from webapp.core.colours import colours_of
 from webapp.hosts.inventory.ceilings import Bound
 from webapp.screens.ceilings import drawn, in_words

@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from webapp.compare.latency import chart_point, chart_points
-from webapp.compare.question import KEYS, VIEWS, Pairs, ViewOptions, read_options, split
-from webapp.compare.selectors import Selected, for_latencies
-from webapp.compare.timeline import Span, time_lines
-from webapp.compare.trial_metrics import metrics_of
+from webapp.analysis.comparing import Selected, for_latencies
+from webapp.analysis.latency import chart_point, chart_points
+from webapp.analysis.question import KEYS, VIEWS, Pairs, ViewOptions, read_options, split
+from webapp.analysis.timeline import Span, time_lines
+from webapp.analysis.trial_metrics import metrics_of
 from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.imports.measurement import MAX_RUNTIME_MS

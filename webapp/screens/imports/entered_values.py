@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from webapp.compare.dimensions import FACT_PREFIX
+from webapp.analysis.dimensions import FACT_PREFIX
 from webapp.core.errors import Refusal
 from webapp.imports.entered import TOOL, Entered, enter_values, read_values
 from webapp.imports.given_labels import read_labels

@@ -6,10 +6,10 @@ import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
-from webapp.compare.comparison import Level
-from webapp.compare.latency import ChartPoint
-from webapp.compare.question import CompareRefused
-from webapp.compare.timeline import time_lines
+from webapp.analysis.answer import Level
+from webapp.analysis.latency import ChartPoint
+from webapp.analysis.question import CompareRefused
+from webapp.analysis.timeline import time_lines
 from webapp.imports.selectors import results_of
 from webapp.results.metrics import METRICS
 from webapp.results.models import Import

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.compare.trial_metrics import CPU_PER_IO
+from webapp.analysis.trial_metrics import CPU_PER_IO
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import CPU_PER_IO as IMPORTED
 from webapp.results.metrics import METRICS, Metric, entered_metric

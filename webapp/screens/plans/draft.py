@@ -14,10 +14,10 @@ from typing import NamedTuple
 import msgspec
 from django.http import QueryDict
 
+from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
-from webapp.plans.problems import FieldProblem, PartGrid, document_problems, grids_of
+from webapp.plans.grids import FieldProblem, PartGrid, document_problems, grids_of
 from webapp.plans.streams import StreamRefused, lines_of, streams_of
-from webapp.plans.yaml_io import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 
 COMMON = "common"
 MAX_ROWS = 200

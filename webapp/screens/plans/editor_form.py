@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.factors import FACTORS, Factor, FactorKind
-from webapp.plans.problems import FieldProblem
+from webapp.plans.grids import FieldProblem
 from webapp.plans.values import BlockSplit, Choice, Duration, LayoutLine, Size, Switch
 from webapp.screens.plans.draft import COMMON, Draft, DraftPart, FactorRow
 from worker.contract.workload import TargetKind

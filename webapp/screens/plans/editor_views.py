@@ -16,14 +16,14 @@ from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument, read
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.factors import ALTERNATIVES, FACTORS
+from webapp.plans.grids import FieldProblem, PartGrid, PlanRefused
 from webapp.plans.models import PlanVersion
 from webapp.plans.part_levels import NAMED_KINDS
-from webapp.plans.problems import FieldProblem, PartGrid, PlanRefused
 from webapp.plans.services import create_plan, save_version
-from webapp.plans.yaml_io import Part, PlanDocument, read
 from webapp.runs.models import Run
 from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.plans.draft import (

@@ -10,8 +10,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
+from webapp.plans.document import MAX_BYTES, PlanDocument, import_plan
 from webapp.plans.jobfile import JobFileError, read_job_file
-from webapp.plans.yaml_io import MAX_BYTES, PlanDocument, import_plan
 from webapp.screens.access import operator_action, page
 from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.form_data import data_of

@@ -9,13 +9,13 @@ from django.db.models import Aggregate, Count, F, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Extract
 
 from webapp.plans import levels
+from webapp.plans.document import Part, PlanDocument, read
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.estimate import Outline, outline
 from webapp.plans.factors import BEFORE, FACTORS, FactorKind, factor_of
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.part_levels import factor_texts
 from webapp.plans.streams import named_levels
-from webapp.plans.yaml_io import Part, PlanDocument, read
 from webapp.runs.models import Run, RunState
 from webapp.screens import points
 from worker.recipes import DEFAULT_ENGINE

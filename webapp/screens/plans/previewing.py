@@ -8,12 +8,12 @@ from django.core.paginator import Page, Paginator
 
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import group_name
+from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import Expected, written_in_total
 from webapp.plans.expand import PlannedTrial
+from webapp.plans.grids import PartGrid
 from webapp.plans.points import on_kind
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of
-from webapp.plans.problems import PartGrid
-from webapp.plans.yaml_io import PlanDocument
 from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
 from webapp.screens import points

@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from webapp.core.errors import Refusal
+from webapp.plans.document import PlanDocument, differences, export_plan, read
 from webapp.plans.jobfile import write_job_file
 from webapp.plans.models import PlanVersion
 from webapp.plans.services import restore_version
-from webapp.plans.yaml_io import PlanDocument, differences, export_plan, read
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.plans.finding import found_version
 from webapp.screens.plans.library import sentences

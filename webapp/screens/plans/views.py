@@ -13,11 +13,11 @@ from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.plans.document import PlanDocument, read
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.jobfile import parts_unfit_for_job_files
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
-from webapp.plans.yaml_io import PlanDocument, read
 from webapp.runs.services import start_run
 from webapp.schedules.models import Schedule
 from webapp.screens import points

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
-from webapp.runs.actions.notes import add_note, delete_note, restore_note
+from webapp.runs.actions.annotations import add_note, delete_note, restore_note
 from webapp.runs.actions.run_actions import Skipped, arm_run, disarm_run, pause_run, resume_run, run_again, skip_trials
 from webapp.runs.models import Run, TrialState
 from webapp.runs.services import cancel_run

@@ -15,7 +15,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, trust_run
-from webapp.runs.actions.notes import tag_run, untag_run
+from webapp.runs.actions.annotations import tag_run, untag_run
 from webapp.runs.models import Run
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 
-from webapp.compare.trial_metrics import COMPARED, with_observed
+from webapp.analysis.trial_metrics import COMPARED, with_observed
 from webapp.hosts.inventory.ceilings import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.plans.values import Value

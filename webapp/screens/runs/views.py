@@ -12,7 +12,7 @@ from django.db.models.functions import Extract
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 
-from webapp.compare.shares import Share, shares_of
+from webapp.analysis.shares import Share, shares_of
 from webapp.core.formatting import percent
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target

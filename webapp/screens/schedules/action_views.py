@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
-from webapp.schedules import owners
+from webapp.schedules import arming
+from webapp.schedules.arming import arm_schedule, disarm_schedule
 from webapp.schedules.models import Occurrence, Schedule
-from webapp.schedules.owners import arm_schedule, disarm_schedule
 from webapp.schedules.services import (
     delete_schedule,
     make_due,
@@ -117,7 +117,7 @@ def take_over(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("schedule", pk=pk)
     ended = " Its arming has ended." if schedule.armed_until else ""
     said = f"You are now the owner of “{schedule}”: its runs start in your name.{ended}"
-    return _done(request, schedule, lambda by: owners.take_over(schedule=schedule, by=by), said)
+    return _done(request, schedule, lambda by: arming.take_over(schedule=schedule, by=by), said)
 
 
 @operator_action

@@ -7,8 +7,8 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from webapp.hosts.models import Target
+from webapp.schedules.arming import MAX_ARMING, drives_to_be_armed, unarmed
 from webapp.schedules.models import Schedule
-from webapp.schedules.owners import MAX_ARMING, drives_to_be_armed, unarmed
 from webapp.schedules.timing import due_after
 from webapp.screens.arming import DriveToArm, drives_to_arm
 

@@ -7,14 +7,14 @@ from itertools import groupby, islice, pairwise
 
 from webapp.core import formatting
 from webapp.hosts.models import Target
+from webapp.plans.document import read
 from webapp.plans.estimate import Expected, written_in_total
+from webapp.plans.grids import grids_of
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import Preview
-from webapp.plans.problems import grids_of
-from webapp.plans.yaml_io import read
 from webapp.results.previews import learned_preview
 from webapp.results.speeds import expected_writes
-from webapp.runs.forecast.experience import experience_of
+from webapp.runs.durations import experience_of
 from webapp.schedules.models import GroupOrder, Overlap, Schedule
 from webapp.schedules.timing import due_after
 from webapp.screens.schedules.words import limit_in_words

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from django.db.models import Exists, F, OuterRef, Prefetch, Q
 from django.urls import reverse
 
+from webapp.analysis.models import SavedComparison
 from webapp.bench.products import Kind, Product
-from webapp.compare.models import SavedComparison
 from webapp.core import formatting
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django import template
 
+from webapp.analysis.verdicts import LABELS, Outcome, Row
 from webapp.plans.points import varying
 from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
@@ -14,7 +15,6 @@ from webapp.schedules.models import Occurrence
 from webapp.screens import points
 from webapp.screens.trend.acceptance_form import level_label
 from webapp.screens.trend.verdict_rows import ShownRow, limit_text, shown_row
-from webapp.trends.judging import LABELS, Outcome, Row
 from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
 from webapp.trends.two_sides import UNSTATED

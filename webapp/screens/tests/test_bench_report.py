@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from django.test import Client
 
+from webapp.analysis.models import SavedComparison
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.compare.models import SavedComparison
 from webapp.core.viewer_zone import COOKIE
 from webapp.results.models import Result
 from webapp.screens.bench.picture import report_picture

@@ -7,9 +7,9 @@ from playwright.sync_api import Browser, Page, expect
 from pypdf import PdfReader
 from pytest_django.live_server_helper import LiveServer
 
+from webapp.analysis.services import save_comparison
 from webapp.bench.saved import checked_query
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.compare.services import save_comparison
 from webapp.core.models import Role
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.people import a_user

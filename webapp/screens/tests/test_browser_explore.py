@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pypdf import PageObject, PdfReader
 
-from webapp.compare.services import save_comparison
+from webapp.analysis.services import save_comparison
 from webapp.core.models import User
 from webapp.results.models import Result, Sample, known
 from webapp.runs.models import Attempt, Run

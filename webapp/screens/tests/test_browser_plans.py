@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import BrowserContext, Dialog, Locator, Page, Route, expect
 
 from webapp.hosts.models import Target
+from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.yaml_io import read
 from webapp.tests.browser import PATIENCE_MS
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.people import PASSWORD

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from webapp.core.models import AuditEntry
-from webapp.runs.actions.notes import MAX_TAGS
+from webapp.runs.actions.annotations import MAX_TAGS
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look

@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.utils.html import escape
 
-from webapp.compare.question import read_query
-from webapp.compare.selectors import compare
-from webapp.compare.tests.orders import alternate
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import read_query
+from webapp.analysis.tests.orders import alternate
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, known
 from webapp.runs.models import Run

@@ -8,8 +8,8 @@ import pytest
 from django.db.models import F
 from django.test import Client
 
-from webapp.compare.models import SavedComparison
-from webapp.compare.question import CHARTS, VIEWS, Pairs
+from webapp.analysis.models import SavedComparison
+from webapp.analysis.question import CHARTS, VIEWS, Pairs
 from webapp.core.models import User
 from webapp.results.models import Result
 from webapp.runs.models import Run

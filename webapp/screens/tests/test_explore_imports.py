@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import pytest
 from django.test import Client
 
-from webapp.compare.comparison import Comparison
+from webapp.analysis.answer import Comparison
 from webapp.imports.references.loading import load_references
 from webapp.results.models import Import, Result, StreamRun
 from webapp.runs.models import Run

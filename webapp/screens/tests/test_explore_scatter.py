@@ -2,8 +2,8 @@
 
 import pytest
 
-from webapp.compare.question import read_options, read_query
-from webapp.compare.selectors import select
+from webapp.analysis.comparing import select
+from webapp.analysis.question import read_options, read_query
 from webapp.results.models import StreamRun
 from webapp.screens.explore.answer import scatter_of
 from webapp.tests.factories.hosts import a_host, a_target

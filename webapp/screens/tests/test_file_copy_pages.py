@@ -5,10 +5,10 @@ from urllib.parse import parse_qs, urlsplit
 from django.test import Client
 from django.utils import timezone
 
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import expand
 from webapp.plans.tests.helpers import directory
-from webapp.plans.yaml_io import Part, PlanDocument
 from webapp.results.models import DriveReading, Result
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import a_version, first_look

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from webapp.compare.question import CompareQuery
-from webapp.compare.selectors import compare
-from webapp.compare.tests.orders import alternate
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import CompareQuery
+from webapp.analysis.tests.orders import alternate
 from webapp.results.models import Result
 from webapp.screens.explore.heat import heat_of
 from webapp.tests.factories.hosts import a_host, a_target

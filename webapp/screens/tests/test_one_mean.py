@@ -15,8 +15,8 @@ from statistics import fmean
 import pytest
 from django.test import Client
 
+from webapp.analysis.models import SavedComparison
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.compare.models import SavedComparison
 from webapp.core.statistics import mean_of
 from webapp.results.models import Result
 from webapp.results.tables import point_table

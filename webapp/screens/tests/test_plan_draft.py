@@ -8,10 +8,10 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webapp.plans.document import Order, Part, PlanDocument, export_plan, import_plan
 from webapp.plans.factors import FACTORS
-from webapp.plans.problems import document_problems
+from webapp.plans.grids import document_problems
 from webapp.plans.services import BUILTIN
-from webapp.plans.yaml_io import Order, Part, PlanDocument, export_plan, import_plan
 from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, checked, draft_from, draft_of
 from webapp.screens.plans.editor_views import stepped
 from webapp.screens.plans.form_data import data_of

@@ -9,9 +9,9 @@ from django.http import QueryDict
 from django.test import Client
 
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument, export_plan, read, write
 from webapp.plans.factors import CHANGE, FACTORS, OTHERS, STREAM
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.yaml_io import Part, PlanDocument, export_plan, read, write
 from webapp.runs.models import Run
 from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.editor_form import picker

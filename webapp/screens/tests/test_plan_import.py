@@ -6,9 +6,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from webapp.plans.document import MAX_BYTES
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import BUILTIN
-from webapp.plans.yaml_io import MAX_BYTES
 
 JOB = "[global]\nioengine=io_uring\nsize=64m\nruntime=3\ntime_based\n[quick]\nrw=randread\nbs=4k\nnorandommap\n"
 

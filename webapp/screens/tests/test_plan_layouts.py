@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from webapp.hosts.models import Target
-from webapp.plans.yaml_io import Part, PlanDocument, export_plan
+from webapp.plans.document import Part, PlanDocument, export_plan
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import first_look

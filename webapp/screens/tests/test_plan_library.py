@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import BUILTIN, load_builtin_plans
-from webapp.plans.yaml_io import read
 from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import FIRST_LOOK, a_version, first_look
 from webapp.tests.factories.results import finish_run

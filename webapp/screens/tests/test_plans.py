@@ -6,8 +6,8 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.models import Target
+from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.yaml_io import Part, PartStream, PlanDocument
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens import points

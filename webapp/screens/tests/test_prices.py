@@ -5,10 +5,10 @@ from datetime import date
 import pytest
 from django.test import Client
 
+from webapp.analysis.models import Price
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG, intel, samsung  # noqa: F401 - fixtures
-from webapp.compare.models import Price
 from webapp.core.models import AuditEntry
 from webapp.results.models import Configuration
 from webapp.tests.factories.results import Lab

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.dispatch.host_queues import queues
-from webapp.runs.dispatch.queue_state import queued_runs
+from webapp.runs.dispatch.queue import queued_runs
 from webapp.runs.models import Run, RunState, TargetLock
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look

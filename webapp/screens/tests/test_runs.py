@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 from django.test import Client
 
-from webapp.compare.tests.orders import alternate
+from webapp.analysis.tests.orders import alternate
 from webapp.core.models import AuditEntry
 from webapp.hosts.services import rename_host
 from webapp.results.models import known

@@ -3,7 +3,7 @@ import csv
 import pytest
 from django.test import Client
 
-from webapp.compare.models import SavedComparison
+from webapp.analysis.models import SavedComparison
 from webapp.core.models import AuditEntry, Role
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_scratch

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from webapp.compare.services import save_comparison
+from webapp.analysis.services import save_comparison
 from webapp.imports.reading import Read
 from webapp.imports.services import add_found, begin_import
 from webapp.results.models import Import

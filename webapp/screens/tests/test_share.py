@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from webapp.compare.models import ComparisonLink, SavedComparison
-from webapp.compare.services import change_comparison, freeze_comparison
+from webapp.analysis.models import ComparisonLink, SavedComparison
+from webapp.analysis.services import change_comparison, freeze_comparison
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
 from webapp.hosts.inventory.ceilings import Bound, Interval

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from webapp.compare.models import Price
+from webapp.analysis.models import Price
 from webapp.core.models import User
 from webapp.hosts.groups import MemberSpec, create_group
 from webapp.hosts.inventory.endurance import rate_endurance

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import label_of_fact
+from webapp.analysis.dimensions import label_of_fact
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import METRICS, Metric

@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 
+from webapp.analysis.verdicts import LABELS, Outcome, Row
 from webapp.core.errors import Refusal
 from webapp.core.table_files import Column, Kind, Table
 from webapp.core.table_files.response import file_response
@@ -41,7 +42,6 @@ from webapp.screens.trend.acceptance_form import (
 )
 from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
-from webapp.trends.judging import LABELS, Outcome, Row
 from webapp.trends.two_sides import TARGET, UNSTATED, TwoSides, judge_read, levels_of
 
 # The rows of an acceptance test as a table for files, in stored units.

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.analysis.verdicts import Row
 from webapp.core import formatting
 from webapp.results.metrics import Metric
 from webapp.results.reading.content import Point
 from webapp.screens import points as words
-from webapp.trends.judging import Row
 
 MAX_DIGITS = 8
 

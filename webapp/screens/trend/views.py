@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from webapp.analysis.verdicts import LABELS, Outcome
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.plans.points import varying
@@ -24,7 +25,6 @@ from webapp.screens.trend.acceptance_address import address_of
 from webapp.screens.trend.asked import cell_address, choose, chosen_metric, metrics_of, plan_and_target
 from webapp.screens.trend.baseline_form import BaselineForm, baseline_form
 from webapp.screens.trend.verdict_rows import percent_change
-from webapp.trends.judging import LABELS, Outcome
 from webapp.trends.models import Baseline
 from webapp.trends.run_values import ENDED, MAX_RUNS, read_history
 from webapp.trends.selectors import baselines, outcomes_on

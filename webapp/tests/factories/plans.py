@@ -2,10 +2,10 @@
 
 import itertools
 
+from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value
-from webapp.plans.yaml_io import Part, PlanDocument, write
 
 DOCUMENT = PlanDocument(
     title="A plan",

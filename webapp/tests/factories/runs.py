@@ -14,7 +14,7 @@ from django.utils import timezone
 from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
-from webapp.plans.start_checks import destroys
+from webapp.plans.preflight import destroys
 from webapp.runs.models import Attempt, Run, RunState, Transition, Trial
 from webapp.runs.reasons import told
 from webapp.tests.factories.plans import a_version

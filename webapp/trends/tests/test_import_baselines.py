@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from webapp.analysis.verdicts import Outcome
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.imports.services import undo_import
@@ -12,7 +13,6 @@ from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.trends import selectors
-from webapp.trends.judging import Outcome
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import outcomes_on, verdicts_on
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline

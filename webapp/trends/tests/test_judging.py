@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from webapp.compare.cells import BUCKET_WIDTH, Measured
-from webapp.trends.judging import (
+from webapp.analysis.cells import BUCKET_WIDTH, Measured
+from webapp.analysis.verdicts import (
     COARSE,
     CONTAINS_LIMIT,
     MAY_BE_CHANCE,

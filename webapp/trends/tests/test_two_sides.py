@@ -2,6 +2,7 @@
 
 import pytest
 
+from webapp.analysis.verdicts import NOT_MEASURED, ONE_VALUE_EACH, Outcome
 from webapp.core.errors import Refusal
 from webapp.imports.references.loading import load_references
 from webapp.plans.values import Value
@@ -10,7 +11,6 @@ from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
-from webapp.trends.judging import NOT_MEASURED, ONE_VALUE_EACH, Outcome
 from webapp.trends.tests.measuring import Nights
 from webapp.trends.two_sides import TwoSides, judge_sides
 

@@ -4,12 +4,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from webapp.analysis.verdicts import Outcome
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
 from webapp.results.models import Result, known
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.people import a_user
-from webapp.trends.judging import Outcome
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import outcomes_on, verdicts_on
 from webapp.trends.services import remove_baseline, set_baseline

@@ -6,7 +6,7 @@ import pytest
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.runs.actions.notes import add_note, delete_note
+from webapp.runs.actions.annotations import add_note, delete_note
 from webapp.runs.actions.run_actions import run_again
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Note, Run, TrialState

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from webapp.hosts.models import Target
-from webapp.plans.yaml_io import Order, Part
+from webapp.plans.document import Order, Part
 from webapp.runs.dispatch.dispatcher import create_attempt, dispatch_host
 from webapp.runs.dispatch.host_queues import Entry, queues
 from webapp.runs.models import Attempt, AttemptKind, Run

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from webapp.runs.dispatch.queue_state import Busy, Job, Start, planned_starts
+from webapp.runs.dispatch.queue import Busy, Job, Start, planned_starts
 
 HOSTS = ("a", "b", "c", "d")
 

@@ -23,7 +23,7 @@ from webapp.runs.arming import arming_of
 from webapp.runs.dispatch import orders
 from webapp.runs.dispatch.dispatcher import dispatch_host, request_inventory
 from webapp.runs.dispatch.leases import publish_again
-from webapp.runs.dispatch.queue_state import HEARD_WITHIN_SECONDS, QueueState
+from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, QueueState
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     Attempt,

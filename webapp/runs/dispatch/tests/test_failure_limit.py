@@ -5,8 +5,8 @@ import pytest
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Host
+from webapp.plans.document import Order, Part
 from webapp.plans.models import PlanVersion
-from webapp.plans.yaml_io import Order, Part
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TrialState
 from webapp.runs.services import start_run

@@ -2,8 +2,8 @@
 
 import pytest
 
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.services import create_plan
-from webapp.plans.yaml_io import Order, Part, PlanDocument
 from webapp.runs.arming import arming_of
 from webapp.runs.dispatch.orders import largest_bytes, preparation_of, streams_of, total_limit_s
 from webapp.runs.models import Attempt, Run, Trial

@@ -8,7 +8,7 @@ from webapp.core.models import AuditEntry
 from webapp.hosts.models import Target
 from webapp.runs.actions.run_actions import move_in_queue
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.dispatch.queue_state import queued_runs
+from webapp.runs.dispatch.queue import queued_runs
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState
 from webapp.runs.services import start_run

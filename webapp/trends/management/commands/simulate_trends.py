@@ -7,8 +7,8 @@ import numpy as np
 from django.core.management.base import BaseCommand, CommandParser
 from numpy.typing import NDArray
 
-from webapp.compare.cells import Measured
-from webapp.trends.judging import Cells, Outcome, judge, outcome_of
+from webapp.analysis.cells import Measured
+from webapp.analysis.verdicts import Cells, Outcome, judge, outcome_of
 from webapp.trends.steps import steps
 
 Series = NDArray[np.float64]

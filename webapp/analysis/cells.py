@@ -1,0 +1,308 @@
+"""The values of a cell, one for each block.
+
+A block is one repeat of everything in one run (`plans.expand`). Trials of a block run close together and share what
+the host does at that time, so they are not independent: their mean is one observation.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from webapp.analysis.answer import Level
+from webapp.analysis.dimensions import MATCHED, MATCHED_DIMENSION, MatchedDimension, known_dimension, label_of
+from webapp.analysis.question import CompareQuery
+from webapp.core.statistics import mean_of
+from webapp.plans.factors import FACTORS
+from webapp.plans.points import differing, in_order, varying
+from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP, Metric
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import NOT_SET
+from webapp.results.reading.rows import ResultRow
+from worker.contract.histogram import LAST_BUCKET_NS
+
+# Group rows into the cells of a comparison.
+
+CellKey = tuple[str, str, str]  # keys of panel, series and x
+# Levels of several factors: “none is faster than kyber” has no clear subject.
+_UNCLEAR = frozenset({"", NOT_SET.value, "on", "off", "none"})
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The rows of each cell, and the levels of each axis in display order."""
+
+    cells: dict[CellKey, list[ResultRow]]
+    panels: tuple[Level, ...]
+    series: tuple[Level, ...]
+    x: tuple[Level, ...]
+
+
+def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
+    panels: dict[str, tuple[Level, ...]] = {}
+    series: dict[str, tuple[Level, ...]] = {}
+    x: dict[str, Level] = {}
+    cells: dict[CellKey, list[ResultRow]] = {}
+    by_x = _matched(rows, query) if query.x == MATCHED else known_dimension(query.x)
+    by_series = [known_dimension(name) for name in query.series]
+    by_panel = [known_dimension(name) for name in query.panels]
+    for row in rows:
+        panel = tuple([each.level(row) for each in by_panel])
+        levels = tuple([each.level(row) for each in by_series])
+        at = by_x.level(row)
+        key = _key(panel), _key(levels), at.key
+        if key in cells:
+            cells[key].append(row)
+        else:
+            cells[key] = [row]
+            panels.setdefault(key[0], panel)
+            series.setdefault(key[1], levels)
+            x.setdefault(at.key, at)
+    ordered = tuple(sorted(x.values(), key=lambda level: level.order))
+    return Grouped(cells, _charts(panels, query), _named(series, query), ordered)
+
+
+def _matched(rows: Sequence[ResultRow], query: CompareQuery) -> MatchedDimension:
+    """The varying factors that neither series nor charts name, and the target if there are several."""
+    used = {*query.series, *query.panels}
+    points = {row.point_key: row.point for row in rows}
+    names = tuple(name for name in varying(points.values()) if name in FACTORS and name not in used)
+    by_target = not used & {"target", "host", "model", "serial"} and len({row.target_name for row in rows}) > 1
+    return replace(MATCHED_DIMENSION, names=names, by_target=by_target)
+
+
+def _key(levels: Sequence[Level]) -> str:
+    """As in an address: `io_uring,none`. A comma inside a level is escaped, so that no two keys are equal by chance."""
+    if len(levels) == 1:
+        return levels[0].key
+    return ",".join([level.key.replace("\\", "\\\\").replace(",", "\\,") for level in levels])
+
+
+def _charts(panels: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:
+    """In the order of their levels. `4 KiB` is clear in the title of a chart, `32` is not."""
+    ordered = sorted(panels.items(), key=lambda item: [level.order for level in item[1]])
+    names = {key: ", ".join(map(clear_text, query.panels, levels)) for key, levels in ordered}
+    return tuple(Level(key, name, None) for key, name in names.items())
+
+
+def _named(series: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:
+    """In the order of their levels. A number is preceded by the label of its factor, also with a unit."""
+    ordered = sorted(series.items(), key=lambda item: [level.order for level in item[1]])
+    return tuple(Level(key, _name(levels, query.series) or "all", None) for key, levels in ordered)
+
+
+def _name(levels: Sequence[Level], names: Sequence[str]) -> str:
+    pairs = zip(names, levels, strict=True)
+    return ", ".join(
+        level.text if level.number is None and _is_word(level) else f"{label_of(name)} {level.text}"
+        for name, level in pairs
+    )
+
+
+def clear_text(name: str, level: Level) -> str:
+    """The text of a level, which a reader understands without the axis: `4 KiB`, but `Queue depth 32`."""
+    return level.text if is_clear(level) else f"{label_of(name)} {level.text}"
+
+
+def is_clear(level: Level) -> bool:
+    """Whether its text is a word, or a number with a unit."""
+    return _is_word(level) if level.number is None else any(map(str.isalpha, level.text))
+
+
+def _is_word(level: Level) -> bool:
+    """Whether a level is clear without the label of its factor: `io_uring`, but not `on` or `none`."""
+    return level.key not in _UNCLEAR
+
+
+# Total latency and completion latency, which leaves out the time of the submission: values that are not compared.
+#
+# Our own runs measure total latency, with few exceptions; fio's own defaults, and so many imports, have percentiles
+# of completion latency (decision 7).
+
+LABELS = {"lat": "total latency", "clat": "completion latency"}
+NOT_COMPARED = "one latency includes the time of the submission and the other does not"
+Kinds = frozenset[str]
+
+
+def kinds_of(rows: Iterable[ResultRow], metric: Metric) -> Kinds:
+    """Empty for other metrics, and for tools that do not say what they measure."""
+    if metric.shown_as != "latency" or not metric.column:
+        return frozenset()
+    return frozenset([row.latency_kind for row in rows]) - {""}
+
+
+def mixed_kinds(series: Mapping[str, Kinds]) -> str:
+    """A warning if series have different kinds of latency, or a series has both; else "". Keys are names."""
+    if len(frozenset().union(*series.values())) < 2:
+        return ""
+    each = "; ".join(
+        f"{name}: {' and '.join(map(LABELS.__getitem__, sorted(own)))}" for name, own in series.items() if own
+    )
+    return (
+        f"Latencies of different kinds ({each}). Completion latency leaves out the time of the submission, so these "
+        "values are not compared."
+    )
+
+
+Block = tuple[int, int]  # the run or import (results.reading.rows.ResultRow.source), and the repeat
+
+# Percentiles are read from histogram buckets, which are at most this wide relative to their value (contract.histogram).
+BUCKET_WIDTH = 1 / 64
+PRINTED_STEPS = 10  # 10 to 99: the fewest steps of a number with two digits
+PERCENTILES = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One cell. `values` and `at` are arithmetic means over the rows of each block."""
+
+    values: Mapping[Block, float]
+    at: Mapping[Block, float]  # when the block's trials were measured, in Unix seconds; missing if unknown
+    step: float  # resolution of a value relative to it, as 0.016
+    balanced: bool  # every block has the same workloads, and every block of a run the same targets
+    kinds: Kinds = frozenset()  # of latencies
+    points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
+    targets: frozenset[str] = frozenset()
+    ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
+    zeros_inside: int = 0  # results of 0 in blocks whose mean is above 0: one of several levels or targets
+
+    def same_kind(self, other: "Measured") -> bool:
+        """Whether both are one kind of latency, as far as their tools say it."""
+        return len(self.kinds | other.kinds) < 2
+
+    def same_points(self, other: "Measured") -> bool:
+        """Whether both are means over the same levels, and over the same targets unless they have none in common."""
+        return same_levels(self.points, other.points) and self.same_targets(other)
+
+    def same_targets(self, other: "Measured") -> bool:
+        """False if only some targets are on both sides: the mean of one lacks a target of the other. Products that are
+        compared, such as drives, have no target in common."""
+        return self.targets == other.targets or self.targets.isdisjoint(other.targets)
+
+    def independent(self, other: "Measured") -> bool:
+        """Whether no result is on both sides: it would be compared with itself."""
+        return self.ids.isdisjoint(other.ids)
+
+    @property
+    def positive(self) -> bool:
+        return min(self.values.values()) > 0
+
+    @property
+    def mean(self) -> float:
+        """Over the blocks: the number that is shown, and whose ratio is compared."""
+        return mean_of(list(self.values.values()))
+
+
+def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:
+    """Whether the points of both sides cover the same levels. Factors with one level on each side may differ: they
+    confound the comparison, but do not change what a mean covers."""
+    if len(mine) < 2 and len(theirs) < 2:
+        return True
+    mixed = differing(mine) | differing(theirs)
+    own, others = ({repr(sorted(_only(point, mixed))) for point in each} for each in (mine, theirs))
+    return own == others
+
+
+def other_levels(pairs: Iterable[tuple[Measured, Measured]]) -> list[str]:
+    """The factors, or the target, of which two cells are means over different levels."""
+    found: set[str] = set()
+    for pair in pairs:
+        if not same_levels(pair[0].points, pair[1].points):
+            found |= differing(pair[0].points) | differing(pair[1].points)
+        if not pair[0].same_targets(pair[1]):
+            found.add("target")
+    return in_order(found)
+
+
+def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    return ((name, repr(level)) for name, level in point.items() if name in names)
+
+
+def with_points(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
+    """For cells that may cover several workloads."""
+    return {key: replace(cell, points=points_of(grouped.cells[key])) for key, cell in cells.items()}
+
+
+def with_ids(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
+    """For cells that may have results in common."""
+    return {
+        key: replace(cell, ids=frozenset(id_ for row in grouped.cells[key] for id_ in row.ids))
+        for key, cell in cells.items()
+    }
+
+
+def points_of(rows: Iterable[ResultRow]) -> tuple[Point, ...]:
+    """Each point once."""
+    return tuple({row.point_key: row.point for row in rows}.values())
+
+
+def measured(grouped: Grouped, metric: Metric) -> dict[CellKey, Measured]:
+    return {key: cell_of(rows, metric) for key, rows in grouped.cells.items()}
+
+
+def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
+    """The rows of one cell, by block."""
+    blocks: dict[Block, list[ResultRow]] = {}
+    for row in rows:
+        blocks.setdefault((row.source, row.repeat), []).append(row)
+    own = {block: [metric.of(row) or 0.0 for row in each] for block, each in blocks.items()}
+    values = {block: _mean(each) for block, each in own.items()}
+    zeros = sum(value == 0 for block, each in own.items() if values[block] for value in each)
+    known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}
+    at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in known.items()}
+    targets = frozenset([row.target_name for row in rows])
+    step, kinds = _step(rows, metric), kinds_of(rows, metric)
+    return Measured(values, at, step, _is_balanced(blocks), kinds, targets=targets, zeros_inside=zeros)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return values[0] if len(values) == 1 else sum(values) / len(values)
+
+
+def _is_balanced(blocks: Mapping[Block, Sequence[ResultRow]]) -> bool:
+    """Runs may differ in their targets: these are repeats on other drives. Of one run, a block without one of several
+    targets has another mean because of what it lacks."""
+    points = {frozenset([row.point_key for row in each]) for each in blocks.values()}
+    places = {(source, frozenset([_place(row) for row in each])) for (source, _), each in blocks.items()}
+    return len(points) == 1 and len(places) == len({source for source, _ in blocks})
+
+
+def _place(row: ResultRow) -> tuple[str, str]:
+    return row.point_key, row.target_name
+
+
+def _step(rows: Sequence[ResultRow], metric: Metric) -> float:
+    """The smallest step: a histogram bucket for percentiles, 1 ns for other latencies, one I/O or 1 ms for rates, the
+    last printed digit for what a tool prints without counts."""
+    if metric.shown_as == "latency":
+        return max([_latency_step(row, metric) for row in rows])
+    return max([_rate_step(row, metric) for row in rows])
+
+
+_RATE_STEPS = {"iops": IOPS_STEP, "bytes_per_s": BANDWIDTH_STEP}
+
+
+def _rate_step(row: ResultRow, metric: Metric) -> float:
+    """Of a value without counts, the printed digits; two of them if these are unknown."""
+    if row.imported and row.ios is None:
+        printed = row.metrics.get(_RATE_STEPS.get(metric.key, ""))
+        return _share(printed, metric.of(row) or 0.0) if printed else 1 / PRINTED_STEPS
+    counts = (row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,)
+    least = min([PRINTED_STEPS if count is None else count for count in counts])
+    return min(1 / least, 1.0) if least > 0 else 1.0
+
+
+def _latency_step(row: ResultRow, metric: Metric) -> float:
+    """Above 17 s, a percentile is only a lower bound."""
+    value, is_percentile = metric.of(row) or 0.0, metric.column in PERCENTILES
+    if is_percentile and value == LAST_BUCKET_NS:
+        return 1.0
+    step = BUCKET_WIDTH if is_percentile else _share(1, value)
+    if not row.imported or not metric.column:
+        return step
+    printed = (row.metrics.get(PERCENTILE_STEP) if is_percentile else None) or row.metrics.get(LATENCY_STEP)
+    if printed:
+        return max(step, _share(printed, value))
+    return max(step, 1 / PRINTED_STEPS) if row.ios is None else step
+
+
+def _share(step: float, value: float) -> float:
+    return min(step / value, 1.0) if value > 0 else 1.0

@@ -1,0 +1,407 @@
+"""Differences in both directions: points where a series is higher for certain, and points where it is lower.
+
+Their mean describes neither, so a sentence names both sides instead.
+"""
+
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from webapp.analysis.answer import Level
+from webapp.analysis.cells import Block, Measured, is_clear
+from webapp.analysis.dimensions import JOINER
+from webapp.core.statistics import Ratio, student_t, tail
+
+# What a page may claim: differences and equalities, corrected for the number of comparisons on the page.
+#
+# The chance of any false claim on a page is at most 5 %. Sentences get one half of it and points the other half
+# (Bonferroni); inside each half, p-values are corrected by Holm's method (S. Holm: A simple sequentially rejective
+# multiple test procedure, Scandinavian Journal of Statistics 6, 1979). It holds for dependent comparisons too: all
+# series are compared with the same baseline.
+
+# Two series at the same points: the mean of ln(series / baseline), with its variance and degrees of freedom.
+#
+# The design is a split plot: costly factors change slowly, so all trials of a level in one block share an error. A
+# block is therefore one observation (R. A. Fisher: The Design of Experiments, 1935; S. E. Lazic: The problem of
+# pseudoreplication in neuroscientific studies, BMC Neuroscience 11, 2010):
+#
+# - Both series in the same runs: the blocks are pairs, and the differences of their logarithms have Student's t with
+#   n - 1 degrees of freedom.
+# - Series of different runs: the blocks are not paired, and Welch's degrees of freedom hold (B. L. Welch: The
+#   generalization of Student's problem when several different population variances are involved, Biometrika 34, 1947).
+#   Blocks of one run share what that run met, so with three runs on each side a whole run is one observation.
+#
+# With missing values, the variance is that of the blocks' influences on the mean, which is the same as above when
+# nothing is missing (K.-Y. Liang, S. L. Zeger: Longitudinal data analysis using generalized linear models, Biometrika
+# 73, 1986).
+
+Pair = tuple[Measured, Measured]  # the series and the baseline at one point
+LEANS = 0.2  # a smaller lean is balance: drift then hardly changes the mean of a block (our convention)
+MIN_RUNS = 3  # on each side, for a run to be one observation
+UNKNOWN_ORDER = "unknown"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """`value` is ln(series / baseline). `n` counts blocks on the smaller side; with n = 1 there is no variance."""
+
+    value: float
+    variance: float  # of `value`
+    freedom: float
+    n: int
+    step: float  # the smallest difference that the values can resolve, as 0.016
+
+    @cached_property
+    def ratio(self) -> Ratio:
+        """Its 95 % interval is never narrower than the step: equal values of coarse steps are not exact."""
+        if self.n < 2:
+            return Ratio(math.exp(self.value), None, None)
+        half = max(student_t(self.freedom) * math.sqrt(self.variance), self.step)
+        return Ratio(math.exp(self.value), math.exp(self.value - half), math.exp(self.value + half))
+
+    def p_different(self) -> float:
+        """Two-sided p-value of "no difference". A difference below the step is none."""
+        if self.n < 2 or abs(self.value) <= self.step:
+            return 1.0
+        return 2 * tail(self.freedom, abs(self.value) / math.sqrt(self.variance))
+
+    def p_unequal(self, margin: float) -> float:
+        """P-value of "differs by the margin or more": two one-sided tests (D. J. Schuirmann: A comparison of the two
+        one-sided tests procedure and the power approach for assessing the equivalence of average bioavailability,
+        Journal of Pharmacokinetics and Biopharmaceutics 15, 1987). The margin is 1 / (1 + m) to 1 + m.
+        """
+        room = math.log1p(margin) - abs(self.value)
+        return 1.0 if self.n < 2 or room <= 0 else tail(self.freedom, room / math.sqrt(self.variance))
+
+    def at_least(self, variance: float, freedom: float) -> "Contrast":
+        """With a variance that is not smaller than this one.
+
+        A larger own variance is the sum of this one and an excess with the own degrees of freedom (Satterthwaite).
+        """
+        excess = self.variance - variance
+        if excess <= 0:
+            return replace(self, variance=variance, freedom=freedom)
+        joined = self.variance**2 / (variance**2 / freedom + excess**2 / self.freedom)
+        return replace(self, freedom=max(self.freedom, joined))
+
+
+def contrast(pairs: Sequence[Pair]) -> Contrast:
+    """The mean over the points of ln(mean of the series / mean of the baseline); all values are positive.
+
+    Each mean is over all blocks of its side, so that a ratio is that of the means that are shown beside it.
+    """
+    return _paired(pairs) if all(map(_is_paired, pairs)) else _unpaired(pairs)
+
+
+def _common(pair: Pair) -> list[Block]:
+    series, baseline = pair
+    return [block for block in series.values if block in baseline.values]
+
+
+def _is_paired(pair: Pair) -> bool:
+    """Whether both sides have the same runs, and two or more blocks in common. Single repeats may be missing."""
+    series, baseline = pair
+    return len(_common(pair)) > 1 and _runs(series) == _runs(baseline)
+
+
+def _step(pairs: Sequence[Pair]) -> float:
+    return max(max(series.step, baseline.step) for series, baseline in pairs)
+
+
+def _paired(pairs: Sequence[Pair]) -> Contrast:
+    """A block that one side lacks only adds the influence of the other side."""
+    means, sums = [], Influences()
+    for series, baseline in pairs:
+        mine, theirs = sums.add(_logs(series), len(pairs)), sums.add(_logs(baseline), len(pairs), -1)
+        means.append(mine - theirs)
+    least = min(len(_common(pair)) for pair in pairs)
+    return _made(means, sums.variance(least), least - 1, least, _step(pairs))
+
+
+def _unpaired(pairs: Sequence[Pair]) -> Contrast:
+    sides = []
+    by_run = all(len(_runs(one)) >= MIN_RUNS for pair in pairs for one in pair)
+    for side in (0, 1):
+        sums = Influences(by_run=by_run)
+        sides.append(([sums.add(_logs(pair[side]), len(pairs)) for pair in pairs], sums))
+    (mine, own), (theirs, others) = sides
+    parts = [(sums.variance(len(sums)), sums.least - 1.0) for sums in (own, others)]
+    means = [one - other for one, other in zip(mine, theirs, strict=True)]
+    return _made(means, *_welch(parts), min(own.least, others.least), _step(pairs))
+
+
+def _logs(one: Measured) -> dict[Block, float]:
+    return {block: math.log(value) for block, value in one.values.items()}
+
+
+def _runs(one: Measured) -> set[int]:
+    return {run for run, _ in one.values}
+
+
+def _made(means: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
+    """Equal values of coarse steps still have the variance of rounding, step^2 / 12 for each of two values
+    (W. F. Sheppard: On the calculation of the most probable values of frequency-constants, Proceedings of the London
+    Mathematical Society 29, 1898)."""
+    floor = step**2 / 6 / n
+    return Contrast(math.fsum(means) / len(means), max(variance, floor), max(freedom, 1.0), n, step)
+
+
+class Influences:
+    """What each block adds to the mean over all points, or to the difference of two means."""
+
+    def __init__(self, *, by_run: bool = False) -> None:
+        self._by_run = by_run
+        self._sums: dict[Hashable, float] = {}
+        self.least = 0  # blocks (or runs) at the point that has the fewest
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def add(self, logs: Mapping[Block, float], points: int, sign: int = 1) -> float:
+        """Add one of so many points; its mean. With the sign -1, it is subtracted from the others."""
+        mean = math.fsum(logs.values()) / len(logs)
+        units = set()
+        for block, value in logs.items():
+            unit: Hashable = block[0] if self._by_run else block
+            units.add(unit)
+            self._sums[unit] = self._sums.get(unit, 0.0) + sign * (value - mean) / (len(logs) * points)
+        self.least = min(self.least or len(units), len(units))
+        return mean
+
+    def variance(self, count: int) -> float:
+        """Of the mean. `count`: the number of independent units, blocks or runs, for the correction n / (n - 1)."""
+        return math.fsum(value**2 for value in self._sums.values()) * count / (count - 1) if count > 1 else 0.0
+
+
+def _welch(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The sum of variances and its degrees of freedom, (sum v)^2 / sum(v^2 / freedom)."""
+    known = [(variance, freedom) for variance, freedom in parts if freedom > 0]
+    total = math.fsum(variance for variance, _ in known)
+    below = math.fsum(variance**2 / freedom for variance, freedom in known)
+    return total, total**2 / below if below else math.fsum(freedom for _, freedom in known)
+
+
+def within_variance(points: Sequence[Contrast], mean: Contrast) -> float:
+    """The part of the points' variances that blocks do not explain: (sum v - P V) / (P - 1)."""
+    if len(points) < 2:
+        return 0.0
+    return max(0.0, math.fsum(one.variance for one in points) - len(points) * mean.variance) / (len(points) - 1)
+
+
+def pooled_freedom(points: Sequence[Contrast], mean: Contrast) -> float:
+    """Degrees of freedom of the mean of the points' variances, the smaller of two approximations by Satterthwaite (An
+    approximate distribution of estimates of variance components, Biometrics Bulletin 2, 1946):
+
+    - points of a block share an error: f (sum v)^2 / ((P V)^2 + (P - 1) W^2), W within blocks, as for two whole plots
+      at one level of the subplot (W. G. Cochran, G. M. Cox: Experimental Designs, 2nd ed., 1957, section 7.1);
+    - points have unequal noise: (sum v)^2 / sum(v^2 / f).
+    """
+    count, within = len(points), within_variance(points, mean)
+    total = math.fsum(one.variance for one in points)
+    shared = ((count * mean.variance) ** 2 + (count - 1) * within**2) / mean.freedom
+    unequal = math.fsum(one.variance**2 / one.freedom for one in points)
+    return total**2 / max(shared, unequal) if total else mean.freedom
+
+
+def same_order(pairs: Iterable[Pair]) -> str:
+    """ "before" or "after" if the series was always measured so, UNKNOWN_ORDER if imported files do not state when,
+    else "". Then drift looks like a difference.
+
+    Of blocks that both have: in every block, on average over the points. Of a run without such a block: all of it
+    before, or after, all of the other series.
+    """
+    given = list(pairs)
+    if any(len(one.at) < len(one.values) for pair in given for one in pair):
+        return UNKNOWN_ORDER
+    blocks: dict[Block, list[float]] = {}
+    for series, baseline in given:
+        for block in _common((series, baseline)):
+            blocks.setdefault(block, []).append(series.at[block] - baseline.at[block])
+    leans = [_lean(seconds) for seconds in blocks.values()]
+    runs = _leans_of_runs(given, {run for run, _ in blocks})
+    return "" if len(leans) == 1 and not runs else _always([*leans, *runs])
+
+
+def _leans_of_runs(pairs: Sequence[Pair], shared: Collection[int]) -> list[float]:
+    """For each run without a common block, the seconds between it and the other series: positive if the series was
+    measured after the baseline, negative if before, 0 if the run and the other series overlap."""
+    mine, theirs = _times([series for series, _ in pairs]), _times([baseline for _, baseline in pairs])
+    own = [_gap(times, theirs) for run, times in mine.items() if run not in shared]
+    others = [-_gap(times, mine) for run, times in theirs.items() if run not in shared]
+    return [*own, *others]
+
+
+def _times(cells: Iterable[Measured]) -> dict[int, list[float]]:
+    """When the blocks of each run were measured."""
+    times: dict[int, list[float]] = {}
+    for cell in cells:
+        for (run, _), at in cell.at.items():
+            times.setdefault(run, []).append(at)
+    return times
+
+
+def _gap(times: Sequence[float], others: Mapping[int, Sequence[float]]) -> float:
+    """Positive if all times are after all others, negative if before, else 0."""
+    known = [at for each in others.values() for at in each]
+    return max(0.0, min(times) - max(known)) or min(0.0, max(times) - min(known))
+
+
+def _lean(seconds: Sequence[float]) -> float:
+    """From -1, before at all points of a block, to 1, after at all of them; 0 if both are nearly in balance."""
+    total, apart = math.fsum(seconds), math.fsum(map(abs, seconds))
+    return total / apart if apart and abs(total) >= LEANS * apart else 0.0
+
+
+def _always(leans: Sequence[float]) -> str:
+    if not leans:
+        return ""
+    return "after" if min(leans) > 0 else "before" if max(leans) < 0 else ""
+
+
+ALPHA = 0.05  # of any false claim on a page
+EACH = ALPHA / 2  # of the sentences, and of the points
+MIN_BLOCKS = 3  # for a claim: two repeats that agree by chance look certain
+
+# A headline is read without the page, and each run has one. So it claims less: the corrected p-value is at most 1 %,
+# and two modes explain the values with a chance of at most 2 %, unless one side is twice the other: modes are rarely
+# farther apart than that (our convention).
+HEADLINE_P, HEADLINE_MODES = 0.01, 0.02
+HEADLINE_FACTOR = 2.0
+
+
+def modes_chance(applications: int, compared: int) -> float:
+    """The chance that equal levels look certainly different because each application of a level is in one of two stable
+    modes: all applications of the baseline are in one mode, and all of one of `compared` other levels in the other."""
+    one_mode = 0.5**applications
+    return 2 * one_mode * (1 - (1 - one_mode) ** compared)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`p` is the corrected p-value of the difference."""
+
+    different: bool
+    equal: bool
+    p: float
+
+    def fits_headline(self, applications: int, compared: int, ratio: float) -> bool:
+        """`applications`: how often the level was applied, on the smaller side. A scheduler is applied once in a block,
+        whatever the number of points, a queue depth at each point. `compared`: levels beside the baseline."""
+        enough = modes_chance(applications, compared) <= HEADLINE_MODES or max(ratio, 1 / ratio) >= HEADLINE_FACTOR
+        return self.different and self.p <= HEADLINE_P and enough
+
+
+NOTHING = Claim(different=False, equal=False, p=1.0)
+
+
+@dataclass(frozen=True)
+class ContrastTest:
+    """`shown` has the interval that readers see. `tested` is the same with the variance of the test, which may be
+    larger. `pairs` is the number of pairs from which this one was chosen as the most different."""
+
+    shown: Contrast
+    tested: Contrast
+    pairs: int = 1
+
+
+def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
+    """One for each test.
+
+    A difference: the corrected p-value is at most 2.5 %, and the interval shown excludes 1. An equality: the same for
+    the two one-sided tests, and the whole interval shown is inside the margin. With one contrast, this is the interval
+    of 95 %, stricter than the 90 % that two one-sided tests of 5 % need: readers see one interval only.
+    """
+    different = holm([one.pairs * one.tested.p_different() for one in tests])
+    unequal = holm([one.pairs * one.tested.p_unequal(margin) for one in tests])
+    found = zip(tests, different, unequal, strict=True)
+    return [_claim(one.shown, p_different, p_unequal, margin) for one, p_different, p_unequal in found]
+
+
+def _claim(shown: Contrast, different: float, unequal: float, margin: float) -> Claim:
+    ratio = shown.ratio
+    if shown.n < MIN_BLOCKS or ratio.low is None or ratio.high is None:
+        return NOTHING
+    inside = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin
+    return Claim(
+        different=different <= EACH and not ratio.low <= 1 <= ratio.high,
+        equal=unequal <= EACH and inside,
+        p=different,
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The corrected p-values: the k-th smallest of m times m - k + 1, never below a smaller one, at most 1."""
+    corrected, least, count = [1.0] * len(p_values), 0.0, len(p_values)
+    for rank, index in enumerate(sorted(range(count), key=p_values.__getitem__)):
+        least = max(least, min(1.0, p_values[index] * (count - rank)))
+        corrected[index] = least
+    return corrected
+
+
+_LISTED = 3
+
+Where = Callable[[Collection[str], Collection[str]], str]
+"""Names levels of x by their keys; the second argument has the levels to tell them apart from."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Points that differ for certain in one direction."""
+
+    where: str  # 4 KiB to 64 KiB
+    ratios: tuple[float, ...]
+
+
+Found = Mapping[str, tuple[float, Claim]]
+"""Ratio and claim by key of x."""
+
+
+def opposites(found: Found, where: Where) -> tuple[Side, Side] | None:
+    """The higher and the lower side; None if all certain differences have one direction."""
+    higher = [key for key, (ratio, claim) in found.items() if claim.different and ratio > 1]
+    lower = [key for key, (ratio, claim) in found.items() if claim.different and ratio < 1]
+    if not higher or not lower:
+        return None
+    return _side(higher, found, where), _side(lower, found, where)
+
+
+def _side(keys: Sequence[str], found: Found, where: Where) -> Side:
+    return Side(where(keys, found.keys() - set(keys)), tuple(found[key][0] for key in keys))
+
+
+def by_range(levels: Sequence[Level], label: str) -> Where:
+    """`4 KiB to 64 KiB` if no other point is between, else a list. `label` names x where a level alone is not clear:
+    `queue depth 1 to 8`."""
+
+    def where(keys: Collection[str], others: Collection[str]) -> str:
+        mine = [level for level in levels if level.key in keys]
+        before = "" if all(map(is_clear, mine)) else f"{label} "
+        inside = levels[levels.index(mine[0]) : levels.index(mine[-1])]
+        if len(mine) > 2 and mine[0].number is not None and not any(level.key in others for level in inside):
+            return f"{before}{mine[0].text} to {mine[-1].text}"
+        return before + listed([level.text for level in mine])
+
+    return where
+
+
+def by_parts(levels: Sequence[Level]) -> Where:
+    """For levels of several parts (`dimensions.JOINER`): the first part that tells both sides apart, such as
+    `Queue depth 1`, or else a list of levels."""
+    parts = {level.key: (level.key.split(JOINER), level.text.split(JOINER)) for level in levels}
+
+    def where(keys: Collection[str], others: Collection[str]) -> str:
+        mine = [level.key for level in levels if level.key in keys]
+        for place in range(min(len(each) for pair in parts.values() for each in pair)):
+            if {parts[key][0][place] for key in mine}.isdisjoint(parts[key][0][place] for key in others):
+                return listed(list(dict.fromkeys(parts[key][1][place] for key in mine)))
+        return listed([JOINER.join(parts[key][1]) for key in mine])
+
+    return where
+
+
+def listed(texts: Sequence[str]) -> str:
+    more = len(texts) - _LISTED
+    if more > 0:
+        return f"{', '.join(texts[:_LISTED])} and {more} more"
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

@@ -1,0 +1,363 @@
+"""Comparisons: results grouped into cells, repeats summarised, series compared with a baseline."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from webapp.analysis.answer import Comparison, Level
+from webapp.analysis.cells import (
+    PERCENTILES,
+    CellKey,
+    Grouped,
+    Kinds,
+    Measured,
+    group,
+    measured,
+    mixed_kinds,
+    other_levels,
+    with_points,
+)
+from webapp.analysis.claims import UNKNOWN_ORDER, contrast
+from webapp.analysis.conclusions import Conclusions, conclusions
+from webapp.analysis.differences import differences, verdict
+from webapp.analysis.dimensions import known_dimension, label_of
+from webapp.analysis.question import CompareQuery, CompareRefused, checked
+from webapp.analysis.table import Table
+from webapp.analysis.trial_metrics import metric_named, totals, with_observed
+from webapp.analysis.words import RATIO, certainty
+from webapp.core.formatting import ratio as as_ratio
+from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
+from webapp.plans.streams import ALONE, OF_TRIALS
+from webapp.results.metrics import Metric
+from webapp.results.reading.doubts import doubts
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.rounds import rounds_sentences
+from webapp.runs.models import SettingChange
+from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.stopping import SNIA_ROUNDS
+
+# Scaling over several targets or hosts at once: the ratio to one alone, and the share of linear scaling.
+
+_ONE = {AT_ONCE: "target", HOSTS_AT_ONCE: "host"}
+
+
+def scaling(
+    panel: Level, query: CompareQuery, metric: Metric, grouped: Grouped, cells: Mapping[CellKey, Measured]
+) -> tuple[str, ...]:
+    """A sentence for each series that was measured with one target and with several at once:
+    `4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of linear scaling).`"""
+    if query.x not in _ONE or not metric.adds_up:
+        return ()
+    said = []
+    for series in grouped.series:
+        of_series = {x.number or 0.0: cells.get((panel.key, series.key, x.key)) for x in grouped.x}
+        usable = {count: cell for count, cell in of_series.items() if cell and cell.positive and cell.balanced}
+        if parts := list(_parts(usable)):
+            name = f"{series.text}: a" if query.series else "A"
+            said.append(f"{name}gainst the {metric.label} of one {_ONE[query.x]} alone, {', '.join(parts)}.")
+    return tuple(said)
+
+
+def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
+    for count, cell in sorted(cells.items()):
+        if count > 1 and 1.0 in cells and cell.same_points(cells[1.0]):
+            found = contrast([(cell, cells[1.0])])
+            ratio = found.ratio
+            share = f"{100 * ratio.value / count:.0f} % of linear scaling"
+            yield f"{count:g} at once reach {as_ratio(ratio.value)} ({certainty(ratio, found.n, RATIO)}; {share})"
+
+
+# The series that the others are compared with: the chosen one; otherwise the base of changes, streams alone, the
+# settings that the hosts had before the runs, then a published reference, then the first series.
+
+
+def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
+    """One query if settings are compared. Raises CompareRefused for an unknown series."""
+    known = {series.key: series for series in grouped.series}
+    if not known:
+        return Level("", "", None)
+    if not query.baseline:
+        return _default(query, grouped)
+    if query.baseline not in known:
+        names = ", ".join(known)
+        raise CompareRefused("compare_baseline_unknown", f"There is no series `{query.baseline}`. Use {names}.")
+    return known[query.baseline]
+
+
+def _default(query: CompareQuery, grouped: Grouped) -> Level:
+    """The first of the series with the fewest objections."""
+    settings = [name for name in query.series if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
+    rows: dict[str, list[ResultRow]] = {}
+    for (_, key, _), in_cell in grouped.cells.items():
+        rows.setdefault(key, []).extend(in_cell)
+    before = _values_before(settings, {row.run for own in rows.values() for row in own}) if settings else {}
+
+    def objections(series: Level) -> tuple[bool, bool, bool, bool]:
+        own = rows[series.key]
+        changed = CHANGE in query.series and own[0].point.get(CHANGE) != BASE
+        beside = bool(OF_TRIALS.intersection(query.series)) and own[0].point.get(OTHERS, ALONE) != ALONE
+        return changed, beside, not _is_unchanged(own[0], settings, before), not all(row.reference for row in own)
+
+    return min(grouped.series, key=objections)
+
+
+def _is_unchanged(row: ResultRow, settings: Iterable[str], before: Mapping[str, Collection[str]]) -> bool:
+    """Whether each setting has the value of the host before the run, or was left alone."""
+    return all(
+        name not in row.point or FACTORS[name].values.write(row.point[name]) in before.get(name, ())
+        for name in settings
+    )
+
+
+def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[str, Collection[str]]:
+    """The values before the first change in each run, by setting; left out if hosts or devices had different values."""
+    changes = SettingChange.objects.filter(
+        name__in=settings, restoring=False, attempt__trial__run__number__in=runs
+    ).order_by("at", "id")
+    first: dict[tuple[str, ...], str] = {}
+    for name, device, host, run, value in changes.values_list(
+        "name", "device", "attempt__host", "attempt__trial__run", "before"
+    ):
+        first.setdefault((name, device, str(host), str(run)), value)
+    found: dict[str, set[str]] = {}
+    for (name, *_), value in first.items():
+        found.setdefault(name, set()).add(value)
+    return {name: values for name, values in found.items() if len(values) == 1}
+
+
+MAX_SERIES = 50
+MAX_RESULTS = 20_000
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The compared results, grouped into cells.
+
+    In `grouped` the directions of a trial are one row if the metric adds up. Otherwise they are in different cells.
+    """
+
+    query: CompareQuery
+    metric: Metric
+    found: ResultQuery
+    rows: tuple[ResultRow, ...]  # in the order of measuring
+    missing: int  # results without a value of the metric
+    invalid: int  # results left out because a person marked them
+    grouped: Grouped
+    notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
+    unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
+    read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
+
+
+def compare(query: CompareQuery) -> Comparison:
+    """Raises CompareRefused."""
+    return comparison_of(select(query))
+
+
+def select(query: CompareQuery) -> Selected:
+    """At most fifteen database queries. Raises CompareRefused."""
+    checked(query)
+    found = ResultQuery.of(query.results)
+    matching = _read(found)
+    observed = with_observed(matching, metric_named(query.metric))
+    read, metric = observed.rows, observed.metric
+    if metric.adds_up and "direction" not in query.dimensions:
+        incomplete = {
+            row.id for total in totals(read) if metric.of(total) is None for row in read if row.id in total.ids
+        }
+        rows = tuple(row for row in read if row.id not in incomplete)
+    else:
+        rows = tuple(row for row in read if metric.of(row) is not None)
+    query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
+    invalid = found.count_invalid_left_out()
+    missing = _missing(read, rows, metric)
+    unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
+    notes = (*observed.notes, *_rounds(rows))
+    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
+
+
+def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
+    if runs := {row.run for row in rows if row.run and row.repeat >= SNIA_ROUNDS}:
+        yield from rounds_sentences(runs)
+
+
+def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
+    """Results left out for want of a value. An engine's own metric is in one direction and counts for the trial."""
+    if metric.column:
+        return len(read) - len(kept)
+    without = [row for row in read if metric.of(row) is None]
+    known = {(row.source, row.trial) for row in read if metric.of(row) is not None}
+    return sum((row.source, row.trial) not in known for row in without)
+
+
+def _read(found: ResultQuery) -> list[ResultRow]:
+    rows = read_rows(found.results.order_by()[: MAX_RESULTS + 1])
+    if len(rows) > MAX_RESULTS:
+        message = f"More than {MAX_RESULTS:,} results match. Choose runs, hosts, drives or levels of a factor."
+        raise CompareRefused("compare_too_many", message)
+    return sorted(rows, key=lambda row: (row.source, row.trial, row.id))
+
+
+def for_latencies(selected: Selected) -> Selected:
+    """The same results with one chart per direction, for any metric."""
+    query, grouped = _apart(selected.query, selected.rows)
+    return replace(selected, query=query, grouped=grouped)
+
+
+def _totalled(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery, Grouped]:
+    return query, grouped_for(query, rows if "direction" in query.dimensions else totals(rows))
+
+
+def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery, Grouped]:
+    """One chart per direction if a cell would contain several: a latency mean over reads and writes is meaningless."""
+    grouped = grouped_for(query, rows)
+    if all(len({row.direction for row in cell}) == 1 for cell in grouped.cells.values()):
+        return query, grouped
+    by_direction = replace(query, by_direction=True)
+    return by_direction, grouped_for(by_direction, rows)
+
+
+def comparison_of(selected: Selected) -> Comparison:
+    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
+    query, metric, grouped = selected.query, selected.metric, selected.grouped
+    found = differences(grouped, query)
+    single, words = verdict(query, found, series=len(grouped.series))
+    baseline = baseline_of(query, grouped)
+    cells = with_points(measured(grouped, metric), grouped)
+    concluded = conclusions(grouped, cells, baseline.key, query.margin)
+    table = Table(
+        metric=metric, x=query.x, baseline=baseline, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
+        margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
+    )  # fmt: skip
+    panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
+    return Comparison(
+        metric=metric.key,
+        metric_label=metric.label,
+        shown_as=metric.shown_as,
+        unit=metric.unit,
+        lower_is_better=metric.lower_is_better,
+        x=query.x,
+        x_label=label_of(query.x),
+        x_numeric=known_dimension(query.x).numeric,
+        series_by=query.series,
+        series_label=", ".join(label_of(name) for name in query.series),
+        panel_label=", ".join(label_of(name) for name in query.panels),
+        levels=grouped.x,
+        panels=panels,
+        baseline=baseline.key,
+        ratio_as=table.form,
+        margin=query.margin,
+        verdict=words,
+        single_factor=single,
+        differs=found,
+        warnings=tuple(_warnings(grouped, cells, baseline.key)),
+        notes=tuple(_notes(selected, cells, concluded)),
+        results=len(selected.rows),
+    )
+
+
+def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Mapping[str, Kinds]:
+    found: dict[str, Kinds] = {}
+    for key, cell in cells.items():
+        found[key[1]] = found.get(key[1], frozenset()) | cell.kinds
+    return {series.text: found[series.key] for series in grouped.series}
+
+
+def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str) -> Iterator[str]:
+    yield from filter(None, (mixed_kinds(_kinds_of_series(grouped, cells)), _mixed_points(cells, baseline)))
+
+
+def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
+    """A warning if a series and the baseline are means over different levels or targets at a point; else ""."""
+    pairs = ((cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items())
+    names = other_levels((cell, other) for cell, other in pairs if other)
+    if not names:
+        return ""
+    return (
+        f"Some values are means over several levels ({', '.join(label_of(name) for name in names)}), and not over the "
+        "same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
+        "chart."
+    )
+
+
+def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+    if not selected.rows and not selected.missing:
+        yield "No valid results match."
+    if selected.invalid:
+        yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
+    if selected.missing:
+        words, has = ("result is", "it has") if selected.missing == 1 else ("results are", "they have")
+        few = selected.metric.column in PERCENTILES and not selected.unstated
+        why = "too few I/Os" if few else f"{has} no value"
+        yield f"{selected.missing} {words} left out: {why} for {selected.metric.label}."
+    yield from selected.notes
+    if selected.metric.adds_up and any(row.summed_ids for rows in selected.grouped.cells.values() for row in rows):
+        yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
+    if selected.query.by_direction:
+        yield "Latencies are not added up, so each direction has its own chart."
+    doubted = Counter(doubt.short for row in selected.rows for doubt in doubts(row))
+    if doubted:
+        words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())
+        yield f"May not be the speed of the drive: {words}, of {len(selected.rows)} results. Their trials say more."
+    yield from _missing_cells(selected)
+    alone = sum(len(cell.values) == 1 for cell in cells.values())
+    if alone:
+        have = "was measured once and has" if alone == 1 else "were measured once and have"
+        yield f"{alone} of {len(cells)} points {have} no interval."
+    invalid = sum(row.invalid for row in selected.rows)
+    if invalid:
+        yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."
+    yield from _statistics(selected, cells, found)
+
+
+def _missing_cells(selected: Selected) -> Iterator[str]:
+    """Points that one series of a chart has and another has not."""
+    grouped = selected.grouped
+    points = {(panel, x) for panel, _, x in grouped.cells}
+    series = {(panel, key) for panel, key, _ in grouped.cells}
+    wanted = sum((panel, key) in series for panel, _ in points for key in {key for _, key in series})
+    if missing := wanted - len(grouped.cells):
+        if selected.missing or selected.invalid:
+            why = "no value: they failed, were not measured, or their results are left out"
+        else:
+            why = "no result: they failed or were not measured"
+        yield f"{missing} of {wanted} points have {why}."
+
+
+def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+    """How claims are made, and when they are not."""
+    orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
+    if UNKNOWN_ORDER in orders:
+        yield "Imported files do not state when they were measured. Drift of the host can look like a difference."
+    if orders - {UNKNOWN_ORDER, ""}:
+        yield (
+            "Two or more series always ran in the same order, on average over their points, as in a listed plan or in "
+            "runs one after another. Drift of the host can then look like a difference. A randomised plan with all "
+            "series and more repeats can tell drift from a difference."
+        )
+    compared = found.sentences + found.tested_points
+    if compared and any(len(cell.values) > 1 for cell in cells.values()):
+        yield (
+            f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {compared} "
+            f"{'comparison' if compared == 1 else 'comparisons'} (Holm, 5 % for any false claim on the page); 95 % CIs "
+            "are not."
+        )
+    if selected.metric.column in PERCENTILES:
+        yield (
+            f"{selected.metric.label} is the mean of the repeats' percentiles. The latency distribution shows the "
+            "percentile of all their I/Os, which may differ."
+        )
+        if any(selected.metric.of(row) == LAST_BUCKET_NS for row in selected.rows):
+            yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
+
+
+def grouped_for(query: CompareQuery, rows: Sequence[ResultRow]) -> Grouped:
+    """Raises CompareRefused if there are too many series to read."""
+    grouped = group(rows, query)
+    if len(grouped.series) > MAX_SERIES:
+        raise CompareRefused(
+            "compare_too_many",
+            f"{len(grouped.series)} series are too many (at most {MAX_SERIES}). Choose fewer levels of "
+            f"{' or '.join(label_of(name) for name in query.series)}.",
+        )
+    return grouped

@@ -1,0 +1,347 @@
+"""Dimensions by which results are compared: every factor, the parts of a layout, attributes of results such as host,
+run and direction, the observed configuration, and each fact of it (`fact.device.firmware`)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from webapp.analysis.answer import Level
+from webapp.core.formatting import bytes_binary
+from webapp.hosts.selectors import NO_LABEL
+from webapp.plans.factors import FACTORS, OTHERS, Value
+from webapp.plans.streams import ALONE
+from webapp.results.reading.filter import NOT_SET
+from webapp.results.reading.rows import ResultRow
+from worker.contract.layouts import BtrfsProfile, Layout, Maker, Stripe
+from worker.recipes.layouts import LayoutError, parse
+
+# Labels of the facts of a configuration (`worker.inventory.facts`), in the order in which pages list them.
+
+LABELS = {
+    "host": "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",
+    "device.firmware": "Firmware", "device.model": "Model", "kernel.release": "Kernel",
+    "kernel.command_line": "Kernel command line", "cpu.model": "CPU", "cpu.cores": "CPU cores",
+    "cpu.threads": "CPU threads", "cpu.sockets": "CPU sockets", "cpu.governor": FACTORS["cpu.governor"].label,
+    "memory.bytes": "Memory", "distribution": "Distribution", "hypervisor": "Hypervisor", "tool": "Tool",
+    "device.controller.model": "Controller", "device.controller.firmware": "Controller firmware",
+    "device.controller.driver": "Driver", "device.controller.driver_version": "Driver version",
+    "device.write_cache": "Cache policy", "file_system": "File system", "file_system.options": "Mount options",
+    "drive_state": "Drive state", "worker.version": "Worker", "target.kind": "Kind of target", "device.kind": "Kind",
+    "device.logical_block_size": "Logical block size", "device.physical_block_size": "Physical block size",
+    "device.minimum_io_size": "Smallest efficient I/O", "device.optimal_io_size": "Optimal I/O",
+    "device.max_hw_sectors_kb": "Largest request of the hardware",
+    "device.fua": "Force unit access", "device.zoned": "Zoned",
+}  # fmt: skip
+
+
+def label_of_fact(name: str) -> str:
+    """The label of the setting that the fact observes, or the name itself if it has no label."""
+    scope, _, setting = name.partition(".")
+    if name in LABELS or scope not in ("device", "host") or setting not in FACTORS:
+        return LABELS.get(name, name)
+    return FACTORS[setting].label
+
+
+# Parts of a layout as dimensions of their own: drives, RAID level, chunk, stripe over arrays, file system, share.
+#
+# They are read from the line that a plan states, or from the label of an import if it is such a line.
+
+PREFIX = "layout."
+ABSENT = Level("", "none", None)  # the layout does not have the part, or the result has no layout
+
+
+@dataclass(frozen=True)
+class LayoutPart:
+    """`read` returns the number in a layout, or its name; None if the layout does not have the part."""
+
+    label: str
+    read: Callable[[Layout], int | str | None]
+    words: Callable[[int], str] = str
+
+    def level(self, layout: Layout) -> Level:
+        value = self.read(layout)
+        if value is None:
+            return ABSENT
+        return Level(value, value, None) if isinstance(value, str) else Level(str(value), self.words(value), value)
+
+
+def _layout_parts_level(layout: Layout) -> str:
+    """The RAID level of the arrays, and that of btrfs over them."""
+    of_btrfs = layout.btrfs_profile is not BtrfsProfile.SINGLE
+    return f"btrfs {layout.btrfs_profile}" if of_btrfs else str(layout.raid)
+
+
+NUMBERS = {
+    f"{PREFIX}drives": LayoutPart("Drives", lambda layout: layout.drives),
+    f"{PREFIX}chunk": LayoutPart("Chunk size", lambda layout: layout.chunk_bytes, bytes_binary),
+    f"{PREFIX}stripe": LayoutPart("Stripe over arrays", lambda layout: layout.stripe_bytes, bytes_binary),
+    f"{PREFIX}share": LayoutPart("Share of the drives", lambda layout: layout.share_percent, "{} %".format),
+}
+NAMES = {
+    f"{PREFIX}level": LayoutPart("RAID level", _layout_parts_level),
+    f"{PREFIX}file_system": LayoutPart("File system", lambda layout: str(layout.file_system)),
+}
+LAYOUT_PARTS: Mapping[str, LayoutPart] = NUMBERS | NAMES
+
+
+@lru_cache(maxsize=1_000)
+def layout_of(line: str) -> Layout | None:
+    """None for no layout, and for a label that is not a line of a layout."""
+    try:
+        return parse(line) if line else None
+    except LayoutError:
+        return None
+
+
+def part_of(name: str, line: str) -> Level:
+    """The level of a part; thousands of rows share a few lines."""
+    layout = layout_of(line)
+    return LAYOUT_PARTS[name].level(layout) if layout else ABSENT
+
+
+def varying_parts(lines: Iterable[str]) -> list[str]:
+    """Parts with several levels. A layout without the part, such as RAID 1 without a chunk, does not differ in it."""
+    known = set(lines)
+    return [name for name in LAYOUT_PARTS if len({part_of(name, line) for line in known} - {ABSENT}) > 1]
+
+
+def others_of(line: str) -> str:
+    """Everything that no part says, in words; the line itself if it is not a line of a layout."""
+    layout = layout_of(line)
+    if layout is None:
+        return line
+    lvm = layout.stripe is Stripe.LVM
+    words = [
+        f"{layout.arrays} arrays" if layout.arrays > 1 else "",
+        "by a controller" if layout.maker is Maker.CONTROLLER else "",
+        f"{layout.spans} spans" if layout.spans > 1 else "",
+        f"over arrays by {layout.stripe}" if layout.stripe is not Stripe.NONE else "",
+        f"extent {bytes_binary(layout.extent_bytes)}" if lvm else "",
+        f"align {bytes_binary(layout.data_alignment_bytes)}" if layout.data_alignment_bytes else "",
+        "" if layout.told_geometry else "untold",
+        *map(str, layout.policies),
+        *layout.mount_options,
+    ]
+    return ", ".join(filter(None, words)) or "default options"
+
+
+UNKNOWN = "unknown"
+LABEL = "label"
+MATCHED = "matched"  # only as x
+JOINER = " · "  # between the parts of its levels
+FACT_PREFIX = "fact."
+DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """`level` reads the attribute of the row that has the dimension's name."""
+
+    name: str
+    label: str
+    numeric: bool = False
+
+    def level(self, row: ResultRow) -> Level:
+        plain = str(getattr(row, self.name))
+        return Level(plain, plain or UNKNOWN, None)
+
+
+@dataclass(frozen=True)
+class TargetDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        return Level(row.target_name, row.target_name, None)
+
+
+@dataclass(frozen=True)
+class NumberDimension(Dimension):
+    """A numbered thing: `run 17`."""
+
+    word: str = ""
+
+    def level(self, row: ResultRow) -> Level:
+        number: int = getattr(row, self.name)
+        return Level(str(number), f"{self.word} {number}", None)
+
+
+@dataclass(frozen=True)
+class RunDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        if row.imported:
+            return Level(f"import-{row.imported}", row.import_title, None)
+        return Level(str(row.run), f"run {row.run}", None)
+
+
+@dataclass(frozen=True)
+class ImportDimension(Dimension):
+    """Results that no run of ours measured, by import."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(str(row.imported), row.import_title or "own runs", None)
+
+
+@dataclass(frozen=True)
+class LayoutDimension(Dimension):
+    """The layout that a plan built, or the label of an import."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(row.layout, row.layout, None) if row.layout else _ABSENT_LEVEL
+
+
+@dataclass(frozen=True)
+class LayoutPartDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        return part_of(self.name, row.layout)
+
+
+@dataclass(frozen=True)
+class DriveDimension(Dimension):
+    """A drive is identified by its serial, or by its target if the serial is unknown."""
+
+    def level(self, row: ResultRow) -> Level:
+        if not row.serial:
+            return Level(row.target_name, f"{row.target_name} (no serial)", None)
+        return Level(row.serial, f"{row.model} {row.serial}".strip(), None)
+
+
+@dataclass(frozen=True)
+class LabelDimension(Dimension):
+    """The label of a host in its group."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(row.label or NO_LABEL, row.label or NO_LABEL, None)
+
+
+@dataclass(frozen=True)
+class ToolVersionDimension(Dimension):
+    """`fio 3.33`; only the tool if its version is unknown."""
+
+    def level(self, row: ResultRow) -> Level:
+        return Level(row.tool_and_version, row.tool_and_version or UNKNOWN, None)
+
+
+@dataclass(frozen=True)
+class ConfigurationDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        short = row.configuration[:DIGEST_SHOWN]
+        return Level(short, f"configuration {short}" if short else "none observed", None)
+
+
+@dataclass(frozen=True)
+class MatchedDimension(Dimension):
+    """Everything that varies beside the series and charts, as one x: series are compared only between equals, and
+    nothing is left out. `grouping` binds it to the compared rows."""
+
+    names: tuple[str, ...] = ()  # of the varying factors
+    by_target: bool = False
+
+    def level(self, row: ResultRow) -> Level:
+        return _matched_level(self.names, tuple(row.point.get(name, _ABSENT_LEVEL) for name in self.names),
+                              row.target_name if self.by_target else "")  # fmt: skip
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], target: str) -> Level:
+    pairs = zip(names, values, strict=True)
+    levels = [(name, value if isinstance(value, Level) else _level(name, value)) for name, value in pairs]
+    texts = [f"{label_of(name)} {level.text}" if _is_bare(level) else level.text for name, level in levels]
+    own = [target] if target else []
+    return Level(JOINER.join([*own, *(level.key for _, level in levels)]), JOINER.join([*own, *texts]) or "all", None)
+
+
+def _is_bare(level: Level) -> bool:
+    """A level that says nothing without the label of its factor: `32` or `on`, but not `4 KiB`."""
+    return level.text.isdecimal() or level.key in ("on", "off", NOT_SET.value)
+
+
+# A factor that the point does not have: a setting left as the host had it.
+_ABSENT_LEVEL = Level(NOT_SET.value, NOT_SET.value, None)
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _level(name: str, value: Value) -> Level:
+    """A level of a factor. Thousands of rows share a few levels, so each is formatted once."""
+    factor = FACTORS[name]
+    return Level(factor.values.write(value), factor.format(value), _number(value) if factor.numeric else None)
+
+
+@dataclass(frozen=True)
+class FactorDimension(Dimension):
+    def level(self, row: ResultRow) -> Level:
+        return _level(self.name, row.point[self.name]) if self.name in row.point else _ABSENT_LEVEL
+
+
+@dataclass(frozen=True)
+class BesideDimension(FactorDimension):
+    """The streams beside that of a result: `beside writer`, or `alone`."""
+
+    def level(self, row: ResultRow) -> Level:
+        level = super().level(row)
+        known = level.key not in (ALONE, NOT_SET.value)
+        return Level(level.key, f"beside {level.text}", None) if known else level
+
+
+@dataclass(frozen=True)
+class FactDimension(Dimension):
+    """A fact of the observed configuration."""
+
+    def level(self, row: ResultRow) -> Level:
+        text = row.facts.get(self.name.removeprefix(FACT_PREFIX), "")
+        return Level(text, text or UNKNOWN, None)
+
+
+def _number(value: Value) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+_ATTRIBUTES = (
+    Dimension("host", "Host"),
+    TargetDimension("target", "Target"),
+    Dimension("model", "Drive model"),
+    DriveDimension("serial", "Drive"),
+    Dimension("drive_state", "Drive state"),
+    Dimension("controller", "Controller"),
+    Dimension("tool", "Tool"),
+    ToolVersionDimension("tool_version", "Tool and version"),
+    Dimension("test", "Test of the tool"),
+    ImportDimension("imported", "Import"),
+    RunDimension("run", "Run"),
+    Dimension("plan", "Plan"),
+    LabelDimension(LABEL, "Label"),
+    Dimension("direction", "Direction"),
+    NumberDimension("repeat", "Repeat", word="repeat"),
+    ConfigurationDimension("configuration", "Configuration"),
+)
+ATTRIBUTES: tuple[str, ...] = tuple(known.name for known in _ATTRIBUTES)
+
+MATCHED_DIMENSION = MatchedDimension(MATCHED, "Everything else")
+DIMENSIONS: Mapping[str, Dimension] = (
+    {known.name: known for known in _ATTRIBUTES}
+    | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
+    | {MATCHED: MATCHED_DIMENSION}
+    | {OTHERS: BesideDimension(OTHERS, FACTORS[OTHERS].label)}
+    | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
+    | {name: LayoutPartDimension(name, part.label, name in NUMBERS) for name, part in LAYOUT_PARTS.items()}
+)
+
+
+def dimension(name: str) -> Dimension | None:
+    """The dimension with this name, or None."""
+    if name.startswith(FACT_PREFIX) and len(name) > len(FACT_PREFIX):
+        return FactDimension(name, label_of_fact(name.removeprefix(FACT_PREFIX)))
+    factor = FACTORS.get(name)  # of a stream: reader.iodepth
+    return DIMENSIONS.get(name) or (FactorDimension(name, factor.label, factor.numeric) if factor else None)
+
+
+def known_dimension(name: str) -> Dimension:
+    """The dimension with a name that was checked before. Raises LookupError."""
+    found = dimension(name)
+    if found is None:
+        raise LookupError(name)
+    return found
+
+
+def label_of(name: str) -> str:
+    return known_dimension(name).label

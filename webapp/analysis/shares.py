@@ -1,0 +1,134 @@
+"""The share of its speed alone that each stream keeps beside others, from matched points of the same target.
+
+A stream is matched with itself alone: same target, same direction, and the same levels of all its factors. Blocks of a
+run are pairs, so the share is a geometric mean with the interval of `compare.contrasts`. Nothing is claimed without a
+measurement alone, or with fewer than MIN_BLOCKS repeats. The intervals are of each share by itself, not corrected for
+the number of shares.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from webapp.analysis.cells import Measured, cell_of
+from webapp.analysis.claims import MIN_BLOCKS, contrast, same_order
+from webapp.core.statistics import Ratio
+from webapp.plans.factors import STREAM
+from webapp.plans.points import point_key
+from webapp.plans.streams import alone_point, names_of
+from webapp.results.metrics import IOPS, Metric, default_metric
+from webapp.results.models import WITHOUT_IOS, Result, StreamRun
+from webapp.results.reading.content import Point
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.trial_streams import MIN_OVERLAP
+from webapp.runs.models import Run
+
+Key = tuple[str, str, str]  # target, key of the point, direction
+
+
+@dataclass(frozen=True)
+class Share:
+    """One direction of a stream, or the sum of several streams, beside others against alone."""
+
+    streams: tuple[str, ...]  # one, or those that are added
+    targets: tuple[str, ...]
+    point: Point  # of the first stream beside the others
+    direction: str
+    metric: Metric
+    ratio: Ratio | None  # None: nothing is claimed, see `why_not`
+    n: int
+    why_not: str = ""  # a clause
+    cautions: tuple[str, ...] = ()  # clauses
+
+
+def shares_of(run: Run, metric: Metric) -> list[Share]:
+    """The shares in the valid results of a run. Two queries more than `read_rows`."""
+    results = Result.objects.filter(run=run, invalid=False, point__has_key=STREAM).order_by("trial__index", "id")
+    rows = read_rows(results, with_facts=False)
+    return shares(rows, metric, overlaps_of(rows))
+
+
+def shares(rows: Sequence[ResultRow], metric: Metric, overlaps: Mapping[tuple[str, str], float]) -> list[Share]:
+    """Shares of all streams that ran beside others, then those of sums of streams of one direction.
+
+    `rows` are results of streams; `overlaps` is by trial id and stream, see `overlaps_of`.
+    """
+    cells: dict[Key, list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        cells[row.target_name, row.point_key, row.direction].append(row)
+    beside = {key: each for key, each in cells.items() if len(names_of(each[0].point)) > 1}
+    alone = {
+        key: cells.get((key[0], point_key(alone_point(each[0].point)), key[2]), []) for key, each in beside.items()
+    }
+    of_streams = [_share([each], [alone[key]], metric, overlaps) for key, each in beside.items()]
+    together: dict[tuple[object, ...], list[Key]] = defaultdict(list)
+    for key, each in beside.items():
+        together[key[2], *sorted(row.trial_id for row in each)].append(key)
+    sums = [keys for keys in together.values() if len(keys) > 1]
+    added = [_share([beside[key] for key in keys], [alone[key] for key in keys], metric, overlaps) for keys in sums]
+    return of_streams + [share for share in added if share.ratio is not None]
+
+
+def _speed(row: ResultRow, metric: Metric) -> Metric:
+    """A result without IOPS is compared by the metric of its engine."""
+    return default_metric([row.point]) if metric is IOPS and row.direction in WITHOUT_IOS else metric
+
+
+def _share(
+    beside: Sequence[Sequence[ResultRow]], alone: Sequence[Sequence[ResultRow]], metric: Metric,
+    overlaps: Mapping[tuple[str, str], float],
+) -> Share:  # fmt: skip
+    first = beside[0][0]
+    metric = _speed(first, metric)
+    streams = tuple(each[0].stream for each in beside)
+    targets = tuple(dict.fromkeys(each[0].target_name for each in beside))
+    share = Share(streams, targets, first.point, first.direction, metric, None, 0)
+    if missing := [name for name, each in zip(streams, alone, strict=True) if not each]:
+        return _without(share, f"{missing[0]} was not measured alone", 0)
+    pair = _added([cell_of(each, metric) for each in beside]), _added([cell_of(each, metric) for each in alone])
+    n = min(len(pair[0].values), len(pair[1].values))
+    if n == 0 or not (pair[0].positive and pair[1].positive):
+        return _without(share, "a stream did no I/O" if n else "no repeat has all streams", n)
+    found = contrast([pair])
+    if found.n < MIN_BLOCKS:
+        return _without(share, "too few repeats", found.n)
+    cautions = [f"always measured {order} it was alone, so it may be drift"] if (order := same_order([pair])) else []
+    known = [
+        overlaps[row.trial_id, row.stream] for each in beside for row in each if (row.trial_id, row.stream) in overlaps
+    ]
+    if known and min(known) < MIN_OVERLAP:
+        cautions.append(f"the streams ran together for only {100 * min(known):.0f} % of its time")
+    return replace(share, ratio=found.ratio, n=found.n, cautions=tuple(cautions))
+
+
+def _without(share: Share, why: str, n: int) -> Share:
+    return replace(share, n=n, why_not=why)
+
+
+def _added(cells: Sequence[Measured]) -> Measured:
+    """The sum in each block that all cells have."""
+    blocks = [block for block in cells[0].values if all(block in each.values for each in cells)]
+    return Measured(
+        values={block: sum(each.values[block] for each in cells) for block in blocks},
+        at={block: cells[0].at[block] for block in blocks},
+        step=max(each.step for each in cells),
+        balanced=all(each.balanced for each in cells),
+    )
+
+
+def overlaps_of(rows: Iterable[ResultRow]) -> dict[tuple[str, str], float]:
+    """The part of its time in which a stream ran beside all others, by trial id and name of the stream. One query."""
+    names = {row.trial_id: names_of(row.point) for row in rows if len(names_of(row.point)) > 1}
+    runs = StreamRun.objects.filter(attempt__trial__in=[UUID(trial) for trial in names], attempt__state="done")
+    ended = runs.filter(ended_at__isnull=False).order_by()
+    spans: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
+    for trial, number, start, end in ended.values_list("attempt__trial", "stream", "started_at", "ended_at"):
+        if end is not None:
+            spans[str(trial)][number] = start.timestamp(), end.timestamp()
+    return {
+        (trial, names[trial][number]): max(0.0, min(e for _, e in each.values()) - max(s for s, _ in each.values()))
+        / max(end - start, 1e-9)
+        for trial, each in spans.items()
+        for number, (start, end) in each.items()
+    }

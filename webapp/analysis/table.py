@@ -1,0 +1,278 @@
+"""Compute the panels of a comparison from grouped results: cells, ratios and sentences."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from webapp.analysis.answer import BaselineRatio, Cell, Level, Panel, Series
+from webapp.analysis.cells import NOT_COMPARED, CellKey, Grouped, Measured, is_clear
+from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, opposites
+from webapp.analysis.conclusions import Conclusions, Extremes, SeriesResult
+from webapp.analysis.dimensions import MATCHED, known_dimension, label_of
+from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
+from webapp.core.formatting import ratio as as_ratio
+from webapp.core.statistics import Ratio, Summary, summarise
+from webapp.plans.points import differing, in_order
+from webapp.results.metrics import Metric
+from webapp.results.reading.doubts import doubts
+from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
+
+OTHER_WORKLOADS = "the values are means over different workloads or targets"
+SAME_RESULTS = "both have the same results"
+LACKING = "a repeat lacks some of the workloads or targets"
+ZERO = "a value is 0"
+WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
+_LISTED = 3
+
+
+class Table:
+    """All ratios of a table have one form."""
+
+    def __init__(
+        self,
+        *,
+        metric: Metric,
+        x: str,
+        baseline: Level,
+        grouped: Grouped,
+        cells: dict[CellKey, Measured],
+        found: Conclusions,
+        form: str,
+        margin: float,
+        where: Where | None = None,
+        is_cheap: bool = False,
+    ) -> None:
+        """`is_cheap`: the levels of the series are applied anew for each trial."""
+        self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
+        self._grouped, self._cells, self._found = grouped, cells, found
+        self._is_cheap = is_cheap
+        self._points_at = by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, in_sentence(label_of(x)))
+        self._where = where or self._points_at
+        self._repeated = any(len(cell.values) > 1 for cell in cells.values())
+        self.form = form or form_of([one.ratio.value for one in found.points.values()])
+
+    def panel(self, panel: Level, scaling: tuple[str, ...]) -> Panel:
+        used = {key[1] for key in self._cells if key[0] == panel.key}
+        series = (self._series(panel, each) for each in self._grouped.series if each.key in used)
+        return Panel(key=panel.key, name=panel.text, scaling=scaling, series=tuple(series))
+
+    def _series(self, panel: Level, series: Level) -> Series:
+        keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
+        cells = tuple(self.cell(key, level) for level, key in enumerate(keys) if key in self._cells)
+        result = self._found.series.get((panel.key, series.key))
+        extremes = self._found.extremes.get(panel.key)
+        sentences = self.sentences(panel, series)
+        return Series(
+            key=series.key,
+            name=series.text,
+            is_baseline=series.key == self._baseline.key,
+            cells=cells,
+            sentence=sentences.page,
+            conclusion=sentences.conclusion,
+            headline=sentences.headline,
+            headline_conclusion=sentences.headline_conclusion,
+            against_baseline=self._overall(result) if result else None,
+            points=len(result.points) if result else 0,
+            order=extremes.order if extremes else result.order if result else "",
+        )
+
+    # ---- against the baseline
+
+    def _overall(self, result: SeriesResult) -> BaselineRatio | None:
+        if result.ratio is None:
+            return None
+        mixed = self._opposites(result) is not None  # their mean is neither better nor worse, nor equal
+        return self._against(result.ratio, NOTHING if mixed else result.claim, result.n, drift=bool(result.order))
+
+    def _against(self, ratio: Ratio, claim: Claim, n: int, *, drift: bool) -> BaselineRatio:
+        return BaselineRatio(
+            ratio=ratio,
+            better=(ratio.value > 1) is not self._metric.lower_is_better if claim.different and not drift else None,
+            equal=claim.equal,
+            p=claim.p,
+            n=n,
+            text=shown(ratio.value, self.form),
+            interval_text=interval(ratio, self.form),
+        )
+
+    def sentences(self, panel: Level, series: Level) -> Sentences:
+        result = self._found.series.get((panel.key, series.key))
+        extremes = self._found.extremes.get(panel.key)
+        if extremes:
+            fits = extremes.claim.fits_headline(extremes.n, extremes.points - 1, extremes.ratio)
+            return self._range(extremes).sentences(fits_headline=fits)
+        if series.key == self._baseline.key:
+            return Sentences()
+        against = self._statement(panel, series, result)
+        claim, ratio = against.claim, against.ratio
+        compared, applications = len(self._grouped.series) - 1, against.n * (against.points if self._is_cheap else 1)
+        fits = ratio is None or not claim.different or claim.fits_headline(applications, compared, ratio.value)
+        if against.opposites and result:
+            inside = [self._found.points[key] for key in result.points]
+            fits = all(
+                one.claim.fits_headline(one.n, compared, one.ratio.value) for one in inside if one.claim.different
+            )
+        return against.sentences(fits_headline=fits)
+
+    def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:
+        inside = [self._found.points[key] for key in result.points] if result else []
+        return Statement(
+            name=series.text,
+            baseline=self._baseline.text,
+            metric=self._metric,
+            form=self.form,
+            margin=self._margin,
+            ratio=result.ratio if result else None,
+            claim=result.claim if result else NOTHING,
+            n=result.n if result else 0,
+            points=len(inside),
+            common=len(inside) + len(result.apart) if result else 0,
+            total=self._total(panel, series),
+            apart=tuple(self._apart(result.apart)) if result else (),
+            different=tuple(one.ratio.value for one in inside if one.claim.different),
+            measured=tuple(one.ratio.value for one in inside),
+            order=result.order if result else "",
+            compared=self._found.sentences,
+            opposites=self._opposites(result) if result else None,
+            single=self._single(result) if result else None,
+        )
+
+    def _single(self, result: SeriesResult) -> tuple[str, str] | None:
+        """The values of baseline and series, if each has one point, measured once."""
+        if len(result.points) != 1 or result.apart:
+            return None
+        (key,) = result.points
+        pair = (self._cells[key[0], self._baseline.key, key[2]].values, self._cells[key].values)
+        if any(len(values) != 1 for values in pair):
+            return None
+        before, after = (self._metric.format(next(iter(values.values()))) for values in pair)
+        return before, after
+
+    def _opposites(self, result: SeriesResult) -> tuple[Side, Side] | None:
+        found = {key[2]: self._found.points[key] for key in result.points}
+        return opposites({key: (one.ratio.value, one.claim) for key, one in found.items()}, self._where)
+
+    def _total(self, panel: Level, series: Level) -> int:
+        """Points that the series or the baseline has."""
+        keys = (series.key, self._baseline.key)
+        return sum(any((panel.key, key, x.key) in self._cells for key in keys) for x in self._grouped.x)
+
+    def _apart(self, keys: Sequence[CellKey]) -> Iterator[str]:
+        """`×0.01 at 4 KiB`, and the reasons why other points have no ratio."""
+        without: dict[str, list[CellKey]] = {}
+        for key in keys:
+            if reason := self._no_ratio(key):
+                without.setdefault(reason, []).append(key)
+        for reason, places in without.items():
+            yield f"not compared at {self._places(places)}: {reason}"
+        far = [key for key in keys if not self._no_ratio(key)]
+        for key in far[:_LISTED]:
+            found = self._found.points[key]
+            few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
+            yield f"{as_ratio(found.ratio.value)} at {self._places([key])}{few}"
+        more = len(far) - _LISTED
+        if more > 0:
+            yield f"{more} more point{'s' if more > 1 else ''} set apart"
+
+    def _no_ratio(self, key: CellKey) -> str:
+        """Why a point has no ratio; "" if it has one."""
+        mine, theirs = self._cells[key], self._cells[key[0], self._baseline.key, key[2]]
+        if not mine.same_kind(theirs):
+            return NOT_COMPARED
+        if not (mine.balanced and theirs.balanced):
+            return LACKING
+        if not mine.same_points(theirs):
+            return OTHER_WORKLOADS
+        if not mine.independent(theirs):
+            return SAME_RESULTS
+        return "" if key in self._found.points else ZERO
+
+    def _places(self, keys: Sequence[CellKey]) -> str:
+        mine = {key[2] for key in keys}
+        return self._points_at(mine, {x.key for x in self._grouped.x} - mine)
+
+    def _range(self, found: Extremes) -> RangeStatement:
+        label = in_sentence(label_of(self._x))
+        levels = {x.key: x.text if is_clear(x) else f"{label} {x.text}" for x in self._grouped.x}
+        means = [self._metric.format(self._cells[key].mean) for key in (found.low, found.high)]
+        return RangeStatement(
+            metric=self._metric,
+            margin=self._margin,
+            low=means[0],
+            low_at=levels[found.low[2]],
+            high=means[1],
+            high_at=levels[found.high[2]],
+            claim=found.claim,
+            n=found.n,
+            points=found.points,
+            order=found.order,
+        )
+
+    # ---- cells
+
+    def cell(self, key: CellKey, level: int) -> Cell:
+        measured, rows, found = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
+        summary = summarise(list(measured.values.values()), measured.step)
+        series = self._found.series.get((key[0], key[1]))
+        return Cell(
+            level=level,
+            summary=summary,
+            text=self._metric.format(summary.mean),
+            spread_text=self._spread(summary),
+            doubts=tuple(_doubts(summary, measured, rows, repeated=self._repeated)),
+            against_baseline=self._against(found.ratio, found.claim, found.n, drift=bool(series and series.order))
+            if found
+            else None,
+        )
+
+    def _spread(self, summary: Summary) -> str:
+        if summary.low is None or summary.high is None:
+            return f"n = {summary.n}"
+        return f"{self._metric.format(summary.low)} to {self._metric.format(summary.high)}"
+
+
+def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, repeated: bool) -> Iterator[str]:
+    """`repeated`: some point was measured more than once. Else a note says that none has an interval."""
+    reasons = dict.fromkeys(row.why_invalid for row in rows if row.invalid)
+    if reasons:
+        yield f"includes invalid results: {'; '.join(reasons)}"
+    mixed = _mixed(rows)
+    if not measured.balanced:
+        yield f"not comparable: repeats mix {mixed or 'targets'}"
+    elif mixed:
+        yield f"mean over {mixed}"
+    if len(measured.kinds) > 1:
+        yield "mixes total and completion latency"
+    counted = Counter(doubt.short for row in rows for doubt in doubts(row))
+    yield from (f"{doubt} ({count} of {len(rows)})" for doubt, count in counted.items())
+    if not measured.positive:
+        yield zeros_text(summary)
+    if measured.zeros_inside:
+        yield f"0 in {measured.zeros_inside} of {len(rows)} results: the mean includes it"
+    if summary.n == 1 and repeated:
+        yield "n = 1: its spread is unknown"
+    if summary.high is not None and summary.high > (1 + WIDE) * summary.mean:
+        yield f"noisy (×/÷ {as_ratio(summary.high / summary.mean).removeprefix('×')})"
+
+
+def zeros_text(summary: Summary) -> str:
+    """`0 in 1 of 3 repeats: the value is the mean of the others`."""
+    zeros = sum(value == 0 for value in summary.values)
+    return f"0 in {zeros} of {summary.n} repeats" + (": the value is the mean of the others" if summary.mean else "")
+
+
+def _mixed(rows: Sequence[ResultRow]) -> str:
+    """What differs between the points of one cell, `Jobs 1, 4`, or between equal points of an import, `Test of the tool
+    Read, Re-read`."""
+    points = list({row.point_key: row.point for row in rows}.values())
+    if len(points) < 2:
+        several = places_of_several_tests(rows, lambda _: "")
+        return f"{label_of(TEST)} {_levels(TEST, rows)}" if several else ""
+    return (
+        "; ".join(f"{label_of(name)} {_levels(name, rows)}" for name in in_order(differing(points))) or "several points"
+    )
+
+
+def _levels(name: str, rows: Sequence[ResultRow]) -> str:
+    found = {level.key: level for level in map(known_dimension(name).level, rows)}
+    texts = [level.text for level in sorted(found.values(), key=lambda level: level.order)]
+    return ", ".join(texts[:_LISTED]) + (" …" if len(texts) > _LISTED else "")
