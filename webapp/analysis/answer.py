@@ -1,4 +1,4 @@
-"""A comparison as a table for files: a row for each series at each level, in stored units."""
+"""The structs of a comparison, which the API and pages send, and the same numbers as a table for files."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The values of a cell, one for each block.
+"""Results grouped into cells, and the values of each cell, one for each block.
 
 A block is one repeat of everything in one run (`plans.expand`). Trials of a block run close together and share what
 the host does at that time, so they are not independent: their mean is one observation.

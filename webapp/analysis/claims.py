@@ -1,6 +1,5 @@
-"""Differences in both directions: points where a series is higher for certain, and points where it is lower.
-
-Their mean describes neither, so a sentence names both sides instead.
+"""What may be claimed of two series: their contrast over the points that both have, its correction for the page, and
+differences in both directions, whose mean describes neither: a sentence names both sides instead.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Differences in a comparison other than the compared factors.
+"""Differences in a comparison other than the compared factors, and those that follow from labels of hosts.
 
 All factors, host, target, direction and run, and every fact of the observed configurations are checked.
 Pooled: a cell has several levels, and its mean covers all of them. Confounded: at one chart point two series have

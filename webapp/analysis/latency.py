@@ -1,4 +1,4 @@
-"""Latency distributions at one chart point: all I/Os of a series' repeats, from their stored histograms.
+"""Chart points, and the latency distributions at one of them: all I/Os of a series' repeats, from stored histograms.
 
 Merging is exact: fio uses the same buckets for every repeat, so counts add up. A bucket is at most 1/64 wide, so a
 percentile is off by at most that much (worker.contract.histogram). The last bucket holds everything above 17 s: the

@@ -1,4 +1,4 @@
-"""The query of a comparison: the results, x, series, metric and baseline.
+"""The question of a comparison: results, x, series, metric, baseline, and the display options in its address.
 
 x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&margin=5&run=17&factor.block_size=4k
 """

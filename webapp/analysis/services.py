@@ -1,4 +1,4 @@
-"""Writes of saved comparisons and their links. Operators change their own, admins everybody's.
+"""Writes of saved comparisons, their links and frozen numbers, and of the prices of drives and controllers.
 
 `check` and `numbers_of` read a query: those of Explore or of Bench, which depend on this package.
 """

@@ -1,4 +1,4 @@
-"""The verdict on the results of one filter against those of another."""
+"""Baselines, the verdict on a run, and the verdict on the results of one filter against those of another."""
 
 from collections.abc import Mapping
 from datetime import datetime

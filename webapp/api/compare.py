@@ -1,4 +1,4 @@
-"""Comparisons."""
+"""Comparisons, saved comparisons, and Bench."""
 
 from datetime import datetime
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Hosts, their targets, and actions on hosts."""
+"""Hosts and their targets, enrolment tokens, maintenance windows, worker logs, and the endurance of drives."""
 
 from datetime import datetime, time
 from typing import Any
@@ -14,8 +14,8 @@ from pydantic import AwareDatetime
 from webapp.api.common.authentication import ADMINS, OPERATORS, administrator, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import NotFound, Refusal
-from webapp.core.formatting import Span
 from webapp.core.tokens import hash_token
+from webapp.core.windows import Span
 from webapp.hosts.installer import install_line
 from webapp.hosts.inventory.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.keys import signing_key

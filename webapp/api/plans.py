@@ -1,4 +1,4 @@
-"""Previews a run of a plan, saved or not: trials, time estimated from earlier runs, job texts."""
+"""Plans, and previews of their runs: trials, time estimated from earlier runs, job texts."""
 
 from collections.abc import Sequence
 from datetime import datetime

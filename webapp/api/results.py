@@ -1,4 +1,4 @@
-"""Results."""
+"""Results, their validity, and the bytes that a run wrote to its drives."""
 
 from collections.abc import Iterable
 from datetime import datetime

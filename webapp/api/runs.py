@@ -1,4 +1,4 @@
-"""Actions on runs: pause, resume, skip, arm, run again, move in the queue, notes."""
+"""Runs: list, start, wait for the end, act on them, and conclusions about one run."""
 
 from datetime import datetime
 from threading import BoundedSemaphore

@@ -1,4 +1,4 @@
-"""Occurrences of a schedule: its past due times."""
+"""Schedules and their past due times."""
 
 from datetime import datetime, time
 from typing import Literal

@@ -1,4 +1,5 @@
-"""Curves that level off at the same rate, although they differ at lower load.
+"""Curves of products over queue depth, jobs, block size or a label that is a number, where they level off at the same
+rate, and the latency percentiles of one workload.
 
 The sentences say what was measured, and no cause: a shared link or controller looks like this, and so do drives with
 equal limits. Equality is that of the page, corrected for the number of its comparisons. The interval of the ratio at

@@ -1,4 +1,4 @@
-"""The products that have results, and pairs of them that can be compared."""
+"""Which products can be compared: those that have results, and those of results that a person selected."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

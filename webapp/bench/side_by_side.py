@@ -1,4 +1,4 @@
-"""What the address of Bench asks for, also in the API."""
+"""The content of the page Bench, for what its address asks: headline numbers, rows, curves and sentences."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,5 +1,4 @@
-"""Differences between the hosts of products, and between their kernels and tools. They may cause the differences
-between the numbers."""
+"""Properties of products from the observed configurations of their results, and those that may cause a difference."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The metrics that Bench offers, and panels: one metric of the workloads of one pattern."""
+"""Workloads: points of results without the factors that define a product; and the panels of metrics that show them."""
 
 import math
 import re

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from webapp.core.formatting import zone_names
+from webapp.core.windows import zone_names
 
 COOKIE = "timezone"
 

@@ -1,4 +1,4 @@
-"""Durations of earlier runs on a host beyond the trials' run times, for the range in a preview.
+"""Durations: of earlier runs on a host beyond the trials' run times, and of what remains of a run.
 
 From the last `RUNS_LOOKED_AT` ended runs on the host: all trials that were done at the first attempt. All times are by
 the server's clock, so wrong clocks of hosts have no effect:

@@ -1,4 +1,4 @@
-"""Handles the schedules of a person who lost the right to change anything.
+"""A person's permission that the runs of a schedule may overwrite drives, and what ends it.
 
 The admin who took the rights away becomes the owner of the person's schedules. These schedules, and the schedules of
 others that the person armed, are disarmed and switched off until somebody switches them on. So every schedule always

@@ -8,9 +8,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import time_zone, weekly_window
 from webapp.core.models import User
 from webapp.core.services import audit
+from webapp.core.windows import time_zone, weekly_window
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority, Run

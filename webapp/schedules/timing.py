@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 from cronsim.explain import Expression
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import WeeklyWindow, time_zone, weekly_window
+from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
 from webapp.notices.models import Event
 from webapp.notices.services import announce
 from webapp.schedules.models import Condition, Occurrence, Schedule, Trigger

@@ -1,4 +1,4 @@
-"""Registration: a worker that started, or looked at its hardware again, says what its host is and can do.
+"""What workers call: enrolment, registration, reports, the common start, and the files that install a worker.
 
 The host's unfinished attempts go on before it gets anything new, and attempts that it no longer has are lost.
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import EVERY_DAY, Span, WeeklyWindow, time_zone, weekly_window
+from webapp.core.windows import EVERY_DAY, Span, WeeklyWindow, time_zone, weekly_window
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NIGHT = WeeklyWindow(EVERY_DAY, time(22), time(6), BERLIN)

@@ -1,4 +1,4 @@
-"""Differences between two inventories in words: a summary for the host's history, and a table of all facts."""
+"""Compares two inventories of a host: a summary for its history, and a table of all facts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Describes a target's current content from its host's newest inventory, for people who are about to destroy it."""
+"""Stored inventories: reads them, thins old ones, and describes the current content of a target."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence

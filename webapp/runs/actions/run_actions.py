@@ -1,4 +1,4 @@
-"""Skip trials of a run."""
+"""Actions on a run: skip trials, start it again, move it in the queue, pause, resume, arm and disarm."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

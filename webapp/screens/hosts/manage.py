@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import DAYS, Span
 from webapp.core.models import User
+from webapp.core.windows import DAYS, Span
 from webapp.hosts.maintenance_windows import in_words, next_span, open_window, span_at
 from webapp.hosts.models import Host, MaintenanceWindow
 from webapp.hosts.services import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host

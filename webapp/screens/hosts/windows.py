@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import time_zone
 from webapp.core.models import User
+from webapp.core.windows import time_zone
 from webapp.hosts.maintenance_windows import (
     add_single_window,
     add_weekly_window,

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 
-from webapp.core.formatting import Span
+from webapp.core.windows import Span
 from webapp.hosts.maintenance_windows import next_span, span_at
 from webapp.hosts.models import MaintenanceWindow
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from webapp.core.formatting import DAYS
+from webapp.core.windows import DAYS
 from webapp.screens.access import page
 from webapp.screens.schedules.calendar_days import LISTED_A_DAY, MAX_OCCURRENCES, missed_in_month, month_days, one_day
 

@@ -9,7 +9,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import time_zone
+from webapp.core.windows import time_zone
 from webapp.hosts.models import HostGroup, HostState, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import OPEN_RUN_STATES, Priority, Run

@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.formatting import DAYS, zone_names
+from webapp.core.windows import DAYS, zone_names
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
-from webapp.core.formatting import time_zone
+from webapp.core.windows import time_zone
 from webapp.hosts.models import Target
 from webapp.runs.models import Priority
 from webapp.schedules import timing
