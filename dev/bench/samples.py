@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from webapp.results.models import Result, StreamRun
-from webapp.results.partitions import TABLE, Partition, attach, partitions
+from webapp.results.retention import TABLE, Partition, attach, partitions
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 

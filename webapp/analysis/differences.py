@@ -33,7 +33,7 @@ from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
 from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from
 from webapp.plans.streams import OF_TRIALS
-from webapp.results.reading.facts import CONTROLLER_FACT
+from webapp.results.reading.content import CONTROLLER_FACT
 from webapp.results.reading.rows import ResultRow
 
 # Differences that follow from the labels of hosts in their groups.

@@ -23,8 +23,8 @@ from webapp.analysis.question import CompareRefused
 from webapp.plans.factors import HOSTS_AT_ONCE, STREAM
 from webapp.results.metrics import METRICS
 from webapp.results.models import Origin, Result, Sample
-from webapp.results.reading.imported_series import series_of
 from webapp.results.reading.rows import ResultRow
+from webapp.results.selectors import series_of
 from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.packing import unpack
 

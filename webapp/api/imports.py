@@ -12,7 +12,7 @@ from ninja.pagination import paginate
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import NotFound, Refusal
-from webapp.imports.given_labels import read_labels
+from webapp.imports.labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason
 from webapp.imports.services import begin_import, check_own, end_import, read_columns, undo_import
 from webapp.imports.uploads import add_uploads, check_size

@@ -40,8 +40,7 @@ from webapp.plans.services import (
     save_version,
     undelete_plan,
 )
-from webapp.results.previews import learned_preview
-from webapp.results.speeds import expected_writes
+from webapp.results.speeds import expected_writes, learned_preview
 
 # Plans: list, read, save, copy, restore, delete.
 

@@ -12,11 +12,28 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from webapp.core.errors import Refusal
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import Pattern
+
+# Labels by hand: a line `name: text` each.
+
+
+def read_labels(lines: str) -> dict[str, str]:
+    """Raises Refusal for a line without a colon, a name or a text. Empty lines are skipped."""
+    found: dict[str, str] = {}
+    for line in lines.splitlines():
+        if not line.strip():
+            continue
+        name, _, text = map(str.strip, line.partition(":"))
+        if not name or not text:
+            raise Refusal("import_labels", f"`{line.strip()[:60]}` is not a label. Write name: text.")
+        found[name] = text
+    return found
+
 
 # Names of fio and fio-plot for factors.
 FACTOR_OF = {

@@ -1,12 +1,15 @@
-"""Numbers, sizes, lines and factors in the text of other tools, with limits."""
+"""Rows of CSV text by the names of their columns."""
 
+import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
 from webapp.imports.errors import ImportRefused
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value, ValueRefused
+
+# Numbers, sizes, lines and factors in the text of other tools, with limits.
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 MEGABYTE = 10**6
@@ -111,3 +114,36 @@ def mix(reads: float, random: float) -> tuple[dict[str, Value], dict[str, str]]:
         else:
             other["reads"] = f"{reads:.3g} %"
     return factors, other
+
+
+Row = Mapping[str, str]
+
+
+def fields(line: str, delimiter: str = ",") -> list[str]:
+    """The fields of one line, without spaces around them. Raises ImportRefused."""
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=delimiter, strict=True), [])]
+    except csv.Error as error:
+        raise ImportRefused(f"A line is not valid CSV: {error}.") from error
+
+
+def rows(names: list[str], text_lines: Iterable[str], delimiter: str = ",") -> Iterator[Row]:
+    """Each line as name -> field. Raises ImportRefused if a line has fewer fields than there are names."""
+    for line in text_lines:
+        found = fields(line, delimiter)
+        if len(found) < len(names):
+            raise ImportRefused(
+                f"A row has {len(found)} fields and its head {len(names)}: the row is truncated, `{line[:60]}`."
+            )
+        if any(found[len(names) :]):
+            raise ImportRefused(
+                f"A row has {len(found)} fields and its head {len(names)}: put quotes around fields with commas, "
+                f"`{line[:60]}`."
+            )
+        yield dict(zip(names, found, strict=False))
+
+
+def optional(row: Row, name: str) -> float | None:
+    """The number in this column; None without the column or with an empty field."""
+    text = row.get(name, "")
+    return number(text, name) if text else None

@@ -7,10 +7,14 @@ histograms, and everything else that they lead back to, stay.
 """
 
 import logging
-from datetime import datetime, timedelta
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
@@ -18,8 +22,114 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.results.models import Configuration, Sample, StreamRun
-from webapp.results.partitions import Partition, partitions, replace_partition
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
+
+# The partitions of the table of samples: one per month, by the day on which the server created the attempt.
+#
+# All samples of an attempt are in one partition, regardless of the worker's clock, so the primary key (attempt,
+# stream, offset, direction, day) keeps each sample once.
+#
+#     results_sample_2026_11            all samples of attempts of November 2026
+#     results_sample_2026_11_thinned    about one in ten of them, see `results.retention`
+
+TABLE = "results_sample"
+_NAME = re.compile(rf"{TABLE}_(\d{{4}})_(\d{{2}})(_thinned)?")
+_LOCK = 0x53414D50  # of PostgreSQL's advisory locks: one process creates partitions at a time
+
+_EXCHANGE_WAIT = "5s"
+
+_known: set[date] = set()  # months whose committed partition this process knows
+
+
+@dataclass(frozen=True)
+class Partition:
+    month: date  # its first day
+    thinned: bool = False
+
+    @property
+    def table(self) -> str:
+        return f"{TABLE}_{self.month:%Y_%m}" + ("_thinned" if self.thinned else "")
+
+    @property
+    def next_month(self) -> date:
+        return (self.month + timedelta(days=31)).replace(day=1)
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """The range of times in which its attempts were created: from, to (exclusive)."""
+        return _midnight(self.month), _midnight(self.next_month)
+
+
+def create_partitions() -> None:
+    """Create the partitions of this month and the next if they are missing."""
+    this_month = Partition(timezone.now().date().replace(day=1))
+    ensure_partition(this_month.month)
+    ensure_partition(this_month.next_month)
+
+
+def ensure_partition(day: date) -> None:
+    """Create the partition of attempts of this day if it is missing."""
+    month = day.replace(day=1)
+    if month in _known:
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        if month not in {partition.month for partition in partitions()}:
+            _create_table(cursor, Partition(month))
+            attach(cursor, Partition(month))
+        transaction.on_commit(lambda: _known.add(month))
+
+
+def partitions() -> list[Partition]:
+    """All partitions, oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
+        return sorted(_parsed(name for (name,) in cursor.fetchall()), key=lambda partition: partition.month)
+
+
+def _parsed(names: Iterator[str]) -> Iterator[Partition]:
+    for name in names:
+        if found := _NAME.fullmatch(name):
+            yield Partition(date(int(found[1]), int(found[2]), 1), thinned=bool(found[3]))
+
+
+@transaction.atomic
+def replace_partition(partition: Partition, kept: str) -> int:
+    """Replace a partition by a table with only some of its rows (an SQL condition); return the number of dropped rows.
+
+    Copying blocks only writers of this partition. Readers of all samples wait only while the tables are
+    exchanged. Raises OperationalError if that waits for other queries for more than a few seconds.
+    """
+    thinned = replace(partition, thinned=True)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{_EXCHANGE_WAIT}'")
+        cursor.execute(f"LOCK TABLE {partition.table} IN SHARE MODE")
+        cursor.execute(f"SELECT count(*) FROM {partition.table}")  # noqa: S608 - our own names
+        ((before,),) = cursor.fetchall()
+        _create_table(cursor, thinned)
+        cursor.execute(f"INSERT INTO {thinned.table} SELECT * FROM {partition.table} WHERE {kept}")  # noqa: S608
+        dropped = int(before - cursor.rowcount)
+        cursor.execute(f"ALTER TABLE {TABLE} DETACH PARTITION {partition.table}")
+        cursor.execute(f"DROP TABLE {partition.table}")
+        attach(cursor, thinned)
+    return dropped
+
+
+def _create_table(cursor: CursorWrapper, partition: Partition) -> None:
+    """Create a table that can become the partition. Its check constraint saves a scan."""
+    check = f"CHECK (day >= '{partition.month}' AND day < '{partition.next_month}')"
+    cursor.execute(f"CREATE TABLE {partition.table} (LIKE {TABLE} INCLUDING ALL, {check})")
+
+
+def attach(cursor: CursorWrapper, partition: Partition) -> None:
+    """Unlike CREATE TABLE … PARTITION OF, this does not block reads and writes of the other partitions."""
+    bounds = f"FROM ('{partition.month}') TO ('{partition.next_month}')"
+    cursor.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {partition.table} FOR VALUES {bounds}")
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
 
 log = logging.getLogger(__name__)
 

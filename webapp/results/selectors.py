@@ -1,16 +1,118 @@
 """The newest run and import, and reads of one trial: its attempts, samples and configuration. Results are read in
 `reading`."""
 
-from collections.abc import Iterable, Mapping
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Exists, F, OuterRef, QuerySet
+import msgspec
+from django.db.models import BigIntegerField, Count, Exists, F, Max, OuterRef, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 from django.db.models.lookups import IsNull
 
 from webapp.core.errors import NotFound
-from webapp.results.models import Import, KernelLine, Result, Sample, StreamRun
+from webapp.core.formatting import significant
+from webapp.core.models import User
+from webapp.results.models import ColumnChoice, Import, KernelLine, Origin, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Run, Trial
+from worker.contract.stopping import Settled, Stopped
+from worker.recipes.stop_rules import write
+
+# The time series of imported tests.
+
+Series = dict[str, list[dict[str, float | None]]]
+
+
+def series_of(origin: Origin) -> Series:
+    """By direction; lists of imports.measurement.Point. Empty without a series."""
+    return json.loads(zlib.decompress(bytes(origin.series))) if origin.series else {}
+
+
+# How a stop rule ended a stream, in words.
+
+
+def stop_words(stored: Mapping[str, Any]) -> str:
+    """`StreamRun.stopped` in sentences; says which seconds the results cover."""
+    stopped = msgspec.convert(stored, Stopped)
+    if not stopped.reached:
+        return (
+            f"The stop rule {write(stopped.rule)} was not reached within the maximum time. The results cover all of "
+            f"the {_seconds(stopped.to_ms)} s."
+        )
+    from_s, to_s = _seconds(stopped.from_ms), _seconds(stopped.to_ms)
+    how = (
+        f"Settled after {from_s} s"
+        if isinstance(stopped.rule, Settled)
+        else f"Reached after {_seconds(stopped.at_ms)} s"
+    )
+    by = f"by the stop rule {write(stopped.rule)}"
+    return f"{how}, {by}. The results are from {from_s} s to {to_s} s.{_interval(stopped)}"
+
+
+def _interval(stopped: Stopped) -> str:
+    if stopped.interval_percent is None:
+        return ""
+    return f" The 95 % interval of the mean is ±{significant(stopped.interval_percent)} %."
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.0f}"
+
+
+# One IOPS and one bandwidth figure for each run: the trend of a schedule.
+
+
+@dataclass(frozen=True)
+class RunMeans:
+    """Geometric means over the trials of a run; the value of a trial is the sum over its directions."""
+
+    trials: int  # with valid results
+    iops: float
+    bytes_per_s: float
+    max_block_bytes: int | None  # None if no point has a block size
+
+
+TrialSums = tuple[float, float, int | None]
+
+
+def run_means(runs: Collection[UUID]) -> dict[UUID, RunMeans]:
+    """By run id; runs without valid results are missing. One query: PostgreSQL adds up the directions."""
+    valid = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
+    block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
+    sums = valid.values_list("run", "trial").annotate(Sum("iops"), Sum("bytes_per_s"), block=Max(block))
+    by_run: dict[UUID, list[TrialSums]] = defaultdict(list)
+    for run, _, iops, bytes_per_s, block_bytes in sums:
+        by_run[run].append((iops, bytes_per_s, block_bytes))
+    return {run: _means(trials) for run, trials in by_run.items()}
+
+
+def _means(trials: Iterable[TrialSums]) -> RunMeans:
+    iops, bytes_per_s, blocks = zip(*trials, strict=True)
+    largest = max((block for block in blocks if block is not None), default=None)
+    return RunMeans(len(iops), geometric_mean(iops), geometric_mean(bytes_per_s), largest)
+
+
+# A person's display preferences. They affect nobody else, so changes are not in the audit log.
+
+
+def remembered_columns(user: User) -> tuple[str, ...]:
+    """Keys of columns; empty if the person never chose."""
+    columns = ColumnChoice.objects.filter(user=user).values_list("columns", flat=True).first()
+    return tuple(str(column) for column in columns or ())
+
+
+def remember_columns(*, user: User, columns: Sequence[str]) -> None:
+    """An empty choice restores the default ones."""
+    if columns:
+        ColumnChoice.objects.update_or_create(user=user, defaults={"columns": list(columns)})
+    else:
+        ColumnChoice.objects.filter(user=user).delete()
 
 
 def newest_run() -> int | None:

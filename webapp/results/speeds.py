@@ -1,17 +1,24 @@
-"""Speeds of earlier results, from which the time of a plan and the bytes that it writes are estimated."""
+"""Previews whose times come from earlier runs on the hosts, and from the speeds of earlier results on the targets."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import log2
 from uuid import UUID
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Earlier, Estimate, Expected, Speeds, kind_of, written_expected
+from webapp.plans.document import PlanDocument
+from webapp.plans.estimate import Earlier, Estimate, Expected, Speeds, estimate, kind_of, written_expected
 from webapp.plans.expand import Expansion
-from webapp.plans.expected_time import Span
+from webapp.plans.expected_time import NOTHING_LEARNED, Experience, Span
+from webapp.plans.grids import PartGrid
 from webapp.plans.points import stream_count
+from webapp.plans.preview import PREVIEW_SEED, Preview, preview
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
+from webapp.runs.durations import experience_of
+
+# Speeds of earlier results, from which the time of a plan and the bytes that it writes are estimated.
 
 LATEST = 2_000  # newest results that are read, of the targets and of similar targets
 
@@ -105,3 +112,25 @@ def sequential_writes(speeds: Rates) -> Mapping[str, Span]:
         for target, rows in speeds.items()
     }
     return {target: Span.of(rates) for target, rates in found.items() if rates}
+
+
+def learned_preview(
+    document: PlanDocument,
+    targets: Sequence[Target],
+    *,
+    seed: int = PREVIEW_SEED,
+    grids: Sequence[PartGrid] | None = None,
+    experience: Mapping[str, Experience] | None = None,
+) -> Preview:
+    """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
+    known = experience_of(targets) if experience is None else experience
+    made = preview(document, targets, seed=seed, experience=known, grids=grids)
+    if not made.estimate.unknown_trials and not any(made.estimate.written_before.values()):
+        return made
+    speeds = speeds_on(targets)
+    nearest, writes = nearest_rates(made.expansion, speeds), sequential_writes(speeds)
+    hosts = {str(target.host_id) for target in targets}
+    more = {
+        host: replace(known.get(host, NOTHING_LEARNED), nearest=nearest, sequential_writes=writes) for host in hosts
+    }
+    return replace(made, estimate=estimate(made.expansion, more))

@@ -2,8 +2,7 @@
 
 from webapp.celery import app
 from webapp.core import heartbeats
-from webapp.results.partitions import create_partitions
-from webapp.results.retention import delete_orphans, thin_samples
+from webapp.results.retention import create_partitions, delete_orphans, thin_samples
 
 
 @app.task(name="webapp.results.tasks.tidy")

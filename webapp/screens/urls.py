@@ -9,7 +9,7 @@ from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.imports.urls import urlpatterns as imports
 from webapp.screens.notices.urls import urlpatterns as notices
 from webapp.screens.overview.urls import urlpatterns as overview
-from webapp.screens.people.login import Login
+from webapp.screens.people.account import Login
 from webapp.screens.people.urls import urlpatterns as people
 from webapp.screens.plans.urls import urlpatterns as plans
 from webapp.screens.queue.urls import urlpatterns as queue

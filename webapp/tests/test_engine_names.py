@@ -13,8 +13,7 @@ OWN = (
 )
 MAY_NAME_ONE = {
     "webapp/api/plans.py",  # exports and imports job files
-    "webapp/screens/plans/import_views.py",
-    "webapp/screens/plans/version_views.py",
+    "webapp/screens/plans/views.py",
 }
 _ENGINES = "fio|file_copy|pgbench|idle|array_action"
 _WORKLOADS = "Fio|Copy|Pgbench|Idle|ArrayAction"

@@ -18,8 +18,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.part_levels import TOO_LARGE as CODE
 from webapp.runs.models import Run
 from webapp.schedules.models import Schedule
-from webapp.screens.plans.draft import draft_of
-from webapp.screens.plans.form_data import data_of
+from webapp.screens.plans.draft import data_of, draft_of
 from webapp.tests import hostile_plans
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user

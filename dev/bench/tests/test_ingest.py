@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dev.bench.ingest.posts import AGE
 from dev.bench.ingest.simulated_hosts import SECOND, create_hosts
-from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.parse import BadItem
 from webapp.results.ingest.quota import check_samples
 from webapp.runs.models import Attempt
 

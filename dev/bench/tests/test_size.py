@@ -11,7 +11,7 @@ from dev.bench.rows import fill
 from dev.bench.samples import fill_samples
 from webapp.core.models import Role
 from webapp.results.models import Result, Sample
-from webapp.results.partitions import partitions
+from webapp.results.retention import partitions
 from webapp.runs.models import Run
 from webapp.tests.factories.people import a_user
 

@@ -1,4 +1,4 @@
-/** `webapp/screens/bench/payloads.py`; tests/vectors test both sides. */
+/** `webapp/screens/bench/charts.py`; tests/vectors test both sides. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 import { chartCeiling } from "./ceiling";

@@ -8,7 +8,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Import, Result
-from webapp.screens.bench.words import notes
+from webapp.screens.bench.report import notes
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import Lab
 

@@ -13,7 +13,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, Row, SideBySide, side_by_side
 from webapp.bench.workloads import P95, RATE
 from webapp.imports.references import reading
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 from webapp.results.models import Import, Result
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab

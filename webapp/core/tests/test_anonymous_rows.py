@@ -11,7 +11,7 @@ from django.utils import timezone
 from webapp.core.models import LoginTries
 from webapp.core.tasks import tidy
 from webapp.core.throttle import MAX_DRAFTS, MAX_FOR_ADDRESS, WINDOW, count_try
-from webapp.screens.plans.kept import KEPT_WITHOUT_LOG_IN_S
+from webapp.screens.plans.draft import KEPT_WITHOUT_LOG_IN_S
 from webapp.tests.factories.people import PASSWORD, a_user
 
 pytestmark = pytest.mark.django_db

@@ -10,10 +10,9 @@ from datetime import datetime
 
 import msgspec
 
-from webapp.imports.csv_rows import fields, rows
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MIB, US, lines, number, sorted_factors, whole
+from webapp.imports.values import MIB, US, fields, lines, number, rows, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

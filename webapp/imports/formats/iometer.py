@@ -7,10 +7,22 @@ managers and workers.
 
 from collections.abc import Mapping
 
-from webapp.imports.csv_rows import Row, fields, optional, rows
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MEGABYTE, MIB, MS, lines, mix, number, sorted_factors, whole
+from webapp.imports.values import (
+    MEGABYTE,
+    MIB,
+    MS,
+    Row,
+    fields,
+    lines,
+    mix,
+    number,
+    optional,
+    rows,
+    sorted_factors,
+    whole,
+)
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

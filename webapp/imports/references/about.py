@@ -13,9 +13,18 @@ import msgspec
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.plain_csv import factor, is_field
-from webapp.imports.references.errors import ReferenceDamaged
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.values import Value
+
+# The error of a damaged data file.
+
+
+class ReferenceDamaged(Exception):
+    """A data file of a reference is damaged: our mistake, not a user's. The message names the file and the line."""
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        super().__init__(f"{file}, line {line}: {reason}")
+
 
 # Lines of keys in a `reference.toml`, for error messages: tomllib forgets them.
 

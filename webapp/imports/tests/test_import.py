@@ -25,9 +25,9 @@ from webapp.results.metrics import entered_metric
 from webapp.results.models import BOTH, Import, ImportedFile, ImportState, Origin, Result
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.filter import read_filter
-from webapp.results.reading.imported_series import series_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.selectors import series_of
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.people import a_user
 

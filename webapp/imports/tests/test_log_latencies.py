@@ -9,12 +9,11 @@ import pytest
 from webapp.imports.files import read_files
 from webapp.imports.formats import fio_json
 from webapp.imports.formats.tests.examples import DATA
-from webapp.imports.joining import INCOMPLETE
 from webapp.imports.reading import Read, Refused, read
 from webapp.imports.reading.order import in_order
 from webapp.imports.selectors import results_of
 from webapp.imports.services import add_found, add_paths, begin_import
-from webapp.imports.storing import Store
+from webapp.imports.storing import INCOMPLETE, Store
 from webapp.results.models import Import, ImportedFile, Result, known
 from webapp.results.reading.rows import read_rows
 from worker.contract.histogram import Histogram

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from webapp.imports.formats.tests.examples import DATA
-from webapp.imports.joining import INCOMPLETE
 from webapp.imports.reading import Limits, Read, Refused
 from webapp.imports.selectors import refused_by_reason
 from webapp.imports.services import add_found, add_paths, begin_import, end_import, undo_import
-from webapp.imports.storing import Stored
+from webapp.imports.storing import INCOMPLETE, Stored
 from webapp.results.models import Import, ImportedFile, Origin, Result
-from webapp.results.reading.imported_series import series_of
+from webapp.results.selectors import series_of
 
 pytestmark = pytest.mark.django_db
 FIO = json.loads((DATA / "fio-json" / "3.33-group.json").read_text())

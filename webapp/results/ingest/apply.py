@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from webapp.results.ingest.bad_item import BadItem
-from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.parse import BadItem, Changes
 from webapp.results.ingest.quota import check_command, check_configuration, check_purged
 from webapp.results.ingest.results import new_results
 from webapp.results.ingest.write import moment
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
-from webapp.results.reading.facts import CONTROLLER_FACT, without_device_names
+from webapp.results.reading.content import CONTROLLER_FACT, without_device_names
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import TRIAL_TRANSITIONS, transition_attempt, transition_trial

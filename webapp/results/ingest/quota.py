@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from django.db.models import Model
 from django.utils import timezone
 
-from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.parse import BadItem
 from webapp.results.models import DriveReading, KernelLine, Sample
 from webapp.runs.dispatch.orders import longest_limit_s
 from webapp.runs.models import Attempt, SettingChange

@@ -29,9 +29,7 @@ from webapp.core.services import count
 from webapp.hosts.models import Host
 from webapp.hosts.services import note_heard
 from webapp.results.ingest.apply import apply_item
-from webapp.results.ingest.bad_item import BadItem
-from webapp.results.ingest.changes import Changes
-from webapp.results.ingest.parse import AnyBatch, ParsedReport, UnreadableBatch, by_attempt
+from webapp.results.ingest.parse import AnyBatch, BadItem, Changes, ParsedReport, UnreadableBatch, by_attempt
 from webapp.results.ingest.write import offset_ms, write
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.ending import end_attempt

@@ -10,7 +10,7 @@ import msgspec
 
 from webapp.plans.points import Point, point_key
 from webapp.plans.streams import result_point
-from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.parse import BadItem
 from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, StreamRun
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial

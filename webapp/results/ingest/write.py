@@ -10,13 +10,11 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import Model
 
-from webapp.results.ingest.bad_item import BadItem
-from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.parse import BadItem, Changes
 from webapp.results.ingest.quota import check_rows, check_samples
 from webapp.results.models import NO_IO, Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
-from webapp.results.partitions import ensure_partition
-from webapp.results.repeats import skip_known_repeats
-from webapp.results.rounds import skip_steady_rounds
+from webapp.results.retention import ensure_partition
+from webapp.results.rounds import skip_known_repeats, skip_steady_rounds
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from webapp.results.partitions import create_partitions
+from webapp.results.retention import create_partitions
 
 PARTITION = """
 ALTER TABLE results_sample RENAME TO results_sample_plain;

@@ -19,8 +19,7 @@ from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
 from webapp.plans.points import number_of, target_count
 from webapp.results.models import Origin, Result
-from webapp.results.reading.content import FACTS, POINTS, Point
-from webapp.results.reading.facts import CONTROLLER_FACT, Facts
+from webapp.results.reading.content import CONTROLLER_FACT, FACTS, POINTS, Facts, Point
 from webapp.runs.models import FurtherTarget, Run
 
 MODEL_FACT = "device.model"

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.hosts.models import Host
 from webapp.results.models import Result, Sample, StreamRun
-from webapp.results.partitions import create_partitions
+from webapp.results.retention import create_partitions
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, TargetLock, Transition
 from webapp.runs.tasks import dispatch_all

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webapp.results.ingest.apply import check_histogram
-from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.parse import BadItem
 from worker.contract.histogram import Histogram
 from worker.contract.packing import BadPacking, pack, unpack
 

@@ -10,7 +10,7 @@ from webapp.results.reading.doubts import doubts, steadiness_words
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
-from webapp.results.reading.stopping import stop_words
+from webapp.results.selectors import stop_words
 from webapp.results.tests.ingesting import BEGUN
 from webapp.runs.models import Attempt
 from webapp.tests.factories.reports import (

@@ -5,7 +5,7 @@ import pytest
 
 from webapp.hosts.models import Host
 from webapp.plans.models import PlanVersion
-from webapp.results.repeats import interval
+from webapp.results.rounds import interval
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target

@@ -14,10 +14,17 @@ from webapp.core import heartbeats
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Heartbeat
 from webapp.plans.models import PlanVersion
-from webapp.results import partitions as results_partitions
+from webapp.results import retention as results_partitions
 from webapp.results.models import Configuration, Result, Sample, StreamRun
-from webapp.results.partitions import Partition, _known, ensure_partition, partitions
-from webapp.results.retention import delete_orphans, delete_run, thin_samples
+from webapp.results.retention import (
+    Partition,
+    _known,
+    delete_orphans,
+    delete_run,
+    ensure_partition,
+    partitions,
+    thin_samples,
+)
 from webapp.results.tasks import tidy
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run, Trial

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 import pytest
 from msgspec.structs import replace
 
-from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.parse import BadItem
 from webapp.results.ingest.results import summed
 from worker.contract.histogram import Histogram
 from worker.contract.items import Direction, DirectionResult, LatencyKind

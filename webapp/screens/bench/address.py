@@ -4,10 +4,28 @@ from collections.abc import Iterable
 from urllib.parse import urlencode
 
 from django.http import QueryDict
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 
-from webapp.bench.products import Product
+from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, read_asked
+
+# The pages of products.
+
+
+def product_address(product: Product) -> str:
+    """ "" if the product cannot exist."""
+    try:
+        if product.kind is Kind.HOST:
+            return reverse("host", args=(product.value,))
+        if product.kind is Kind.TARGET:
+            return reverse("host_target", args=product.value.split("/", 1))
+        if product.kind is Kind.RUN:
+            return reverse("run", args=(product.number,))
+        if product.kind is Kind.IMPORT:
+            return reverse("import", args=(product.number,))
+        return reverse("product", args=(product.kind.value, product.value))
+    except NoReverseMatch:  # a name that nothing can have
+        return ""
 
 
 def read_address(data: QueryDict) -> Asked | None:

@@ -9,7 +9,7 @@ from webapp.analysis.models import SavedComparison
 from webapp.bench.curves import MIN_LEVELS
 from webapp.core.formatting import latency
 from webapp.results.metrics import METRICS
-from webapp.screens.bench.payloads import BenchChart
+from webapp.screens.bench.charts import BenchChart
 from webapp.screens.bench.report import BenchReport, ReportRow, report_to
 from webapp.screens.bench.rows import ShownCell
 from webapp.screens.explore.drawing import Chart, Line, Mark, levels_axis, picture, value_axis

@@ -10,8 +10,7 @@ from webapp.bench.specifications import Specification
 from webapp.bench.workloads import RATE
 from webapp.core.colours import colours_of
 from webapp.screens.bench.address import bench_address
-from webapp.screens.bench.charts import ChartTable, curve_chart, curve_table, time_chart, time_table
-from webapp.screens.bench.payloads import BenchCharts
+from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, time_chart, time_table
 from webapp.screens.bench.rows import ShownRow, shown_row
 
 MIN_RUNS = 2  # for values over time

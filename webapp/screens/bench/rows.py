@@ -13,8 +13,7 @@ from webapp.bench.reading import Read
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric
-from webapp.screens.bench.address import with_value, without
-from webapp.screens.bench.product_addresses import product_address
+from webapp.screens.bench.address import product_address, with_value, without
 from webapp.screens.plans.forms import usable_targets
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 

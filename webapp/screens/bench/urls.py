@@ -2,11 +2,8 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.bench.export import bench_file
-from webapp.screens.bench.plan_action import plan_missing
-from webapp.screens.bench.price_action import price_action
 from webapp.screens.bench.product_page import product_page
-from webapp.screens.bench.views import bench_page
+from webapp.screens.bench.views import bench_file, bench_page, plan_missing, price_action
 
 urlpatterns: list[URLPattern] = [
     path("bench/", bench_page, name="bench"),

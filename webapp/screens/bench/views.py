@@ -4,25 +4,140 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
+import msgspec
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.safestring import SafeString
 
+from webapp.analysis.models import Price
+from webapp.analysis.services import KINDS, remove_price, set_price
+from webapp.bench.answer import answer, bench_table
+from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.picking import Offer, OfferGroup, Pair, offered, pairs, products_of_results
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
-from webapp.bench.workloads import CHOICES, factor_words
-from webapp.screens.access import page, person
-from webapp.screens.bench.address import bench_address, read_address, with_value
-from webapp.screens.bench.ceilings import ceilings_of
-from webapp.screens.bench.charts import curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.payloads import BenchCharts
-from webapp.screens.bench.report import ROWS_SHOWN
+from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
+from webapp.core.errors import Refusal
+from webapp.core.table_files.response import file_response
+from webapp.screens.access import operator_action, own_action, page, person
+from webapp.screens.bench.address import bench_address, product_address, read_address, with_value
+from webapp.screens.bench.charts import BenchCharts, curve_chart, curve_table, ladder_chart, ladder_table
+from webapp.screens.bench.report import ROWS_SHOWN, ceilings_of, notes, shared_words, warnings
 from webapp.screens.bench.rows import Column, ShownRow, columns_of, shown_row
-from webapp.screens.bench.words import notes, shared_words, warnings
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
 from webapp.screens.explore.saved import opened
+from webapp.screens.plans.draft import data_of, draft_of, keep
+from webapp.screens.plans.forms import usable_targets
+from webapp.screens.undo import with_undo
+
+# Sets or removes the price of a drive model or controller, from its page.
+
+
+@operator_action
+def price_action(request: HttpRequest) -> HttpResponse:
+    """`remove` in the form removes the price. The message can bring back the price before."""
+    kind, name, amount, currency, day = (
+        str(request.POST.get(key, "")) for key in ("kind", "name", "amount", "currency", "priced_on")
+    )
+    before = Price.objects.filter(kind=kind, name=name).first()
+    try:
+        if "remove" in request.POST:
+            remove_price(kind=kind, name=name, by=person(request))
+            words = f"The price of {name} is removed."
+        else:
+            set_price(kind=kind, name=name, amount=amount, currency=currency, priced_on=day, by=person(request))
+            words = f"The price of {name} is saved."
+        messages.success(request, _with_undo(request, words, before) if before else words)
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect((product_address(Product(Kind(kind), name)) if kind in KINDS else "") or "bench")
+
+
+def _with_undo(request: HttpRequest, words: str, before: Price) -> SafeString:
+    given = {
+        "kind": before.kind, "name": before.name, "amount": str(before.amount), "currency": before.currency,
+        "priced_on": str(before.priced_on),
+    }  # fmt: skip
+    return with_undo(request, words, reverse("set_price"), given=given.items())
+
+
+# Opens the plan editor with a draft of the workloads that a product lacks.
+
+MAX_TITLE = 200
+
+
+@own_action
+def plan_missing(request: HttpRequest) -> HttpResponse:
+    """The query is that of the page Bench. The form names either a product (`lacking`), or a workload and a product
+    (`cell`): the plan then has only this workload."""
+    try:
+        return _planned(request)
+    except BenchRefused as refusal:
+        messages.error(request, refusal.message)
+        return redirect("bench")
+
+
+def _planned(request: HttpRequest) -> HttpResponse:
+    asked = read_address(request.GET)
+    key, _, named = request.POST.get("cell", "").partition(" ")
+    known = asked.products if asked else ()
+    product = next((one for one in known if str(one) == (named or request.POST.get("lacking"))), None)
+    if asked is None or product is None:
+        raise BenchRefused("bench_no_plan", "Choose a product. The plan gets the workloads that this product lacks.")
+    found = side_by_side(asked)
+    usable, rows, name = list(usable_targets()), found.read.rows[product], found.matched.names[product]
+    if why := why_no_plan(product, rows, usable):
+        raise BenchRefused("bench_no_plan", f"No plan was created. {why}")
+    lacking = _lacking(found, product, key)
+    words = f"{chart_words(lacking[0].chart)} {found.matched.texts[key]}" if key else "Missing"
+    title = f"{words} on {name}"
+    data = data_of(draft_of(plan_for(lacking, title[:MAX_TITLE])))
+    target = target_for(product, rows, usable)
+    data.setlist("target", [str(target.pk)] if target else [])
+    count = f"{len(lacking)} workload{'s' if len(lacking) > 1 else ''}"
+    keep(request, reverse("new_plan"), data, f"The plan has {count} that {name} lacks. It is not saved yet.")
+    return redirect("new_plan")
+
+
+def _lacking(found: SideBySide, product: Product, key: str) -> list[Workload]:
+    """The workload of the key; without a key, all workloads that the product lacks. Without those that no new plan can
+    measure. Raises BenchRefused."""
+    if key and key not in found.matched.workloads:
+        raise BenchRefused("bench_no_plan", "The page has changed and lacks this workload. Choose a workload again.")
+    lacking = [one for one in found.missing[product] if key in ("", one.key)]
+    if not lacking:
+        words = "this workload" if key else "all workloads of the other products"
+        raise BenchRefused("bench_no_plan", f"{product.value} has results for {words}.")
+    alone = [one for one in lacking if not why_not_alone(one)]
+    if not alone:
+        raise BenchRefused("bench_no_plan", f"No plan was created. {why_not_alone(lacking[0])}")
+    return alone
+
+
+# The rows of Bench as a file, in stored units.
+
+NAME = "sweetspot-bench"
+
+
+@page
+def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
+    """JSON has the shape of `GET /api/v1/bench`."""
+    try:
+        asked = read_address(request.GET)
+    except BenchRefused as refusal:
+        return HttpResponse(refusal.message, status=422, content_type="text/plain")
+    if asked is None:
+        return HttpResponse("Choose products first.", status=404, content_type="text/plain")
+    found = answer(side_by_side(asked))
+    if ending != "json":
+        return file_response(bench_table(found), NAME, ending)
+    name = {"Content-Disposition": f'attachment; filename="{NAME}.json"'}
+    return HttpResponse(msgspec.json.encode(found), content_type="application/json", headers=name)
+
 
 KEPT = ("baseline", "metric", "ignore", "saved")  # if other products are chosen
 

@@ -1,23 +1,206 @@
 """What a comparison shows: computed from its query, or as a saved comparison was frozen."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
 from webapp.analysis.answer import Comparison, Level, Struct
 from webapp.analysis.cells import measured
 from webapp.analysis.comparing import Selected, baseline_of, comparison_of, for_latencies, select
+from webapp.analysis.dimensions import label_of
 from webapp.analysis.latency import Distribution, chart_point, distributions
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.question import ViewOptions, read_options, read_query, split
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.timeline import TimeLines, time_lines
 from webapp.analysis.trial_metrics import COMPARED, moments_of, totals, with_observed
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.core.statistics import mean_of
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
+from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, METRICS, Metric
-from webapp.results.reading.rows import ResultRow
-from webapp.screens.explore.payloads import ScatterCharts, ScatterPanel, ScatterPoint, ScatterSeries
-from webapp.screens.explore.reference_lines import ReferenceLines, reference_lines
+from webapp.results.models import Result
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.screens.explore.payloads import (
+    ReferenceLine,
+    ReferencePoint,
+    ScatterCharts,
+    ScatterPanel,
+    ScatterPoint,
+    ScatterSeries,
+)
+from webapp.trends.models import Baseline
+
+# Lines in the charts of Explore that are no series: published references, and baseline runs with their tolerances.
+#
+# A published value belongs to a level of a chart if all results of a series there agree with it in every factor that
+# it states, and it states at least pattern and block size: the rule of Bench. Values that differ in anything but x
+# are different lines.
+
+MOST_LINES = 6  # of a chart, so that it stays readable
+MOST_BASELINES = 3
+PUBLISHED, BASELINES = "published", "baseline"
+LineKey = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class TableRow:
+    name: str
+    panel: str
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ReferenceLines:
+    lines: tuple[ReferenceLine, ...]
+    left_out: int  # published lines beyond MOST_LINES
+    table: tuple[TableRow, ...]
+
+
+def reference_lines(selected: Selected, comparison: Comparison, options: ViewOptions) -> ReferenceLines | None:
+    """None if they are switched off. Reads all published results once, and makes a comparison for each baseline run."""
+    if not options.lines:
+        return None
+    lines = list(_baselines(selected, comparison)) if options.lines != PUBLISHED else []
+    left_out = 0
+    for found in _published(selected, comparison) if options.lines != BASELINES else ():
+        lines += found[:MOST_LINES]
+        left_out += len(found[MOST_LINES:])
+    return ReferenceLines(tuple(lines), left_out, tuple(_table(lines, comparison)))
+
+
+def _table(lines: Iterable[ReferenceLine], comparison: Comparison) -> Iterator[TableRow]:
+    for line in lines:
+        for point in line.points:
+            panel, level = comparison.panels[line.panel].name, comparison.levels[point.level].text
+            yield TableRow(line.name, panel, level, point.text)
+
+
+# ---- published references
+
+
+def _published(selected: Selected, comparison: Comparison) -> Iterator[list[ReferenceLine]]:
+    """The lines of each chart: first those with the most levels."""
+    known, workloads = _library(selected), _workloads(selected)
+    for panel, chart in enumerate(comparison.panels):
+        found: dict[LineKey, dict[int, list[ResultRow]]] = {}
+        for level, x in enumerate(selected.grouped.x):
+            cells = workloads.get((chart.key, x.key), ())
+            for row in known:
+                if any(all(_agrees(row, one) for one in cell) for cell in cells):
+                    found.setdefault(_line_key(row, selected.query.x), {}).setdefault(level, []).append(row)
+        names = _names([next(iter(levels.values()))[0] for levels in found.values()], selected.query.x)
+        lines = [
+            _line(panel, name, _reference_lines_means(levels, selected), selected)
+            for name, levels in zip(names, found.values(), strict=True)
+        ]
+        yield sorted(lines, key=lambda line: (-len(line.points), line.name))
+
+
+def _reference_lines_means(levels: Mapping[int, Sequence[ResultRow]], selected: Selected) -> dict[int, float]:
+    return {level: mean_of([selected.metric.of(row) or 0.0 for row in rows]) for level, rows in levels.items()}
+
+
+def _library(selected: Selected) -> list[ResultRow]:
+    """Published values of the metric that are not compared themselves."""
+    compared = {id_ for row in selected.rows for id_ in row.ids}
+    rows = read_rows(Result.objects.filter(origin__isnull=False, reference=True, invalid=False).order_by("id"))
+    return [
+        row
+        for row in rows
+        if row.id not in compared and selected.metric.of(row) is not None and {PATTERN, BLOCK} <= row.point.keys()
+    ]
+
+
+def _workloads(selected: Selected) -> dict[tuple[str, str], list[list[ResultRow]]]:
+    """By chart and level: of each series, one result of each direction and point."""
+    found: dict[tuple[str, str], list[list[ResultRow]]] = {}
+    for (panel, _, x), rows in selected.grouped.cells.items():
+        different = {(row.direction, row.point_key): row for row in rows}
+        found.setdefault((panel, x), []).append(list(different.values()))
+    return found
+
+
+def _agrees(published: ResultRow, measured: ResultRow) -> bool:
+    return published.direction == measured.direction and published.point.items() <= measured.point.items()
+
+
+def _line_key(row: ResultRow, x: str) -> LineKey:
+    return row.imported, row.target_name, row.test, row.tool, frozenset(_traits(row, x).items())
+
+
+def _traits(row: ResultRow, x: str) -> Mapping[str, str]:
+    """What can tell lines of an import apart, as text."""
+    factors = {
+        name: f"{label_of(name)} {FACTORS[name].format(level)}" for name, level in row.point.items() if name != x
+    }
+    labels = {f"label {name}": text for name, text in row.facts.items()}
+    return {"target": row.target, "test": row.test, "tool": row.tool, **labels, **factors}
+
+
+def _names(rows: Sequence[ResultRow], x: str) -> Iterator[str]:
+    alike: dict[int, list[Mapping[str, str]]] = {}
+    for row in rows:
+        alike.setdefault(row.imported, []).append(_traits(row, x))
+    for row in rows:
+        own, others = _traits(row, x), alike[row.imported]
+        apart = [text for name, text in own.items() if any(other.get(name) != text for other in others)]
+        unstated = [label_of(name).lower() for name in (DEPTH, JOBS) if name not in row.point]
+        stated = f" ({', '.join(unstated)} not stated)" if unstated else ""
+        yield ", ".join(dict.fromkeys((row.import_title, *filter(None, apart)))) + stated
+
+
+# ---- baseline runs
+
+
+def _baselines(selected: Selected, comparison: Comparison) -> Iterator[ReferenceLine]:
+    """The values of each baseline run, and what its tolerance allows at most or at least."""
+    metric = selected.metric
+    plans, targets = {row.plan for row in selected.rows}, {row.target_name for row in selected.rows}
+    known = Baseline.objects.filter(plan__slug__in=plans).exclude(run=None)
+    known = known.select_related("plan", "run", "target__host")
+    fitting = [one for one in known if str(one.target) in targets and metric.key in one.tolerances]
+    for one in fitting[:MOST_BASELINES]:
+        tolerance = one.tolerances[metric.key]
+        limit = 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
+        sign = "+" if metric.lower_is_better else "−"
+        for panel, series, values in _values_of(one, selected, comparison):
+            name = f"Baseline {one.name}{f', {series}' if series else ''}"
+            yield _line(panel, name, values, selected)
+            limits = {level: value * limit for level, value in values.items()}
+            yield _line(panel, f"{name}: limit {sign}{tolerance:g} %", limits, selected)
+
+
+def _values_of(
+    one: Baseline, selected: Selected, comparison: Comparison
+) -> Iterator[tuple[int, str, dict[int, float]]]:
+    """Chart, name of the series ("" if it is the only one) and the mean of each level, as verdicts compare it."""
+    assert one.run is not None  # `_baselines` leaves out imports
+    query = selected.query
+    asked = replace(query.results, runs=(one.run.number,), plans=(one.plan.slug,), targets=(str(one.target),))
+    found = select(replace(query, baseline="", by_direction=False, results=asked)).grouped
+    values, levels = measured(found, selected.metric), {x.key: level for level, x in enumerate(selected.grouped.x)}
+    for panel, chart in enumerate(comparison.panels):
+        for series in found.series:
+            keys = {levels[x.key]: (chart.key, series.key, x.key) for x in found.x if x.key in levels}
+            known = {level: values[key].mean for level, key in keys.items() if key in values}
+            if known:
+                yield panel, series.text if len(found.series) > 1 else "", known
+
+
+def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected) -> ReferenceLine:
+    points = (
+        ReferencePoint(level=level, value=value, text=_with_unit(value, selected.metric))
+        for level, value in sorted(means.items())
+    )
+    return ReferenceLine(panel=panel, name=name, points=tuple(points))
+
+
+def _with_unit(value: float, metric: Metric) -> str:
+    unit = {"iops": IOPS.label, "number": metric.unit}.get(metric.shown_as, "")
+    return f"{metric.format(value)} {unit}".strip()
+
 
 # Two metrics against each other: one point per series and level, joined in the order of levels.
 

@@ -1,19 +1,182 @@
 """From an address of Explore to the selected results: fit the choices, add the defaults, read the results."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.analysis.comparing import Selected, select
-from webapp.analysis.dimensions import DIMENSIONS
-from webapp.analysis.question import KEYS, Pairs, ViewOptions, read_options, read_query, split
-from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
+from webapp.analysis.comparing import MAX_SERIES, Selected, select
+from webapp.analysis.dimensions import DIMENSIONS, FACT_PREFIX, known_dimension
+from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, Pairs, ViewOptions, read_options, read_query, split
+from webapp.analysis.trial_metrics import known_metric
+from webapp.plans.factors import FACTORS
+from webapp.results.metrics import IOPS, METRICS
+from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, Level, ResultFilter, read_filter, write_level
 from webapp.results.reading.points import MAX_RESULTS_READ, target_points
 from webapp.results.reading.query import ResultQuery
-from webapp.results.reading.rows import read_rows
+from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import newest_import, newest_run
+from webapp.screens import points
 from webapp.screens.explore.defaults import Chosen, choose_for
-from webapp.screens.explore.import_defaults import choose_for_imports
 from webapp.screens.explore.revision import Fitted, fitted, still_there
+
+# The default query if results of imports are among the chosen ones.
+#
+# An import is rarely a complete grid: its tests can differ in drive, layout, test of the tool, labels and factors. So
+# the choice is made from the levels of all rows. Metric: the one that most rows have. Charts: the pattern. x: the
+# number with the most levels, else the tests of the tool. Series: what was measured, such as drive or layout, then
+# dimensions that one value would otherwise mix. A factor that would still be mixed is fixed at one level; other
+# dimensions cannot be fixed, because they are not filters.
+
+PANEL, TEST, IMPORT = "pattern", "test", "imported"
+PRODUCTS = ("target", "layout", "controller", "model", "host", IMPORT)
+OTHERS = ("tool_version", TEST, "direction", PANEL)  # further dimensions of series
+READABLE, READABLE_OF_FACTORS = 16, 8  # series
+MIN_NUMBERS, MOSTLY = 3, 0.75  # levels of a label that are numbers, so that it is an axis; their least share
+
+
+def choose_for_imports(rows: Sequence[ResultRow], given: Mapping[str, Sequence[str]]) -> Chosen:
+    """`given`: metric, series and panel of the address, as far as it has them."""
+    key = given["metric"][-1] if given.get("metric") else metric_of(rows)
+    metric = known_metric(key)
+    measured = [row for row in rows if metric and metric.of(row) is not None]
+    choice = _Choice(measured or rows, given.get("series", ()), given.get("panel", ()))
+    choice.choose()
+    fixed, or_absent = choice.fixed()
+    return Chosen(
+        choice.x,
+        ",".join(choice.series),
+        choice.panel,
+        fixed,
+        metric="" if key == IOPS.key else key,
+        or_absent=frozenset(or_absent),
+    )
+
+
+def metric_of(rows: Iterable[ResultRow]) -> str:
+    """The metric that most rows have; of several, the first of IOPS, bandwidth, latencies and the tool's own."""
+    counted: Counter[str] = Counter()
+    for row in rows:
+        counted.update(key for key, metric in METRICS.items() if metric.of(row) is not None)
+        counted.update(key for key in row.metrics if key not in METRICS and known_metric(key))
+    places = {key: place for place, key in enumerate((*METRICS, *counted))}
+    return min(counted, key=lambda key: (-counted[key], places[key]), default=IOPS.key)
+
+
+class _Choice:
+    """The dimensions of the query, and the levels of the rows in all dimensions in which they differ."""
+
+    def __init__(self, rows: Sequence[ResultRow], series: Sequence[str], panel: Sequence[str]) -> None:
+        self._rows, self.x, self.series, self.panel = rows, "", list(series), "".join(panel[-1:])
+        self._blocks = [(row.source, row.repeat) for row in rows]
+        self._factors = [name for name in points.varying([row.point for row in rows]) if name in FACTORS]
+        labels = dict.fromkeys(f"{FACT_PREFIX}{name}" for row in rows if row.imported for name in row.facts)
+        names = dict.fromkeys((*self._factors, *PRODUCTS, *OTHERS, *labels, *self.series, self.panel))
+        found = {name: [known_dimension(name).level(row).key for row in rows] for name in names if name}
+        self._levels = {name: keys for name, keys in found.items() if len({*keys}) > 1}
+        self._labels = [name for name in labels if name in self._levels]
+
+    def choose(self) -> None:
+        self._choose_x()
+        if not self.series:
+            self._add(self._products(), most=MAX_SERIES, least=0)
+        compared = bool(self.series)
+        while self._add([*self._products(), *self._labels, *OTHERS], most=READABLE):
+            pass
+        while not compared and self._add(self._factors, most=READABLE_OF_FACTORS):
+            pass
+
+    def _choose_x(self) -> None:
+        """And the panel."""
+        panel = self.panel or (PANEL if PANEL in self._levels and PANEL not in self.series else "")
+        numbers = [name for name in (*self._factors, *self._labels) if self._is_number(name) and name != panel]
+        counted = {name: self._levels_in_a_chart(name, panel) for name in numbers if name not in self.series}
+        best = max(counted, key=lambda name: counted[name], default="")
+        if best and counted[best] > 1:
+            self.x, self.panel = best, panel
+            return
+        names = [name for name in (TEST, PANEL) if name in self._levels and name not in (*self.series, self.panel)]
+        self.x = max(names, key=lambda name: len({*self._levels[name]}), default=self._constant())
+
+    def _is_number(self, name: str) -> bool:
+        """A numeric factor, or a label with levels such as `20 %`, that most rows have."""
+        stated = [key for key in self._levels[name] if key not in ("", NOT_SET.value)]
+        if 2 * len(stated) < len(self._rows):
+            return False
+        if name in FACTORS:
+            return FACTORS[name].numeric
+        numbers = [key for key in {*stated} if key[0].isdigit()]
+        return len(numbers) >= MIN_NUMBERS and len(numbers) > MOSTLY * len({*stated})
+
+    def _levels_in_a_chart(self, name: str, panel: str) -> int:
+        """The most levels that a chart has."""
+        charts = self._levels.get(panel, [""] * len(self._rows))
+        found = {*zip(charts, self._levels[name], strict=True)}
+        return max(Counter(chart for chart, _ in found).values())
+
+    def _constant(self) -> str:
+        """A dimension with one level: the block size or another number that all rows have, else the import."""
+        same = [name for name, factor in FACTORS.items() if factor.numeric and all(name in r.point for r in self._rows)]
+        free = [name for name in ("block_size", *same) if name in same and name not in (*self.series, self.panel)]
+        return next(iter(free), IMPORT)
+
+    def _products(self) -> list[str]:
+        """Without a drive and a layout, the target of an import is only the name of the test."""
+        named = any(name in self._levels for name in PRODUCTS[1:]) or not all(row.imported for row in self._rows)
+        return [name for name in PRODUCTS if named or name != "target"]
+
+    def _add(self, names: Iterable[str], *, most: int, least: int = 1) -> bool:
+        """Add the dimension that separates most values, if at least `least`, as a further dimension of series."""
+        used = (self.x, self.panel, *self.series)
+        free = [name for name in names if name in self._levels and name not in used]
+        if len(self.series) == MAX_SERIES_FACTORS:
+            return False
+        fitting = [name for name in free if len({*self._cells([*self.series, name])}) <= most]
+        gains = {name: self._gain(name) for name in fitting}
+        best = max(gains, key=lambda name: gains[name], default="")
+        if not best or gains[best] < least:
+            return False
+        self.series.append(best)
+        return True
+
+    def _gain(self, name: str) -> int:
+        """How many more values there are with this dimension. Repeats with different labels stay repeats."""
+        cells = self._cells([self.x, self.panel, *self.series])
+        before = list(zip(cells, self._blocks, strict=True)) if name in self._labels else cells
+        return len({*zip(before, self._levels[name], strict=True)}) - len({*before})
+
+    def _cells(self, names: Iterable[str]) -> list[tuple[str, ...]]:
+        """The levels of each row."""
+        columns = [self._levels[name] for name in names if name in self._levels]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(self._rows)
+
+    def fixed(self) -> tuple[dict[str, Level], set[str]]:
+        """The factors that one value would mix, each at the level with which most values are left; and those of them
+        that other values do not have at all: these values are left, too."""
+        used, fixed, or_absent = [self.x, self.panel, *self.series], dict[str, Level](), set[str]()
+        cells, left = self._cells(used), list(range(len(self._rows)))
+        for name in self._factors:
+            pairs = {(cells[n], self._levels[name][n]) for n in left}
+            if name in used or len(pairs) == len({cell for cell, _ in pairs}):
+                continue
+            kept = _levels_to_keep(pairs)
+            known = [n for n in left if self._levels[name][n] == kept[0]]
+            fixed[name] = self._rows[known[0]].point.get(name, NOT_SET)
+            or_absent.update([name] if len(kept) > 1 else [])
+            left = [n for n in left if self._levels[name][n] in kept]
+        return fixed, or_absent
+
+
+def _levels_to_keep(pairs: Collection[tuple[tuple[str, ...], str]]) -> list[str]:
+    """Of the levels of one factor in each cell: the level that most cells have, and also its absence if no cell has
+    both."""
+    cells: dict[str, set[tuple[str, ...]]] = {}
+    for cell, level in pairs:
+        cells.setdefault(level, set()).add(cell)
+    absent = cells.pop(NOT_SET.value, set())
+    best = max(cells, key=lambda level: len(cells[level]))
+    if absent and not absent & cells[best]:
+        return [best, NOT_SET.value]
+    return [NOT_SET.value if len(absent) > len(cells[best]) else best]
 
 
 @dataclass(frozen=True)

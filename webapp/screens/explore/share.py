@@ -29,7 +29,7 @@ from webapp.imports.selectors import import_titles
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.report import frozen_report, report_to
 from webapp.screens.explore.answer import answer_to, packed
-from webapp.screens.explore.filters import filters_in_words
+from webapp.screens.explore.saved import filters_in_words
 from webapp.screens.explore.shown import shown
 from webapp.screens.one_time_secrets import keep, take
 

@@ -3,8 +3,7 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.explore import embed, saved, share
-from webapp.screens.explore.export import explore_file, explore_json
-from webapp.screens.explore.views import explore_page, explore_timeline
+from webapp.screens.explore.views import explore_file, explore_json, explore_page, explore_timeline
 
 urlpatterns: list[URLPattern] = [
     path("explore/", explore_page, name="explore"),

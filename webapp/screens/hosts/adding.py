@@ -20,7 +20,7 @@ from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_toke
 from webapp.hosts.wheelhouse import COMMAND, built_wheelhouse
 from webapp.screens import one_time_secrets
 from webapp.screens.access import admin_action, admin_page, page, person
-from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.presence import host_or_404
 from webapp.screens.hosts.worker_log import Enrolment
 
 # The form to add a host.

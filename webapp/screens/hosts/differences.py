@@ -11,7 +11,7 @@ from webapp.hosts.inventory.store import read_inventory
 from webapp.hosts.models import Host, HostInventory
 from webapp.runs.models import Run
 from webapp.screens.access import page
-from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.presence import host_or_404
 
 INVENTORIES_OFFERED = 200
 

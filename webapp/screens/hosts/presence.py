@@ -4,16 +4,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.http import Http404
 from django.utils import timezone
 from django.utils.text import capfirst
 
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow
 from webapp.hosts.models import Host, HostState, Target
+from webapp.hosts.selectors import host_named
 from webapp.hosts.sessions import second_worker_words
 from webapp.runs.models import Attempt
 from webapp.runs.selectors import doing
 from worker.recipes import DEFAULT_ENGINE, ENGINES
+
+# Finds the host of an address.
+
+
+def host_or_404(slug: str) -> Host:
+    """The host with this name or former name; in the latter case its slug differs."""
+    host = host_named(slug)
+    if host is None:
+        raise Http404(f"There is no host {slug}.")
+    return host
+
 
 # A worker reports every second while it works and at least once a minute while it does not.
 SILENT_AFTER = timedelta(minutes=3)

@@ -26,7 +26,7 @@ from webapp.runs.selectors import phase_sentence
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.bench.product_parts import product_parts
-from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.presence import host_or_404
 from webapp.screens.hosts.views import active_attempt
 from webapp.screens.undo import with_undo
 from worker.contract.purge import STOPPABLE, PurgeMethod

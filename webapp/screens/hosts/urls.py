@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.hosts import adding, groups, manage, target_page, windows
+from webapp.screens.hosts import adding, groups, manage, target_page
 from webapp.screens.hosts.differences import host_differences
 from webapp.screens.hosts.views import host_page, hosts_page
 from webapp.screens.hosts.worker_log import worker_log
@@ -31,9 +31,9 @@ urlpatterns: list[URLPattern] = [
     path("hosts/<slug:slug>/maintenance/", manage.maintenance, name="host_maintenance"),
     path("hosts/<slug:slug>/inventory/", manage.inventory, name="host_inventory"),
     path("hosts/<slug:slug>/maintenance/end/", manage.maintenance_end, name="host_maintenance_end"),
-    path("hosts/<slug:slug>/windows/weekly/", windows.add_weekly, name="host_window_weekly"),
-    path("hosts/<slug:slug>/windows/single/", windows.add_single, name="host_window_single"),
-    path("hosts/<slug:slug>/windows/<int:window_id>/delete/", windows.delete, name="host_window_delete"),
+    path("hosts/<slug:slug>/windows/weekly/", manage.add_weekly, name="host_window_weekly"),
+    path("hosts/<slug:slug>/windows/single/", manage.add_single, name="host_window_single"),
+    path("hosts/<slug:slug>/windows/<int:window_id>/delete/", manage.delete, name="host_window_delete"),
     path("hosts/<slug:slug>/rotate/", manage.rotate, name="host_rotate"),
     path("hosts/<slug:slug>/revoke/", manage.revoke, name="host_revoke"),
     path("hosts/<slug:slug>/remove/", manage.remove, name="host_remove"),

@@ -12,7 +12,7 @@ from webapp.hosts.models import Host, WorkerLogLine
 from webapp.hosts.selectors import log_lines
 from webapp.runs.models import Attempt
 from webapp.screens.access import page
-from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.presence import host_or_404
 from webapp.screens.payloads import Payload
 
 # Data that the pages of hosts send to their scripts; `frontend/src/payloads/hosts.ts` has the same types.

@@ -16,7 +16,7 @@ from webapp.results.models import Import
 from webapp.results.reading.rows import read_rows
 from webapp.screens.access import page
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
-from webapp.screens.imports.tests_table import table_of
+from webapp.screens.imports.views import table_of
 
 CHOICES = {key: METRICS[key].label for key in ("iops", "bytes_per_s", "latency_mean")}
 

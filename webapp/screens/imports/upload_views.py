@@ -13,7 +13,7 @@ from webapp.core.errors import Refusal
 from webapp.imports import formats, labels
 from webapp.imports.formats import PLAIN_CSV, plain_csv
 from webapp.imports.formats.fio_log import log_name
-from webapp.imports.given_labels import read_labels
+from webapp.imports.labels import read_labels
 from webapp.imports.measurement import Measurement
 from webapp.imports.services import begin_import, check_own, end_import, read_columns, undo_import
 from webapp.imports.uploads import add_uploads, check_size

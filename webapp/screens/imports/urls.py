@@ -2,7 +2,6 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.imports.entered_values import enter_values_action
 from webapp.screens.imports.imported_test import import_test_page
 from webapp.screens.imports.upload_views import (
     add_import_files,
@@ -12,7 +11,7 @@ from webapp.screens.imports.upload_views import (
     preview_import_labels,
     undo_import_action,
 )
-from webapp.screens.imports.views import import_page, imports_page
+from webapp.screens.imports.views import enter_values_action, import_page, imports_page
 
 urlpatterns: list[URLPattern] = [
     path("imports/", imports_page, name="imports"),

@@ -1,24 +1,160 @@
 """The list of imports, and what an import brought: its tests, and each file with its reason."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 
+from webapp.analysis.dimensions import FACT_PREFIX
+from webapp.analysis.trial_metrics import CPU_PER_IO
 from webapp.bench.picking import products_of_import
+from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.imports.entered import TOOL, Entered, enter_values, read_values
 from webapp.imports.formats import FORMATS
+from webapp.imports.labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason, results_of, some_refused, timed_tests
-from webapp.results.models import Import, ImportedFile
-from webapp.results.reading.rows import read_rows
-from webapp.screens.access import page, person
+from webapp.plans.factors import FACTORS
+from webapp.results.metrics import CPU_PER_IO as IMPORTED
+from webapp.results.metrics import METRICS, Metric, entered_metric
+from webapp.results.models import Import, ImportedFile, Origin
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
-from webapp.screens.imports.entered_values import DIMENSIONS, comparison_of_entered
-from webapp.screens.imports.tests_table import table_of
+from webapp.screens.results.columns import COLUMNS, Column
+
+# The form for values entered by hand, and the comparison of such values.
+
+# Labels with a column, and their dimensions in comparisons.
+DIMENSIONS = {"host": "host", "controller": "controller", "drive": "model", "layout": "layout"}
+
+
+@operator_action
+def enter_values_action(request: HttpRequest) -> HttpResponse:
+    try:
+        made = enter_values(_entered(request.POST), by=person(request))
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+        return redirect("imports")
+    return redirect("import", made.number)
+
+
+def _entered(form: Mapping[str, str]) -> Entered:
+    """Raises Refusal."""
+    return Entered(
+        name=" ".join(form.get("name", "").split()),
+        unit=form.get("unit", "").strip(),
+        lower_is_better=form.get("better") != "higher",
+        differs=form.get("differs", "").strip(),
+        values=read_values(form.get("values", "")),
+        labels=read_labels(form.get("labels", "")),
+        note=form.get("note", "").strip(),
+        on=_date(form.get("on", "")),
+    )
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise Refusal("entered_date", f"`{text[:20]}` is not a date, such as 2009-05-22.") from error
+
+
+def comparison_of_entered(imported: Import) -> str:
+    """The address that compares the values, with the first ones as baseline; "" for other imports."""
+    origins = list(imported.origins.filter(tool=TOOL).prefetch_related("results").order_by("number"))
+    keys = [key for origin in origins for result in origin.results.all() for key in result.metrics]
+    if not keys or entered_metric(keys[0]) is None:
+        return ""
+    name = _differing(origins, imported.labels)
+    query = {
+        "import": imported.number,
+        "metric": keys[0],
+        "x": "imported",
+        "series": DIMENSIONS.get(name, FACT_PREFIX + name),
+    }
+    return f"{reverse('explore')}?{urlencode(query | {'baseline': _labels(origins[0])[name]})}"
+
+
+def _labels(origin: Origin) -> dict[str, str]:
+    own = {name: getattr(origin, name) for name in DIMENSIONS}
+    return {**{name: text for name, text in own.items() if text}, **origin.other}
+
+
+def _differing(origins: list[Origin], common: Mapping[str, str]) -> str:
+    """The label that is not common to all values."""
+    return next(name for name in _labels(origins[0]) if name not in common)
+
+
+# The table of the tests of an import: labels, factors and values that any of its tests states, one line a test.
+
+_LABELS = ("host", "controller", "model", "serial", "tool")
+_VALUES = ("iops", "bytes_per_s", "latency_mean", "latency_p95", "latency_p99", "latency_max")
+
+
+@dataclass(frozen=True)
+class TestRow:
+    number: int
+    direction: str
+    repeat: int
+    cells: tuple[tuple[str, str], ...]  # CSS classes and text
+    stated: str  # without a column, and not of all tests: `layout: RAID 5 · cache policy: write back`
+
+
+@dataclass(frozen=True)
+class TestTable:
+    columns: tuple[Column, ...]
+    rows: tuple[TestRow, ...]
+    common: str  # the same for all rows, so without a column: `Host: lab1 · Block size: 4 KiB · tray: A`
+
+
+def table_of(results: Sequence[ResultRow]) -> TestTable:
+    """One row for each result. A column that would be empty, or the same in all of several rows, is left out."""
+    factors = [name for name in FACTORS if any(name in row.point for row in results)]
+    labels = [name for name in _LABELS if any(getattr(row, name) for row in results)]
+    values = [key for key in _VALUES if any(METRICS[key].of(row) is not None for row in results)]
+    named = [COLUMNS[name] for name in (*labels, *factors)]
+    fixed = [column for column in named if len(results) > 1 and len({column.text(row) for row in results}) == 1]
+    columns = (*(column for column in named if column not in fixed), *(COLUMNS[key] for key in values))
+    stated = [_stated(row) for row in results]
+    common = [each for each in stated[0] if all(each in of_row for of_row in stated)] if len(stated) > 1 else []
+    rows = (
+        _row(row, columns, [each for each in of_row if each not in common])
+        for row, of_row in zip(results, stated, strict=True)
+    )
+    in_words = [f"{column.label}: {column.text(results[0])}" for column in fixed]
+    return TestTable(columns, tuple(rows), " · ".join([*in_words, *common]))
+
+
+def _row(result: ResultRow, columns: Sequence[Column], stated: Sequence[str]) -> TestRow:
+    cells = tuple((_style(each), each.text(result)) for each in columns)
+    return TestRow(result.trial, result.direction, result.repeat, cells, " · ".join(stated))
+
+
+def _style(column: Column) -> str:
+    return "num" if column.numeric else "nowrap"
+
+
+def _stated(row: ResultRow) -> list[str]:
+    """`name: value` of labels and metrics without a column, without the steps in which a tool prints latencies."""
+    known = ((_stated_metric(name), value) for name, value in row.metrics.items() if name not in METRICS)
+    metrics = [f"{metric.label}: {metric.format(value)}" for metric, value in known if metric]
+    facts = [f"{name}: {text}" for name, text in row.facts.items() if not name.startswith("device.")]
+    return [*facts, *metrics]
+
+
+def _stated_metric(name: str) -> Metric | None:
+    return CPU_PER_IO if name == IMPORTED else entered_metric(name)
+
 
 PER_PAGE = 100
 RESULTS, FILES, REFUSED = "results", "files", "refused"

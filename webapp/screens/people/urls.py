@@ -3,7 +3,9 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.people.account import (
+    FromProvider,
     SetPasswordView,
+    ToProvider,
     account_page,
     change_email,
     change_password,
@@ -12,7 +14,6 @@ from webapp.screens.people.account import (
     revoke_token,
 )
 from webapp.screens.people.audit import audit_page
-from webapp.screens.people.oidc import FromProvider, ToProvider
 from webapp.screens.people.views import (
     add_person,
     anonymise,

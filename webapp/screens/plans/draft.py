@@ -1,23 +1,79 @@
-"""A plan in the editor. Every field is the text in the form, so invalid input is not lost.
+"""A draft as form data: the data that the browser would post without changes."""
 
-    PlanDocument ── draft_of ──► Draft ── checked ──► PlanDocument, or problems with their fields
-    POST of the form ── draft_from ──►
-
-Opening and saving a plan gives the same document. Rows are in the plan's `sequence`, then by cost. The order of rows
-becomes the new `sequence` only if a person has moved a row.
-"""
-
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Concatenate, NamedTuple, ParamSpec
 
 import msgspec
-from django.http import QueryDict
+from django.contrib import messages
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
 
+from webapp.core.throttle import address_of, may_keep_draft
 from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.grids import FieldProblem, PartGrid, document_problems, grids_of
 from webapp.plans.streams import StreamRefused, lines_of, streams_of
+
+# A plan in the editor. Every field is the text in the form, so invalid input is not lost.
+#
+#     PlanDocument ── draft_of ──► Draft ── checked ──► PlanDocument, or problems with their fields
+#     POST of the form ── draft_from ──►
+#
+# Opening and saving a plan gives the same document. Rows are in the plan's `sequence`, then by cost. The order of
+# rows becomes the new `sequence` only if a person has moved a row.
+
+# Drafts kept in the session: input from before a log-in, and imported files.
+#
+# The editor shows a kept draft once, when it is next opened. Django keeps the session's data during a log-in.
+
+P = ParamSpec("P")
+_KEY = "plan_draft"
+MAX_BYTES = 300_000  # the largest plan file as form data
+KEPT_WITHOUT_LOG_IN_S = 3600
+_BACK = "Your entries were restored. The plan is not saved yet."
+
+
+def keep(request: HttpRequest, path: str, data: QueryDict, message: str) -> None:
+    """Keep a draft for the next GET of `path`, unless it is too large."""
+    text = data.urlencode()
+    if len(text) <= MAX_BYTES:
+        request.session[_KEY] = {"path": path, "data": text, "message": message}
+
+
+def kept_draft(request: HttpRequest) -> QueryDict | None:
+    """Remove and return this page's draft with its message."""
+    kept = request.session.get(_KEY)
+    if not isinstance(kept, dict) or kept.get("path") != request.path:
+        return None
+    del request.session[_KEY]
+    messages.info(request, str(kept["message"]))
+    return QueryDict(str(kept["data"]))
+
+
+def keeps_draft(
+    view: Callable[Concatenate[HttpRequest, P], HttpResponseBase],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """Keep the form of a person whose session has ended until the next log-in.
+
+    Nobody knows who it is, so drafts without a log-in are few for each address, and kept for an hour.
+    """
+
+    @functools.wraps(view)
+    def keeping(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if request.method == "POST" and not request.user.is_authenticated and "do" not in request.POST:
+            _keep_without_log_in(request)
+        return view(request, *args, **kwargs)
+
+    return keeping
+
+
+def _keep_without_log_in(request: HttpRequest) -> None:
+    if may_keep_draft(address=address_of(request)):
+        keep(request, request.path, request.POST, _BACK)
+        request.session.set_expiry(KEPT_WITHOUT_LOG_IN_S)
+
 
 COMMON = "common"
 MAX_ROWS = 200
@@ -252,3 +308,34 @@ def _sequence(draft: Draft) -> tuple[str, ...]:
     if all(block == _ordered(block, draft.sequence) for block in map(list, map(dict.fromkeys, blocks))):
         return draft.sequence
     return tuple(dict.fromkeys(name for block in blocks for name in block))
+
+
+_TEXTS = (
+    "title", "note", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "version",
+)  # fmt: skip
+
+
+def data_of(draft: Draft) -> QueryDict:
+    data = QueryDict(mutable=True)
+    for name in _TEXTS:
+        data[name] = getattr(draft, name)
+    data["sequence"] = ",".join(draft.sequence)
+    if draft.drop_caches:
+        data["drop_caches"] = "on"
+    _add_rows(data, COMMON, draft.common)
+    for number, part in enumerate(draft.parts):
+        key = f"p{number}"
+        data.appendlist("part", key)
+        data[f"{key}.name"] = part.name
+        data.setlist(f"{key}.on", list(part.on))
+        data[f"{key}.rules"] = part.rules
+        data[f"{key}.streams"] = part.streams
+        data[f"{key}.before"] = part.before
+        _add_rows(data, key, part.rows)
+    return data
+
+
+def _add_rows(data: QueryDict, key: str, rows: tuple[FactorRow, ...]) -> None:
+    for row in rows:
+        data.appendlist(f"{key}.factor", row.factor)
+        data.appendlist(f"{key}.levels", row.levels)

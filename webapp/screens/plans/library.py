@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from django.db.models import Aggregate, Count, F, FloatField, Max, Q, QuerySet
 from django.db.models.functions import Extract
+from django.http import Http404
 
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument, read
@@ -19,6 +20,25 @@ from webapp.plans.streams import named_levels
 from webapp.runs.models import Run, RunState
 from webapp.screens import points
 from worker.recipes import DEFAULT_ENGINE
+
+# Finds the plan or version of an address.
+
+_MAX_DIGITS = 9
+
+
+def found_version(slug: str, number: str = "") -> PlanVersion:
+    """The version; without a number the newest. Raises Http404."""
+    wanted = Q()
+    if number:
+        if not number.isdecimal() or len(number) > _MAX_DIGITS:
+            raise Http404(f"There is no version {number[:20]}.")
+        wanted = Q(number=int(number))
+    versions = PlanVersion.objects.select_related("plan", "created_by").filter(wanted, plan__slug=slug)
+    version = versions.order_by("-number").first()
+    if version is None:
+        raise Http404("There is no such plan or version.")
+    return version
+
 
 # Describes a plan in words, one sentence per part.
 

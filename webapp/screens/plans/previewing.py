@@ -14,8 +14,7 @@ from webapp.plans.expand import PlannedTrial
 from webapp.plans.grids import PartGrid
 from webapp.plans.points import on_kind
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of
-from webapp.results.previews import learned_preview
-from webapp.results.speeds import expected_writes
+from webapp.results.speeds import expected_writes, learned_preview
 from webapp.screens import points
 from webapp.screens.payloads import Payload
 

@@ -3,15 +3,19 @@
 from django.urls import URLPattern, path
 
 from webapp.screens.plans.editor_views import edit_plan, new_plan, preview_plan
-from webapp.screens.plans.import_views import import_plan_page
-from webapp.screens.plans.library_views import (
+from webapp.screens.plans.views import (
     copy_plan_action,
     delete_plan_action,
+    import_plan_page,
+    plan_job_file,
+    plan_page,
+    plan_versions_page,
+    plan_yaml,
     plans_page,
+    restore_plan_action,
+    start_plan,
     undelete_plan_action,
 )
-from webapp.screens.plans.version_views import plan_job_file, plan_versions_page, plan_yaml, restore_plan_action
-from webapp.screens.plans.views import plan_page, start_plan
 
 urlpatterns: list[URLPattern] = [
     path("plans/", plans_page, name="plans"),

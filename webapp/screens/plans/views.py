@@ -1,33 +1,260 @@
 """The page of a plan with its preview, and the start of a run."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import Max
+from django.core.files.uploadedfile import UploadedFile
+from django.core.paginator import Paginator
+from django.db.models import Count, Max
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
-from webapp.plans.document import PlanDocument, read
+from webapp.plans.document import MAX_BYTES, PlanDocument, differences, export_plan, import_plan, read
 from webapp.plans.factor_warnings import factor_warnings
-from webapp.plans.jobfile import parts_unfit_for_job_files
+from webapp.plans.jobfile import JobFileError, parts_unfit_for_job_files, read_job_file, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
+from webapp.plans.services import copy_plan, delete_plan, restore_version, undelete_plan
 from webapp.runs.services import start_run
 from webapp.schedules.models import Schedule
 from webapp.screens import points
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
-from webapp.screens.plans.finding import found_version
+from webapp.screens.plans.draft import data_of, draft_of, keep
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
-from webapp.screens.plans.library import sentences
+from webapp.screens.plans.library import SHOWN_AS, Shown, found_version, listed_plans, rows, sentences
 from webapp.screens.plans.previewing import asked, shown_preview
 from webapp.screens.runs.views import listed_runs
+
+# A plan from a file: a fio job file or Sweetspot's YAML, pasted or uploaded. It opens in the editor, unsaved.
+
+MAX_LINES = 2000  # on the page
+KINDS = {"job": "fio job file", "yaml": "YAML of a plan"}
+
+
+@dataclass(frozen=True)
+class NumberedLine:
+    number: int
+    text: str
+    problems: tuple[str, ...]
+
+
+def import_plan_page(request: HttpRequest) -> HttpResponseBase:
+    return read_plan(request) if request.method == "POST" else show_import(request)
+
+
+@page
+def show_import(request: HttpRequest) -> HttpResponse:
+    kind = request.GET.get("kind", "job")
+    return _page(request, kind if kind in KINDS else "job", "", "")
+
+
+@operator_action
+def read_plan(request: HttpRequest) -> HttpResponse:
+    kind = request.POST.get("kind", "")
+    kind = kind if kind in KINDS else "job"
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    title = request.POST.get("title", "")[:200]
+    try:
+        text = _uploaded(request.FILES.get("file")) or text
+        document = _read(kind, text, title)
+    except Refusal as refusal:
+        return _page(request, kind, text, title, refusal)
+    count = f"{len(document.parts)} part{'s' if len(document.parts) > 1 else ''}"
+    said = f"Read from the {KINDS[kind]}: {count}. Check the plan and save it; it is not saved yet."
+    keep(request, reverse("new_plan"), data_of(draft_of(document)), said)
+    return redirect("new_plan")
+
+
+def _uploaded(file: "UploadedFile[Any] | None") -> str:
+    """The text of an uploaded file; "" without one. Raises Refusal."""
+    if file is None:
+        return ""
+    if (file.size or 0) > MAX_BYTES:
+        raise Refusal("file_refused", f"{file.name} is over the limit of {MAX_BYTES // 1024} KiB.")
+    raw: bytes = file.read()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        words = f"{file.name} is not UTF-8 text: line {line} has byte 0x{raw[error.start]:02x}. Save it as UTF-8."
+        raise Refusal("file_refused", words) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _read(kind: str, text: str, title: str) -> PlanDocument:
+    if not text.strip():
+        raise Refusal("file_refused", "Paste the file's text, or choose a file.")
+    if "\x00" in text:
+        raise Refusal("file_refused", "The file contains a NUL character, so it is not a text file.")
+    return read_job_file(text, title=title) if kind == "job" else import_plan(text)
+
+
+def _page(request: HttpRequest, kind: str, text: str, title: str, refusal: Refusal | None = None) -> HttpResponse:
+    lines, general = _lines(text, refusal)
+    context = {"kind": kind, "kinds": KINDS.items(), "text": text, "title": title, "lines": lines, "general": general}
+    return render(request, "screens/plan_import.html", context)
+
+
+def _lines(text: str, refusal: Refusal | None) -> tuple[list[NumberedLine], list[str]]:
+    """The lines of the text with their problems, and the problems of the whole file. Of a long file, only lines with
+    problems."""
+    if refusal is None:
+        return [], []
+    if not isinstance(refusal, JobFileError):
+        return [], [refusal.message]
+    at: dict[int, list[str]] = {}
+    for problem in refusal.problems:
+        at.setdefault(problem.line, []).append(f"{f'`{problem.option}` ' if problem.option else ''}{problem.message}")
+    numbered = enumerate(text.split("\n"), start=1)
+    lines = [NumberedLine(number, line, tuple(at.get(number, ()))) for number, line in numbered]
+    if len(lines) > MAX_LINES:
+        lines = [line for line in lines if line.problems][:MAX_LINES]
+    return (lines if any(line.problems for line in lines) else []), at.get(0, [])
+
+
+# Versions of a plan: list, comparison of two, restore, and export.
+
+
+@page
+def plan_versions_page(request: HttpRequest, slug: str) -> HttpResponse:
+    newest = found_version(slug)
+    versions = list(
+        newest.plan.versions.select_related("created_by").annotate(run_count=Count("runs")).order_by("-number")
+    )
+    before, after = _compared(request, versions)
+    context = {
+        "plan": newest.plan,
+        "newest": newest,
+        "versions": [(version, sentences(read(version.document))) for version in versions],
+        "before": before,
+        "after": after,
+        "differences": differences(read(before.document), read(after.document)),
+    }
+    return render(request, "screens/plan_versions.html", context)
+
+
+def _compared(request: HttpRequest, versions: Sequence[PlanVersion]) -> tuple[PlanVersion, PlanVersion]:
+    """The two requested versions, else the newest and the one before it."""
+    by_number = {str(version.number): version for version in versions}
+    after = by_number.get(request.GET.get("after", ""), versions[0])
+    older = next((version for version in versions if version.number < after.number), after)
+    return by_number.get(request.GET.get("before", ""), older), after
+
+
+@operator_action
+def restore_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    old, newest = found_version(slug, request.POST.get("version", "")), found_version(slug)
+    try:
+        saved = restore_version(plan=old.plan, number=old.number, by=person(request))
+    except Refusal as refusal:
+        messages.error(request, f"Not restored: {refusal}")
+    else:
+        if saved.number == newest.number:
+            messages.info(request, f"Nothing to restore: version {newest.number}, the newest, has the same content.")
+        else:
+            messages.success(request, f"Version {old.number} is restored as version {saved.number}.")
+    return redirect("plan_versions", slug=slug)
+
+
+@page
+def plan_yaml(request: HttpRequest, slug: str) -> HttpResponse:
+    return _file(request, slug, export_plan, "yaml", "application/yaml")
+
+
+@page
+def plan_job_file(request: HttpRequest, slug: str) -> HttpResponse:
+    try:
+        return _file(request, slug, write_job_file, "fio", "text/plain; charset=utf-8")
+    except Refusal as refusal:
+        messages.error(request, f"This plan cannot be exported as a job file: {refusal}")
+        return redirect("plan", slug=slug)
+
+
+def _file(
+    request: HttpRequest, slug: str, write: Callable[[PlanDocument], str], ending: str, kind: str
+) -> HttpResponse:
+    version = found_version(slug, request.GET.get("version", ""))
+    response = HttpResponse(write(read(version.document)), content_type=kind)
+    response["Content-Disposition"] = f'attachment; filename="{slug}-v{version.number}.{ending}"'
+    return response
+
+
+# The library: the list of plans; copy, delete and restore a plan.
+
+PER_PAGE = 50
+MAX_SEARCH_LENGTH = 200
+
+
+@page
+def plans_page(request: HttpRequest) -> HttpResponse:
+    asked = request.GET.get("show", "")
+    shown = Shown(asked) if asked in set(Shown) else Shown.ALL
+    search = request.GET.get("q", "")[:MAX_SEARCH_LENGTH]
+    pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "rows": rows(list(pages.object_list)),
+        "pages": pages,
+        "search": search,
+        "shown": shown,
+        "choices": SHOWN_AS.items(),
+        "any": search or shown is not Shown.ALL or pages.paginator.count,
+    }
+    return render(request, "screens/plans.html", context)
+
+
+@operator_action
+def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    """Copy a plan, perhaps with sizes of at most `most_bytes`, and open the copy in the editor."""
+    version = found_version(slug, request.POST.get("version", ""))
+    most = request.POST.get("most_bytes", "")
+    most_bytes = int(most) if most.isascii() and most.isdecimal() and len(most) < 20 else 0
+    try:
+        copied = copy_plan(version=version, by=person(request), most_bytes=most_bytes)
+    except Refusal as refusal:
+        messages.error(request, f"Not copied: {refusal}")
+        return redirect("plan", slug=slug)
+    messages.success(request, f"Copied from {version.plan.title}, version {version.number}.")
+    return redirect("edit_plan", slug=copied.slug)
+
+
+@operator_action
+def delete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    plan = found_version(slug).plan
+    if plan.deleted_at is not None:
+        messages.info(request, f"{plan.title} was already deleted.")
+        return redirect("plans")
+    delete_plan(plan=plan, by=person(request))
+    messages.success(request, _with_undo(request, plan))
+    return redirect("plans")
+
+
+def _with_undo(request: HttpRequest, plan: Plan) -> SafeString:
+    """The message with an Undo button, which is a form and needs no script."""
+    context = {"title": plan.title, "restore": reverse("undelete_plan", kwargs={"slug": plan.slug})}
+    return render_to_string("screens/messages/plan_deleted.html", context, request)
+
+
+@operator_action
+def undelete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    plan = found_version(slug).plan
+    if plan.deleted_at is None:
+        messages.info(request, f"{plan.title} is not deleted.")
+    else:
+        undelete_plan(plan=plan, by=person(request))
+        messages.success(request, f"{plan.title} is restored.")
+    return redirect("plan", slug=slug)
+
 
 MAX_RANDOM_SEED = 10**6  # short enough to say aloud; it is not a secret
 RUNS_SHOWN = 10

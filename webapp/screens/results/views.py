@@ -14,11 +14,11 @@ from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
 from webapp.plans.factors import FACTORS
 from webapp.results.export import results_table
-from webapp.results.preferences import remember_columns, remembered_columns
 from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter
 from webapp.results.reading.points import points_of
 from webapp.results.reading.query import MAX_COUNTED, Page, ResultQuery, Sort, read_sort
 from webapp.results.reading.rows import ResultRow
+from webapp.results.selectors import remember_columns, remembered_columns
 from webapp.screens.access import own_action, page, person
 from webapp.screens.addresses import result_addresses
 from webapp.screens.choices import options_of

@@ -15,8 +15,7 @@ from webapp.results.validity import marks_changed
 from webapp.runs.models import OPEN_RUN_STATES, Run
 from webapp.screens.access import page
 from webapp.screens.payloads import Marks
-from webapp.screens.runs.live import BadCursor, live_run
-from webapp.screens.runs.story import observed, setting_rows
+from webapp.screens.runs.live import BadCursor, live_run, observed, setting_rows
 from webapp.screens.runs.wear import wear_rows
 
 # One answer for simultaneous identical requests, so that fifty viewers of a run cost about as much as one.

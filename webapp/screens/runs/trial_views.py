@@ -17,12 +17,11 @@ from webapp.plans.points import on_virtual_drives
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS, Metric, default_metric
 from webapp.results.models import NO_IO, Attachment, KernelLine, Result, Sample, StreamRun
+from webapp.results.reading.content import without_device_names
 from webapp.results.reading.doubts import doubts, steadiness_words
-from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
-from webapp.results.reading.stopping import stop_words
 from webapp.results.reading.trial_streams import trial_streams
-from webapp.results.selectors import configuration_of
+from webapp.results.selectors import configuration_of, stop_words
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page

@@ -36,10 +36,8 @@ from webapp.screens.choices import Choice, Group, options_of
 from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs.grid import build_grid, in_plan_order
-from webapp.screens.runs.live import NOT_RUN, live_run
-from webapp.screens.runs.pivot import build_pivot
-from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
+from webapp.screens.runs.grid import build_grid, build_pivot, in_plan_order
+from webapp.screens.runs.live import NOT_RUN, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
 
 # Filters of the list of runs: state, plan, host, person, schedule, tag and text. An unknown value matches nothing.

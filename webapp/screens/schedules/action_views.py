@@ -24,8 +24,7 @@ from webapp.schedules.services import (
     switch_on,
 )
 from webapp.screens.access import operator_action, person
-from webapp.screens.schedules.arming import TypedArming, end_of_day
-from webapp.screens.schedules.views import shown_schedule
+from webapp.screens.schedules.views import TypedArming, end_of_day, shown_schedule
 from webapp.screens.undo import with_undo
 
 

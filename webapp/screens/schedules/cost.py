@@ -12,8 +12,7 @@ from webapp.plans.estimate import Expected, written_in_total
 from webapp.plans.grids import grids_of
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import Preview
-from webapp.results.previews import learned_preview
-from webapp.results.speeds import expected_writes
+from webapp.results.speeds import expected_writes, learned_preview
 from webapp.runs.durations import experience_of
 from webapp.schedules.models import GroupOrder, Overlap, Schedule
 from webapp.schedules.timing import due_after

@@ -24,14 +24,17 @@ from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, 
 from webapp.schedules.selectors import group_targets, locked_present, schedules_list
 from webapp.schedules.services import change_schedule, create_schedule
 from webapp.screens.access import operator_action, own_action, page, person
-from webapp.screens.plans.finding import found_version
+from webapp.screens.plans.library import found_version
 from webapp.screens.plans.previewing import PlanAnswer, PlanProblem
-from webapp.screens.schedules.checking import PLACES_OF_TRIGGER, Checked, check, place_of
 from webapp.screens.schedules.cost import RunCost, run_cost, too_often
 from webapp.screens.schedules.form import (
+    PLACES_OF_TRIGGER,
+    Checked,
     ScheduleForm,
     base_of,
+    check,
     other_schedules,
+    place_of,
     runs_to_follow,
     schedulable_targets,
     values_of,

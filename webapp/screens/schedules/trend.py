@@ -7,7 +7,7 @@ from datetime import datetime
 
 from webapp.core import formatting
 from webapp.results.metrics import METRICS
-from webapp.results.reading.run_means import run_means
+from webapp.results.selectors import run_means
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence, Schedule
 

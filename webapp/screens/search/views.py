@@ -1,12 +1,188 @@
 """The page of what was found, and the same for the command palette."""
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
 import msgspec
+from django.db.models import Exists, F, OuterRef, Prefetch, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 
+from webapp.analysis.models import SavedComparison
+from webapp.bench.products import Kind, Product
+from webapp.core import formatting
+from webapp.hosts.models import Host, Target
+from webapp.plans.models import Plan
+from webapp.results.models import Import, Origin
+from webapp.runs.models import Note, Run
 from webapp.screens.access import page
+from webapp.screens.bench.address import product_address
 from webapp.screens.payloads import SearchHit, SearchHits
-from webapp.screens.search.find import MAX_FOUND, find
+from webapp.screens.templatetags.notes import plain
+from worker.contract.workload import TargetKind
+
+# What the box in the bar finds: hosts, drives, targets, plans, runs, saved comparisons and imports, one query each.
+
+# What was found, in groups.
+
+MAX_FOUND = 20
+
+
+@dataclass(frozen=True)
+class Hit:
+    title: str
+    address: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """`more`: there are more than MAX_FOUND, which are not shown."""
+
+    title: str
+    hits: tuple[Hit, ...]
+    more: bool
+
+
+def joined(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+# What the search finds in imports: their titles and sources, and the drives, controllers and hosts of their labels.
+
+MAX_LABELS = 200  # different sets of labels, of which some may name the same product
+# The label, its kind, and the words for it.
+_LABELS = (
+    ("drive", Kind.MODEL, "drive model"),
+    ("serial", Kind.SERIAL, "drive"),
+    ("controller", Kind.CONTROLLER, "controller"),
+    ("host", Kind.HOST, "host"),
+)
+
+
+def imports(words: str) -> Iterable[Hit]:
+    """The newest first, with the reference library."""
+    named = Q(title__icontains=words) | Q(source__icontains=words) | Q(note__icontains=words)
+    for one in Import.objects.filter(named).order_by("-number")[: MAX_FOUND + 1]:
+        kind = f"import {one.number}" if one.slug is None else "reference"
+        yield Hit(one.title, reverse("import", args=[one.number]), joined(kind, one.source[:120]))
+
+
+def imported_products(words: str) -> Iterable[Hit]:
+    """Each drive, controller and host once. The link is to its own page, or to the page of the reference if only
+    references name it."""
+    named = Q(*((f"{label}__icontains", words) for label, _, _ in _LABELS), _connector=Q.OR)
+    columns = ("imported__slug", "imported__number", "imported__title", *(label for label, _, _ in _LABELS))
+    found: dict[tuple[str, Kind], Hit] = {}
+    own_first = Origin.objects.filter(named).order_by(F("imported__slug").desc(nulls_first=True), "-imported__number")
+    for slug, number, title, *labels in own_first.values_list(*columns).distinct()[:MAX_LABELS]:
+        for text, (_, kind, what) in zip(labels, _LABELS, strict=True):
+            if words.lower() in text.lower() and (text, kind) not in found:
+                address = "" if slug else _address(Product(kind, text))
+                found[text, kind] = Hit(text, address or reverse("import", args=[number]), joined(what, title))
+    return [found[key] for key in sorted(found)][: MAX_FOUND + 1]
+
+
+def _address(product: Product) -> str:
+    """Imported hosts have no page of their own, only results."""
+    if product.kind is Kind.HOST:
+        return f"{reverse('results')}?{urlencode({'host': product.value})}"
+    return product_address(product)
+
+
+MAX_TARGETS_OF_DRIVES = 100  # of which some may be the same drive
+_NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)
+
+
+def find(words: str) -> tuple[Group, ...]:
+    """Groups that have a hit. A hit contains the words as they are, in any case."""
+    groups = (
+        _group("Hosts", _hosts(words)),
+        _group("Drives", _drives(words)),
+        _group("Targets", _targets(words)),
+        _group("Plans", _plans(words)),
+        _group("Runs", _runs(words)),
+        _group("Saved comparisons", _comparisons(words)),
+        _group("Drives, controllers and hosts of imports", imported_products(words)),
+        _group("Imports and references", imports(words)),
+    )
+    return tuple(group for group in groups if group.hits)
+
+
+def _group(title: str, hits: Iterable[Hit]) -> Group:
+    found = tuple(hits)
+    return Group(title, found[:MAX_FOUND], len(found) > MAX_FOUND)
+
+
+def _hosts(words: str) -> Iterable[Hit]:
+    named = Q(slug__icontains=words) | Q(hostname__icontains=words) | Q(former_names__slug__icontains=words)
+    for host in Host.objects.filter(named).distinct().order_by("slug")[: MAX_FOUND + 1]:
+        state = "removed" if host.archived_at else ""
+        yield Hit(host.slug, reverse("host", args=[host.slug]), joined(host.hostname, state))
+
+
+def _drives(words: str) -> Iterable[Hit]:
+    """Each drive once, also if it was in several hosts; the address is that of its newest target."""
+    named = Q(serial__icontains=words) | Q(model__icontains=words)
+    found = Target.objects.filter(named).exclude(serial="").select_related("host").order_by("-in_policy", "-pk")
+    by_drive: dict[tuple[str, str], list[Target]] = {}
+    for target in found[:MAX_TARGETS_OF_DRIVES]:
+        by_drive.setdefault((target.model, target.serial), []).append(target)
+    for (model, serial), targets in sorted(by_drive.items()):
+        address = reverse("host_target", args=[targets[0].host.slug, targets[0].slug])
+        yield Hit(model or serial, address, joined(f"serial {serial}", ", ".join(map(str, targets[:3]))))
+
+
+def _named(words: str, prefix: str = "") -> Q:
+    """Targets with these words in one of their names."""
+    fields = ("serial", "model", "slug", "stable_id", "path", "device")
+    return Q(*((f"{prefix}{field}__icontains", words) for field in fields), _connector=Q.OR)
+
+
+def _targets(words: str) -> Iterable[Hit]:
+    for target in (
+        Target.objects.filter(_named(words)).select_related("host").order_by("host__slug", "slug")[: MAX_FOUND + 1]
+    ):
+        serial = f"serial {target.serial}" if target.serial else ""
+        gone = "" if target.in_policy else "no longer in the policy"
+        size = formatting.bytes_decimal(target.size_bytes) if target.size_bytes else ""
+        if size and target.kind == TargetKind.DIRECTORY:
+            size += " free"
+        detail = joined(target.model, serial, size, target.path, gone)
+        yield Hit(str(target), reverse("host_target", args=[target.host.slug, target.slug]), detail)
+
+
+def _plans(words: str) -> Iterable[Hit]:
+    plans = Plan.objects.filter(Q(title__icontains=words) | Q(slug__icontains=words), deleted_at=None)
+    for plan in plans.order_by("title")[: MAX_FOUND + 1]:
+        yield Hit(plan.title, reverse("plan", args=[plan.slug]), plan.slug)
+
+
+def _runs(words: str) -> Iterable[Hit]:
+    """By number, note, plan, and by the names of their targets and hosts."""
+    at = Target.objects.filter(_named(words) | Q(host__slug__icontains=words)).values("pk")
+    measured = Exists(Run.targets.through.objects.filter(run=OuterRef("pk"), target__in=at))
+    noted = Exists(Note.objects.filter(run=OuterRef("pk"), text__icontains=words))
+    wanted = Q(note__icontains=words) | noted | measured | Q(version__plan__title__icontains=words)
+    if number := _NUMBER.match(words):
+        wanted |= Q(number=int(number.group(1)))
+    targets = Prefetch("targets", Target.objects.select_related("host"))
+    found = Run.objects.filter(wanted).select_related("version__plan").prefetch_related(targets).order_by("-number")
+    for run in found[: MAX_FOUND + 1]:
+        on = "on " + ", ".join(map(str, run.targets.all()[:3]))
+        note = run.note.partition("\n")[0][:120]
+        detail = joined(run.version.plan.title, on, run.get_state_display(), note)
+        yield Hit(f"Run {run.number}", reverse("run", args=[run.number]), detail)
+
+
+def _comparisons(words: str) -> Iterable[Hit]:
+    wanted = Q(title__icontains=words) | Q(note__icontains=words)
+    for saved in SavedComparison.objects.filter(wanted, deleted_at=None)[: MAX_FOUND + 1]:
+        yield Hit(saved.title, reverse("saved_comparison", args=[saved.pk]), plain(saved.note).partition("\n")[0][:120])
+
 
 MAX_QUERY_LENGTH = 200
 HITS_PER_GROUP = 5

@@ -13,7 +13,7 @@ from django.utils.html import strip_tags
 
 from webapp.core.models import Role
 from webapp.hosts.models import Target
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_run
 from webapp.results.models import Import, Result, known

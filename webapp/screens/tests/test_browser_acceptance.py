@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 from webapp.results.models import Import
 from webapp.tests.visits import WATCH, sideways, visit
 

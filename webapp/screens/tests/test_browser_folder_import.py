@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from webapp.imports.formats.tests.examples import DATA
 from webapp.results.models import ImportedFile, Origin
-from webapp.results.reading.imported_series import series_of
+from webapp.results.selectors import series_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 TESTS, JOBS, ROWS = 6, 2, 48_000

@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.core.formatting import significant
-from webapp.screens.explore.contours import (
+from webapp.screens.explore.heat import (
     CELL_HEIGHT,
     CELL_WIDTH,
     NUMBER_HEIGHT,

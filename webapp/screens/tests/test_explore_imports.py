@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from webapp.analysis.answer import Comparison
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 from webapp.results.models import Import, Result, StreamRun
 from webapp.runs.models import Run
 from webapp.screens.tests.test_explore import run  # noqa: F401 - fixture

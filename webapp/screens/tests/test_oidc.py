@@ -203,7 +203,7 @@ def test_requests_that_wait_for_the_provider_are_limited(
 ) -> None:
     monkeypatch.setattr("webapp.core.throttle.MAX_FOR_ADDRESS", 2)
     with monkeypatch.context() as full:
-        full.setattr("webapp.screens.people.oidc.PROVIDER_SLOTS", threading.Semaphore(0))
+        full.setattr("webapp.screens.people.account.PROVIDER_SLOTS", threading.Semaphore(0))
         busy = Client().get(path)
         assert (busy.status_code, "Try again in a few seconds" in busy.content.decode()) == (503, True)
     assert [logs_in(provider)[0] for _ in range(3)] == [True] * 3  # a log-in that works is not counted

@@ -12,7 +12,7 @@ from django.utils import timezone
 from webapp.core import heartbeats
 from webapp.core.models import Role
 from webapp.imports.references import reading
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 from webapp.results.models import Import, KernelLine, Result, known
 from webapp.results.validity import mark_trial, trust_trial
 from webapp.runs.models import Run

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from webapp.screens.bench.payloads import BenchCharts
+from webapp.screens.bench.charts import BenchCharts
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.worker_log import Enrolment, LogTail
 from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview

@@ -12,9 +12,8 @@ from webapp.plans.document import Order, Part, PlanDocument, export_plan, import
 from webapp.plans.factors import FACTORS
 from webapp.plans.grids import document_problems
 from webapp.plans.services import BUILTIN
-from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, checked, draft_from, draft_of
+from webapp.screens.plans.draft import Draft, DraftPart, FactorRow, checked, data_of, draft_from, draft_of
 from webapp.screens.plans.editor_views import stepped
-from webapp.screens.plans.form_data import data_of
 
 PLAN = PlanDocument(
     title="T",

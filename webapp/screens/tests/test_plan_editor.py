@@ -13,9 +13,8 @@ from webapp.plans.document import Part, PlanDocument, export_plan, read, write
 from webapp.plans.factors import CHANGE, FACTORS, OTHERS, STREAM
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.models import Run
-from webapp.screens.plans.draft import draft_of
-from webapp.screens.plans.editor_form import picker
-from webapp.screens.plans.form_data import data_of
+from webapp.screens.plans.draft import data_of, draft_of
+from webapp.screens.plans.editor_views import picker
 from webapp.screens.plans.previewing import PlanAnswer
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.people import PASSWORD

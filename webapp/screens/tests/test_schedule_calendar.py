@@ -19,8 +19,8 @@ from webapp.runs.services import cancel_run
 from webapp.schedules.models import Occurrence, Schedule
 from webapp.schedules.reasons import timed
 from webapp.schedules.services import make_due
-from webapp.screens.schedules import calendar_days, calendar_view
-from webapp.screens.schedules.calendar_days import SHOWN_A_DAY, month_days, one_day
+from webapp.screens.schedules import calendar_view
+from webapp.screens.schedules.calendar_view import SHOWN_A_DAY, month_days, one_day
 from webapp.screens.schedules.trend import trend
 from webapp.screens.tests.schedule_pages import ended, missed, page_of
 from webapp.tests.factories.hosts import a_host, storage1_scratch
@@ -163,7 +163,7 @@ def test_it_says_that_it_shows_only_the_latest_occurrences(
     operator: Client, nightly: Schedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Only the latest" not in page_of(operator, "/schedules/calendar/?day=2026-11-18")
-    for module in (calendar_days, calendar_view):
+    for module in (calendar_view, calendar_view):
         monkeypatch.setattr(module, "MAX_OCCURRENCES", 2)
     monkeypatch.setattr(calendar_view, "MISSED_SHOWN", 1)
     for hours in (1, 2, 3, 30):

@@ -1,11 +1,16 @@
 """The form of an acceptance test: two sides, their levels, factors to ignore, and tolerances."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import QueryDict
 
 from webapp.analysis.dimensions import label_of_fact
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
+from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.models import Import
 from webapp.results.reading.content import Point
@@ -15,11 +20,185 @@ from webapp.runs.models import Run
 from webapp.screens import points as words
 from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
-from webapp.screens.trend.acceptance_address import SIDES, Asked, AskedSide, FoundSide
-from webapp.screens.trend.baseline_form import PREFIX, ToleranceField
-from webapp.trends.run_values import ENDED
-from webapp.trends.selectors import NOT_JUDGED
-from webapp.trends.two_sides import DEFAULT_TOLERANCES, LABEL_PREFIX, TARGET, UNSTATED, level_of, levels_of, unstated
+from webapp.trends.models import Baseline
+from webapp.trends.run_values import ENDED, ended_runs
+from webapp.trends.selectors import NOT_JUDGED, judged_metrics
+from webapp.trends.two_sides import (
+    DEFAULT_TOLERANCES,
+    LABEL_PREFIX,
+    TARGET,
+    UNSTATED,
+    Side,
+    at_levels,
+    level_of,
+    levels_of,
+    read_side,
+    unstated,
+)
+
+# The address of an acceptance test: `baseline=import=16&candidate=import=1&candidate.factor.read_ahead_sectors=8192&
+# ignore=ioengine&tolerance.bytes_per_s=5&single_values=1`.
+#
+# A side is a filter of results, and levels that are chosen of it. Choices that no longer fit are dropped.
+
+# The form of a baseline run: the run, and a tolerance for each metric.
+
+PREFIX = "tolerance."
+
+
+@dataclass(frozen=True)
+class ToleranceField:
+    """`sign` is the direction of a change for the worse: − for IOPS, + for a latency."""
+
+    metric: Metric
+    name: str
+    text: str
+
+    @property
+    def sign(self) -> str:
+        return "+" if self.metric.lower_is_better else "−"
+
+
+@dataclass(frozen=True)
+class BaselineForm:
+    """`problem` says why the form was refused, "" otherwise. Without `runs`, no run has ended."""
+
+    runs: tuple[Option, ...]
+    fields: tuple[ToleranceField, ...]
+    problem: str = ""
+
+
+def baseline_form(runs: Sequence[Run], target: Target, baseline: Baseline | None, run: str = "") -> BaselineForm:
+    """The form with the values of the current baseline run, else with defaults.
+
+    `runs`: ended runs, oldest first. `run`: number of a proposed baseline run.
+    """
+    tolerances = baseline.tolerances if baseline else DEFAULT_TOLERANCES
+    chosen = run or (str(baseline.run.number) if baseline and baseline.run else "")
+    return _form(runs, target, chosen, {key: f"{percent:g}" for key, percent in tolerances.items()})
+
+
+def refused_form(plan: Plan, target: Target, given: Mapping[str, str], problem: str) -> BaselineForm:
+    return _form(ended_runs(plan, target), target, given.get("run", ""), _typed(given), problem)
+
+
+def read_tolerances(given: Mapping[str, str]) -> dict[str, float]:
+    """Percent by metric; empty fields are left out. Raises ValueError with a sentence."""
+    found = {}
+    for key, text in _typed(given).items():
+        try:
+            found[key] = float(text.replace(",", "."))
+        except ValueError as error:
+            label = METRICS[key].label if key in METRICS else key
+            raise ValueError(f"The tolerance of {label} is {text!r}. Enter a number in percent.") from error
+    return found
+
+
+def _typed(given: Mapping[str, str]) -> dict[str, str]:
+    typed = {key.removeprefix(PREFIX): text.strip() for key, text in given.items() if key.startswith(PREFIX)}
+    return {key: text for key, text in typed.items() if text}
+
+
+def _form(
+    runs: Sequence[Run], target: Target, chosen: str, texts: Mapping[str, str], problem: str = ""
+) -> BaselineForm:
+    options = tuple(Option(str(run.number), f"run {run.number}", str(run.number) == chosen) for run in reversed(runs))
+    metrics: Sequence[Metric] = judged_metrics(runs[-1], target) if runs else ()
+    fields = tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", texts.get(metric.key, "")) for metric in metrics)
+    return BaselineForm(options, fields, problem)
+
+
+SIDES = {"baseline": "Baseline", "candidate": "Candidate"}
+
+
+@dataclass(frozen=True)
+class AskedSide:
+    """`source` is a filter, "" if none is chosen. `levels` are the chosen ones by `target`, `factor.<name>` or, of an
+    import, `label.<name>`."""
+
+    name: str
+    source: str
+    levels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`typed` has the text of each tolerance by metric."""
+
+    sides: tuple[AskedSide, AskedSide]
+    ignored: tuple[str, ...]
+    typed: Mapping[str, str]
+    single_values: bool
+
+
+@dataclass(frozen=True)
+class FoundSide:
+    """`all_rows` are those of the source; `side` has those at the chosen levels that exist."""
+
+    asked: AskedSide
+    all_rows: tuple[ResultRow, ...]
+    levels: Mapping[str, str]
+    side: Side
+
+
+def read_address(query: QueryDict) -> Asked:
+    baseline, candidate = (_side(query, name) for name in SIDES)
+    typed = _below(query, PREFIX)
+    ignored = tuple(name for name in dict.fromkeys(query.getlist("ignore")) if name in (*FACTORS, UNSTATED))
+    return Asked((baseline, candidate), ignored, typed, query.get("single_values") == "1")
+
+
+def _side(query: QueryDict, name: str) -> AskedSide:
+    return AskedSide(name, query.get(name, "").strip(), _below(query, f"{name}."))
+
+
+def _below(query: QueryDict, prefix: str) -> dict[str, str]:
+    """The texts of keys with the prefix, by the rest of the key."""
+    return {key.removeprefix(prefix): str(text) for key, text in query.items() if key.startswith(prefix) and text}
+
+
+_IMPORT, _RUN = re.compile(r"import=([0-9]{1,9})", re.ASCII), re.compile(r"run=([0-9]{1,9})", re.ASCII)
+
+
+def imported_in(side: AskedSide) -> int | None:
+    """The number of the import that is all of the side."""
+    match = _IMPORT.fullmatch(side.source)
+    return int(match[1]) if match else None
+
+
+def run_in(side: AskedSide) -> int | None:
+    """The number of the run that is all of the side, apart from a chosen target."""
+    match = _RUN.fullmatch(side.source)
+    return int(match[1]) if match and set(side.levels) <= {TARGET} else None
+
+
+def find_side(asked: AskedSide) -> FoundSide:
+    """Raises Refusal."""
+    found = read_side(asked.name, asked.source)
+    kept, side = at_levels(found, asked.levels)
+    return FoundSide(asked, tuple(found.rows), kept, side)
+
+
+def address_of(baseline: Baseline) -> str:
+    """The address of the acceptance test whose baseline is this import."""
+    assert baseline.imported is not None
+    tolerances = [(key, f"{percent:.15g}") for key, percent in baseline.tolerances.items()]
+    side = AskedSide("baseline", f"import={baseline.imported.number}", baseline.levels)
+    return write_address([side], baseline.ignored, tolerances, single_values=baseline.single_values)
+
+
+def write_address(
+    sides: Iterable[AskedSide], ignored: Iterable[str], tolerances: Iterable[tuple[str, str]], *, single_values: bool
+) -> str:
+    """The address that `read_address` reads."""
+    pairs = []
+    for side in sides:
+        pairs.append((side.name, side.source))
+        pairs += [(f"{side.name}.{name}", text) for name, text in side.levels.items()]
+    pairs += [("ignore", name) for name in ignored]
+    pairs += [(f"{PREFIX}{key}", text) for key, text in tolerances if text]
+    return urlencode([*pairs, *([("single_values", "1")] if single_values else [])])
+
 
 MAX_OFFERED = 200  # of each kind, newest first
 NOT_STATED = "not stated"

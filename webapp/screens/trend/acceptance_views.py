@@ -22,25 +22,25 @@ from webapp.results.reading.rows import TEST
 from webapp.runs.models import Run
 from webapp.screens import points as words
 from webapp.screens.access import page
-from webapp.screens.trend.acceptance_address import (
+from webapp.screens.trend.acceptance_form import (
+    PREFIX,
     SIDES,
+    AcceptanceForm,
     Asked,
     FoundSide,
+    ToleranceField,
+    apart,
     find_side,
+    form_of,
     imported_in,
     read_address,
+    read_tolerances,
     run_in,
-    write_address,
-)
-from webapp.screens.trend.acceptance_form import (
-    AcceptanceForm,
-    apart,
-    form_of,
     side_text,
     tolerances,
     without_baseline,
+    write_address,
 )
-from webapp.screens.trend.baseline_form import PREFIX, ToleranceField, read_tolerances
 from webapp.screens.trend.verdict_rows import ShownRow, shown_row
 from webapp.trends.two_sides import TARGET, UNSTATED, TwoSides, judge_read, levels_of
 

@@ -1,4 +1,4 @@
-"""The page Trend: one metric of a plan at a target over its runs. Without plan or target, a list of both."""
+"""Set and remove baselines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,29 +7,136 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
+from django.contrib import messages
 from django.db.models import Count, Max
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from webapp.analysis.verdicts import LABELS, Outcome
+from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.hosts.selectors import hosts_called
+from webapp.plans.engines import engine_of
 from webapp.plans.models import Plan
 from webapp.plans.points import varying
-from webapp.results.metrics import Metric
-from webapp.runs.models import Run
+from webapp.results.metrics import METRICS, Metric, default_metric
+from webapp.results.models import Import
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level
+from webapp.runs.models import Run, Trial
 from webapp.screens import points
-from webapp.screens.access import page
+from webapp.screens import points as words
+from webapp.screens.access import operator_action, page, person
+from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.payloads import Payload
-from webapp.screens.trend.acceptance_address import address_of
-from webapp.screens.trend.asked import cell_address, choose, chosen_metric, metrics_of, plan_and_target
-from webapp.screens.trend.baseline_form import BaselineForm, baseline_form
+from webapp.screens.trend.acceptance_form import (
+    PREFIX,
+    BaselineForm,
+    address_of,
+    baseline_form,
+    imported_in,
+    read_address,
+    read_tolerances,
+    refused_form,
+)
 from webapp.screens.trend.verdict_rows import percent_change
+from webapp.screens.undo import with_undo
 from webapp.trends.models import Baseline
-from webapp.trends.run_values import ENDED, MAX_RUNS, read_history
+from webapp.trends.run_values import ENDED, MAX_RUNS, History, ended_runs, read_history
 from webapp.trends.selectors import baselines, outcomes_on
+from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
 from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS
 from webapp.trends.trend import Change, RunValue, Step, Trend, trend
+from worker.recipes import ENGINES
+
+# The page Trend: one metric of a plan at a target over its runs. Without plan or target, a list of both.
+
+# The address of a trend: `plan=…&target=host/slug&metric=…&direction=…&factor.block_size=4k`.
+#
+# A choice that no longer fits is dropped, so changing one choice never ends in an error.
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The points and the direction ("" for all) of the trend, and the controls to change them."""
+
+    keys: frozenset[str]
+    direction: str
+    choices: tuple[Choice, ...]
+
+
+def plan_and_target(query: QueryDict) -> tuple[Plan | None, Target | None]:
+    """None for one that is missing or unknown."""
+    plan = Plan.objects.filter(slug=query.get("plan", "")).first()
+    host, _, slug = query.get("target", "").partition("/")
+    target = Target.objects.select_related("host").filter(host__in=hosts_called([host]), slug=slug)
+    return plan, target.order_by("-in_policy").first()
+
+
+def metrics_of(plan: Plan, target: Target) -> tuple[list[Metric], Metric]:
+    """The metrics of the newest run's engines, and the default one."""
+    newest = ended_runs(plan, target, limit=1)
+    trials = Trial.objects.filter(run__in=newest, target=target).order_by("point_key").distinct("point_key")
+    points = list(trials.values_list("point", flat=True))
+    workloads = {engine_of(point).WORKLOAD for point in points}
+    own = {metric.name for workload in workloads for metric in ENGINES[workload].METRICS}
+    return [metric for metric in METRICS.values() if metric.column or metric.key in own], default_metric(points)
+
+
+def chosen_metric(query: QueryDict, offered: list[Metric], default: Metric) -> Metric:
+    return next((metric for metric in offered if metric.key == query.get("metric")), default)
+
+
+def choose(query: QueryDict, history: History, offered: list[Metric], metric: Metric) -> Chosen:
+    cells = {cell for one in history.runs for cell in one.cells}
+    points = {key: history.points[key] for key, _ in cells}
+    names = varying(points.values())
+    levels: dict[str, str] = {}
+    kept = points
+    for name in names:
+        text = query.get(f"{FACTOR_PREFIX}{name}", "")
+        left = {key: point for key, point in kept.items() if text and _text(point, name) == text}
+        if left:
+            kept, levels[name] = left, text
+    directions = sorted({direction for key, direction in cells if key in kept})
+    asked = query.get("direction", "")
+    direction = asked if asked in directions else ""
+    metrics = options_of([(one.key, one.label) for one in offered], metric.key)
+    choices = (
+        Choice("id-metric", "metric", "Metric", (Group("", metrics),)),
+        *(_factor(name, points, levels.get(name, "")) for name in names),
+        *([_directions(directions, direction)] if len(directions) > 1 else []),
+    )
+    return Chosen(frozenset(kept), direction, choices)
+
+
+def _text(point: Point, name: str) -> str:
+    """A level as it is written in addresses."""
+    return write_level(name, point[name]) if name in point else NOT_SET.value
+
+
+def _factor(name: str, points: Mapping[str, Point], chosen: str) -> Choice:
+    found = {_text(point, name): point.get(name) for point in points.values()}
+    ordered = sorted(found.items(), key=lambda item: words.sort_key(item[1]))
+    options = tuple(
+        Option(text, words.level(name, value) if text != NOT_SET.value else text, text == chosen)
+        for text, value in ordered
+    )
+    key = f"{FACTOR_PREFIX}{name}"
+    return Choice(f"id-{key}", key, words.label(name), (Group("", options),), "all")
+
+
+def _directions(directions: list[str], chosen: str) -> Choice:
+    options = options_of([(one, one) for one in directions], chosen)
+    return Choice("id-direction", "direction", "Direction", (Group("", options),), "all")
+
+
+def cell_address(point: Point, direction: str, names: tuple[str, ...]) -> dict[str, str]:
+    """The parameters that select one cell."""
+    return {f"{FACTOR_PREFIX}{name}": _text(point, name) for name in names} | {"direction": direction}
+
 
 # Data of the trend chart; `frontend/src/payloads/trend.ts` has the same types.
 
@@ -227,3 +334,103 @@ def _listed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any
     plain = {name: row[column] for name, column in columns.items()} | {"runs": row["runs"], "last": row["last"]}
     target = f"{plain['host']}/{plain['name']}"
     return plain | {"target": target, "address": urlencode({"plan": plain["slug"], "target": target})}
+
+
+@page
+def baseline_page(request: HttpRequest, pk: int) -> HttpResponse:  # noqa: ARG001 - the framework gives it
+    """The trend that the baseline belongs to."""
+    baseline = get_object_or_404(baselines(), pk=pk)
+    return redirect(_address(baseline.plan, baseline.target))
+
+
+@operator_action
+def set_baseline_run(request: HttpRequest) -> HttpResponse:
+    """`plan`, `target` (host/target), `run` (number), `tolerance.<metric>` in percent."""
+    given = request.POST
+    plan, target = plan_and_target(given)
+    if plan is None or target is None:
+        raise Http404("There is no such plan or target.")
+    before = baselines().filter(plan=plan, target=target).first()
+    try:
+        made = set_baseline(
+            run=_run(plan, target, given.get("run", "")), target=target,
+            tolerances=_tolerances(given.dict()), by=person(request),
+        )  # fmt: skip
+    except Refusal as refusal:
+        return show(request, plan, target, refused_form(plan, target, given.dict(), refusal.message))
+    return _is_set(request, made, before)
+
+
+@operator_action
+def set_import(request: HttpRequest) -> HttpResponse:
+    """Runs of `plan` at `target` are judged like the candidate of the acceptance test with the address `test`, whose
+    baseline is an import."""
+    plan, target = plan_and_target(request.POST)
+    if plan is None or target is None:
+        raise Http404("There is no such plan or target.")
+    before = baselines().filter(plan=plan, target=target).first()
+    address = request.POST.get("test", "")
+    asked = read_address(QueryDict(address))
+    side = asked.sides[0]
+    try:
+        made = set_import_baseline(
+            plan=plan, target=target, imported=_import(imported_in(side)), levels=side.levels, ignored=asked.ignored,
+            single_values=asked.single_values, by=person(request),
+            tolerances=_tolerances({f"{PREFIX}{key}": text for key, text in asked.typed.items()}),
+        )  # fmt: skip
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+        return redirect(f"{reverse('acceptance')}?{address}")
+    return _is_set(request, made, before)
+
+
+def _is_set(request: HttpRequest, made: Baseline, before: Baseline | None) -> HttpResponse:
+    words = f"The baseline of {made} is {made.name}."
+    messages.success(request, _with_undo(request, words, before) if before else words)
+    return redirect(_address(made.plan, made.target))
+
+
+def _import(number: int | None) -> Import:
+    found = Import.objects.filter(number=number).first() if number is not None else None
+    if found is None:
+        raise Refusal("import_unknown", "Choose an import or a reference as the baseline.")
+    return found
+
+
+def _run(plan: Plan, target: Target, number: str) -> Run:
+    found = Run.objects.filter(version__plan=plan, targets=target).select_related("version__plan")
+    run = found.filter(number=number).first() if number.isascii() and number.isdigit() and len(number) < 10 else None
+    if run is None:
+        raise Refusal("run_unknown", "Choose a run of this plan at this target.")
+    return run
+
+
+def _tolerances(given: dict[str, str]) -> dict[str, float]:
+    try:
+        return read_tolerances(given)
+    except ValueError as error:
+        raise Refusal("tolerance_refused", str(error)) from error
+
+
+@operator_action
+def remove_baseline_run(request: HttpRequest, pk: int) -> HttpResponse:
+    baseline = get_object_or_404(baselines(), pk=pk)
+    removed = _with_undo(request, f"{baseline} no longer has a baseline.", baseline)
+    remove_baseline(baseline=baseline, by=person(request))
+    messages.success(request, removed)
+    return redirect(_address(baseline.plan, baseline.target))
+
+
+def _with_undo(request: HttpRequest, words: str, before: Baseline) -> SafeString:
+    """Undo sets this baseline again."""
+    given = {"plan": before.plan.slug, "target": str(before.target)}
+    if before.run is None:
+        given["test"] = address_of(before)
+        return with_undo(request, words, reverse("set_import_baseline"), given=given.items())
+    given |= {"run": str(before.run.number)}
+    given |= {f"{PREFIX}{key}": str(percent) for key, percent in before.tolerances.items()}
+    return with_undo(request, words, reverse("set_baseline"), given=given.items())
+
+
+def _address(plan: Plan, target: Target) -> str:
+    return f"{reverse('trends')}?{urlencode({'plan': plan.slug, 'target': str(target)})}"

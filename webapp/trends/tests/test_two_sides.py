@@ -4,7 +4,7 @@ import pytest
 
 from webapp.analysis.verdicts import NOT_MEASURED, ONE_VALUE_EACH, Outcome
 from webapp.core.errors import Refusal
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 from webapp.plans.values import Value
 from webapp.results.models import Import, Result
 from webapp.runs.models import Run, RunState

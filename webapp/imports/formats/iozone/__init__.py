@@ -5,8 +5,8 @@ The value of throughput mode is "Children see throughput", the sum of the childr
 """
 
 from webapp.imports.errors import ImportRefused
-from webapp.imports.formats.iozone import automatic, throughput
-from webapp.imports.formats.iozone.settings import runs, settings
+from webapp.imports.formats.iozone import reports, throughput
+from webapp.imports.formats.iozone.reports import runs, settings
 from webapp.imports.measurement import Measurement, with_repeats
 from webapp.imports.values import lines
 
@@ -14,7 +14,7 @@ TOOL = "iozone"
 
 
 def sniff(head: str) -> bool:
-    return throughput.sniff(head) or automatic.sniff(head)
+    return throughput.sniff(head) or reports.sniff(head)
 
 
 def parse(text: str) -> list[Measurement]:
@@ -28,7 +28,7 @@ def parse(text: str) -> list[Measurement]:
 def _run(text_lines: list[str]) -> list[Measurement]:
     """The first form that has results: the reports of -R repeat those of the others."""
     stated = settings(text_lines)
-    for form in (throughput.parse, automatic.parse, throughput.parse_report, automatic.parse_report):
+    for form in (throughput.parse, reports.parse, throughput.parse_report, reports.parse_report):
         if found := form(text_lines, stated):
             return found
     return []

@@ -2,8 +2,7 @@
 
 import re
 
-from webapp.imports.formats.iozone.phases import PHASES, measured
-from webapp.imports.formats.iozone.settings import Settings
+from webapp.imports.formats.iozone.reports import PHASES, Settings, measured
 from webapp.imports.measurement import Measurement
 from webapp.imports.values import number
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.reading import load_references
 
 
 class Command(BaseCommand):

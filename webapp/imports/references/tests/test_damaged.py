@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.imports.references.errors import ReferenceDamaged
+from webapp.imports.references.about import ReferenceDamaged
 from webapp.imports.references.reading import references
 
 ABOUT = """\

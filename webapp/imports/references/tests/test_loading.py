@@ -6,8 +6,8 @@ from django.core.management import call_command
 
 from webapp.core.models import AuditEntry
 from webapp.imports.references import reading
-from webapp.imports.references.errors import ReferenceDamaged
-from webapp.imports.references.loading import load_references
+from webapp.imports.references.about import ReferenceDamaged
+from webapp.imports.references.reading import load_references
 from webapp.results.models import BOTH, Import, ImportedFile, Origin, Result
 
 pytestmark = pytest.mark.django_db
