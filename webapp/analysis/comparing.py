@@ -85,6 +85,20 @@ def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
     return known[query.baseline]
 
 
+def _baselines(query: CompareQuery, grouped: Grouped, baseline: Level) -> dict[str, Level]:
+    """Panel key -> the series with which the others of this chart are compared. A chart without the baseline, of which
+    no person has chosen one, compares with its own first series: reads of a tool have no initial write."""
+    in_panel: dict[str, set[str]] = {panel.key: set() for panel in grouped.panels}
+    for panel, series, _ in grouped.cells:
+        in_panel[panel].add(series)
+    return {
+        panel: baseline
+        if query.baseline or baseline.key in keys
+        else next(series for series in grouped.series if series.key in keys)
+        for panel, keys in in_panel.items()
+    }
+
+
 def _default(query: CompareQuery, grouped: Grouped) -> Level:
     """The first of the series with the fewest objections."""
     settings = [name for name in query.series if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
@@ -224,9 +238,10 @@ def comparison_of(selected: Selected) -> Comparison:
     single, words = verdict(query, found, series=len(grouped.series))
     baseline = baseline_of(query, grouped)
     cells = with_points(measured(grouped, metric), grouped)
-    concluded = conclusions(grouped, cells, baseline.key, query.margin)
+    baselines = _baselines(query, grouped, baseline)
+    concluded = conclusions(grouped, cells, baselines, query.margin)
     table = Table(
-        metric=metric, x=query.x, baseline=baseline, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
+        metric=metric, x=query.x, baselines=baselines, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
         margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
@@ -250,7 +265,7 @@ def comparison_of(selected: Selected) -> Comparison:
         verdict=words,
         single_factor=single,
         differs=found,
-        warnings=tuple(_warnings(grouped, cells, baseline.key)),
+        warnings=tuple(_warnings(grouped, cells, baselines)),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
@@ -263,13 +278,13 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
     return {series.text: found[series.key] for series in grouped.series}
 
 
-def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str) -> Iterator[str]:
-    yield from filter(None, (mixed_kinds(_kinds_of_series(grouped, cells)), _mixed_points(cells, baseline)))
+def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level]) -> Iterator[str]:
+    yield from filter(None, (mixed_kinds(_kinds_of_series(grouped, cells)), _mixed_points(cells, baselines)))
 
 
-def _mixed_points(cells: Mapping[CellKey, Measured], baseline: str) -> str:
+def _mixed_points(cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level]) -> str:
     """A warning if a series and the baseline are means over different levels or targets at a point; else ""."""
-    pairs = ((cell, cells.get((key[0], baseline, key[2]))) for key, cell in cells.items())
+    pairs = ((cell, cells.get((key[0], baselines[key[0]].key, key[2]))) for key, cell in cells.items())
     names = other_levels((cell, other) for cell, other in pairs if other)
     if not names:
         return ""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
+from webapp.analysis.answer import Level
 from webapp.analysis.cells import CellKey, Grouped, Measured
 from webapp.analysis.claims import (
     MIN_BLOCKS,
@@ -142,8 +143,11 @@ def _comparable(pair: Pair) -> bool:
     return alike and all(one.balanced and one.positive for one in pair)
 
 
-def conclusions(grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str, margin: float) -> Conclusions:
-    charts = {panel.key: _Chart(panel.key, grouped, cells, baseline) for panel in grouped.panels}
+def conclusions(
+    grouped: Grouped, cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level], margin: float
+) -> Conclusions:
+    """`baselines`: panel key -> the series with which the others of its chart are compared."""
+    charts = {panel.key: _Chart(panel.key, grouped, cells, baselines[panel.key].key) for panel in grouped.panels}
     series = {(panel, key): chart for panel, chart in charts.items() for key in chart.keys}
     means = {key: mean for key, chart in series.items() if (mean := chart.means[key[1]]) is not None}
     ranges = _ranges(grouped, cells) if len(grouped.series) == 1 else {}

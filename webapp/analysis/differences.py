@@ -16,10 +16,8 @@ from webapp.analysis.answer import Difference, DifferenceKind
 from webapp.analysis.cells import CellKey, Grouped
 from webapp.analysis.dimensions import (
     DIMENSIONS,
-    FACT_PREFIX,
     LABEL,
     MATCHED,
-    UNKNOWN,
     Dimension,
     FactorDimension,
     known_dimension,
@@ -34,6 +32,7 @@ from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM
 from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from
 from webapp.plans.streams import OF_TRIALS
 from webapp.results.reading.content import CONTROLLER_FACT
+from webapp.results.reading.filter import FACT_PREFIX, UNKNOWN
 from webapp.results.reading.rows import ResultRow
 
 # Differences that follow from the labels of hosts in their groups.

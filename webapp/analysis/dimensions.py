@@ -10,7 +10,7 @@ from webapp.core.formatting import bytes_binary
 from webapp.hosts.selectors import NO_LABEL
 from webapp.plans.factors import FACTORS, OTHERS, Value
 from webapp.plans.streams import ALONE
-from webapp.results.reading.filter import NOT_SET
+from webapp.results.reading.filter import FACT_PREFIX, NOT_SET, UNKNOWN
 from webapp.results.reading.rows import ResultRow
 from worker.contract.layouts import BtrfsProfile, Layout, Maker, Stripe
 from worker.recipes.layouts import LayoutError, parse
@@ -125,11 +125,9 @@ def others_of(line: str) -> str:
     return ", ".join(filter(None, words)) or "default options"
 
 
-UNKNOWN = "unknown"
 LABEL = "label"
 MATCHED = "matched"  # only as x
 JOINER = " · "  # between the parts of its levels
-FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
 

@@ -1,11 +1,13 @@
 """Compute the panels of a comparison from grouped results: cells, ratios and sentences."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from webapp.analysis.answer import BaselineRatio, Cell, Level, Panel, Series
 from webapp.analysis.cells import NOT_COMPARED, CellKey, Grouped, Measured, is_clear
-from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, opposites
+from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, listed, opposites
 from webapp.analysis.conclusions import Conclusions, Extremes, SeriesResult
 from webapp.analysis.dimensions import MATCHED, known_dimension, label_of
 from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
@@ -32,7 +34,7 @@ class Table:
         *,
         metric: Metric,
         x: str,
-        baseline: Level,
+        baselines: Mapping[str, Level],
         grouped: Grouped,
         cells: dict[CellKey, Measured],
         found: Conclusions,
@@ -41,8 +43,8 @@ class Table:
         where: Where | None = None,
         is_cheap: bool = False,
     ) -> None:
-        """`is_cheap`: the levels of the series are applied anew for each trial."""
-        self._metric, self._x, self._baseline, self._margin = metric, x, baseline, margin
+        """`baselines`: panel key -> series. `is_cheap`: the levels of the series are applied anew for each trial."""
+        self._metric, self._x, self._baselines, self._margin = metric, x, baselines, margin
         self._grouped, self._cells, self._found = grouped, cells, found
         self._is_cheap = is_cheap
         self._points_at = by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, in_sentence(label_of(x)))
@@ -52,8 +54,23 @@ class Table:
 
     def panel(self, panel: Level, scaling: tuple[str, ...]) -> Panel:
         used = {key[1] for key in self._cells if key[0] == panel.key}
-        series = (self._series(panel, each) for each in self._grouped.series if each.key in used)
-        return Panel(key=panel.key, name=panel.text, scaling=scaling, series=tuple(series))
+        series = [self._series(panel, each) for each in self._grouped.series if each.key in used]
+        return Panel(key=panel.key, name=panel.text, scaling=scaling, series=tuple(self._without_points(panel, series)))
+
+    def _without_points(self, panel: Level, series: Sequence[Series]) -> Iterator[Series]:
+        """One sentence for all series that share no point with the baseline, at the first of them."""
+        names = [one.name for one in series if not one.is_baseline and self._is_without_points(panel, one)]
+        for one in series:
+            if len(names) < 2 or one.name not in names or one.is_baseline:
+                yield one
+            elif one.name == names[0]:
+                sentence = f"{listed(names)} share no test points with {self._baselines[panel.key].text}."
+                yield replace(one, sentence=sentence, headline=sentence)
+            else:
+                yield replace(one, sentence="", headline="")
+
+    def _is_without_points(self, panel: Level, series: Series) -> bool:
+        return (panel.key, series.key) not in self._found.series and panel.key not in self._found.extremes
 
     def _series(self, panel: Level, series: Level) -> Series:
         keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
@@ -64,7 +81,7 @@ class Table:
         return Series(
             key=series.key,
             name=series.text,
-            is_baseline=series.key == self._baseline.key,
+            is_baseline=series.key == self._baselines[panel.key].key,
             cells=cells,
             sentence=sentences.page,
             conclusion=sentences.conclusion,
@@ -100,7 +117,7 @@ class Table:
         if extremes:
             fits = extremes.claim.fits_headline(extremes.n, extremes.points - 1, extremes.ratio)
             return self._range(extremes).sentences(fits_headline=fits)
-        if series.key == self._baseline.key:
+        if series.key == self._baselines[panel.key].key:
             return Sentences()
         against = self._statement(panel, series, result)
         claim, ratio = against.claim, against.ratio
@@ -117,7 +134,7 @@ class Table:
         inside = [self._found.points[key] for key in result.points] if result else []
         return Statement(
             name=series.text,
-            baseline=self._baseline.text,
+            baseline=self._baselines[panel.key].text,
             metric=self._metric,
             form=self.form,
             margin=self._margin,
@@ -141,7 +158,7 @@ class Table:
         if len(result.points) != 1 or result.apart:
             return None
         (key,) = result.points
-        pair = (self._cells[key[0], self._baseline.key, key[2]].values, self._cells[key].values)
+        pair = (self._cells[key[0], self._baselines[key[0]].key, key[2]].values, self._cells[key].values)
         if any(len(values) != 1 for values in pair):
             return None
         before, after = (self._metric.format(next(iter(values.values()))) for values in pair)
@@ -153,7 +170,7 @@ class Table:
 
     def _total(self, panel: Level, series: Level) -> int:
         """Points that the series or the baseline has."""
-        keys = (series.key, self._baseline.key)
+        keys = (series.key, self._baselines[panel.key].key)
         return sum(any((panel.key, key, x.key) in self._cells for key in keys) for x in self._grouped.x)
 
     def _apart(self, keys: Sequence[CellKey]) -> Iterator[str]:
@@ -175,7 +192,7 @@ class Table:
 
     def _no_ratio(self, key: CellKey) -> str:
         """Why a point has no ratio; "" if it has one."""
-        mine, theirs = self._cells[key], self._cells[key[0], self._baseline.key, key[2]]
+        mine, theirs = self._cells[key], self._cells[key[0], self._baselines[key[0]].key, key[2]]
         if not mine.same_kind(theirs):
             return NOT_COMPARED
         if not (mine.balanced and theirs.balanced):

@@ -278,11 +278,12 @@ def _concluded(
     percentile: str,
 ) -> Matched:
     cells = dict(_measured(grid, grouped))
-    found = conclusions(grouped, cells, str(baseline), MARGIN)
+    baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
+    found = conclusions(grouped, cells, baselines, MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])
     tables = {
         metric.key: Table(
-            metric=metric, x="pattern", baseline=Level(str(baseline), names[baseline], None), grouped=grouped,
+            metric=metric, x="pattern", baselines=baselines, grouped=grouped,
             cells=cells, found=found, form=form, margin=MARGIN, where=telling_apart(grid.workloads, texts),
         )
         for metric in {panel.metric for panel in grid.panels.values()}

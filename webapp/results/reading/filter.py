@@ -2,12 +2,13 @@
 
     run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&label=adaptec&direction=read&repeat=2..5
     &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1&import=3&controller=…&layout=…&tool=bm-flash
-    &tool_version=fio 3.33&reference=1
+    &tool_version=fio 3.33&reference=1&fact.table=4K random
 
 A repeated key, or several levels of a factor, match any of them; different keys must all match, except that a run and
 an import match the results of both.
 `factor.scheduler=kyber, not set` also finds results without the factor: a setting left as the host had it, or an
-option that does not apply.
+option that does not apply. `fact.<label>=<text>` finds results of imports with this label, such as a table or a
+folder; `fact.<label>=unknown` those without it.
 """
 
 import re
@@ -24,6 +25,8 @@ from worker.contract.items import Direction
 from worker.contract.steadiness import Verdict
 
 FACTOR_PREFIX = "factor."
+FACT_PREFIX = "fact."  # of labels of imports; in a comparison, also of facts of configurations
+UNKNOWN = "unknown"  # an import does not state the label
 DIRECTIONS = (*Direction, BOTH, NO_IO)
 MAX_NUMBERS = 1000
 _NUMBERS = re.compile(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", re.ASCII)
@@ -69,6 +72,7 @@ class ResultFilter:
     repeats: tuple[int, ...] = ()  # from 1
     steadiness: tuple[str, ...] = ()  # contract.steadiness.Verdict
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # labels of imports; UNKNOWN for none
     invalid: bool = False
     references: bool = False
 
@@ -80,13 +84,16 @@ def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
         if value:
             given.setdefault(key, []).append(value)
     factors = {key.removeprefix(FACTOR_PREFIX): texts for key, texts in given.items() if key.startswith(FACTOR_PREFIX)}
-    unknown = [key for key in given if key not in KEYS and not key.startswith(FACTOR_PREFIX)]
+    facts = {key.removeprefix(FACT_PREFIX): texts for key, texts in given.items() if key.startswith(FACT_PREFIX)}
+    unknown = [key for key in given if key not in KEYS and not key.startswith((FACTOR_PREFIX, FACT_PREFIX))]
     if unknown:
-        raise FilterRefused(f"There is no filter `{unknown[0]}`. Use {', '.join(KEYS)} or factor.<name>.")
+        names = f"{', '.join(KEYS)}, factor.<name> or fact.<label of an import>"
+        raise FilterRefused(f"There is no filter `{unknown[0]}`. Use {names}.")
     read = {name: reader(given[key]) for key, (name, reader) in _READERS.items() if key in given}
     return ResultFilter(
         **read,  # type: ignore[arg-type]  # each reader gives what its field holds
         factors={name: _levels(name, texts) for name, texts in factors.items()},
+        facts={name: _texts(texts) for name, texts in facts.items()},
         invalid=is_on(given, "invalid"),
         references=is_on(given, "reference"),
     )

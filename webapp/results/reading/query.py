@@ -20,7 +20,7 @@ from webapp.plans.engines import ENGINE
 from webapp.plans.factors import STREAM
 from webapp.results.metrics import METRICS
 from webapp.results.models import Origin, Result
-from webapp.results.reading.filter import NOT_SET, Absence, Level, ResultFilter
+from webapp.results.reading.filter import NOT_SET, UNKNOWN, Absence, Level, ResultFilter
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import FurtherTarget, Run
 from worker.recipes import DEFAULT_ENGINE
@@ -174,7 +174,7 @@ def _names(asked: ResultFilter) -> Q:
 
 def _of_runs(asked: ResultFilter) -> Q:
     """The condition for results of runs; empty if nothing is asked."""
-    if asked.imports and not asked.runs:
+    if asked.facts or (asked.imports and not asked.runs):
         return Q(pk__in=[])
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
     condition = Q(repeat__in=asked.repeats) if asked.repeats else Q()
@@ -205,8 +205,14 @@ def _of_imports(asked: ResultFilter) -> Q:
     }  # fmt: skip
     chosen = {lookup: values for lookup, values in named.items() if values}
     versions = [way for text in asked.tool_versions for way in _ways_to_split(text)]
-    of_versions = _any(Q(tool=tool, tool_version__in=written) for tool, written in versions) if versions else Q()
-    return of_origins(Origin.objects.filter(of_versions, **chosen)) if chosen or versions else Q()
+    condition = _any(Q(tool=tool, tool_version__in=written) for tool, written in versions) if versions else Q()
+    for name, texts in asked.facts.items():
+        condition &= _any(_labelled(name, text) for text in texts)
+    return of_origins(Origin.objects.filter(condition, **chosen)) if chosen or condition else Q()
+
+
+def _labelled(name: str, text: str) -> Q:
+    return ~Q(other__has_key=name) if text == UNKNOWN else Q(other__contains={name: text})
 
 
 def of_origins(origins: QuerySet[Origin]) -> Q:

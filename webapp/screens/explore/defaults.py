@@ -44,6 +44,7 @@ class Chosen:
     target: str = ""  # the only target shown, if targets ran different points
     metric: str = ""  # "" for IOPS
     or_absent: frozenset[str] = frozenset()  # of `fixed`: factors that may also be missing
+    tables: tuple[str, ...] = ()  # of an import, if only these are shown
 
 
 def choose_for(measured: Sequence[TargetPoint]) -> Chosen:

@@ -2,15 +2,24 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webapp.analysis.comparing import MAX_SERIES, Selected, select
-from webapp.analysis.dimensions import DIMENSIONS, FACT_PREFIX, known_dimension
+from webapp.analysis.dimensions import DIMENSIONS, known_dimension
 from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, Pairs, ViewOptions, read_options, read_query, split
 from webapp.analysis.trial_metrics import known_metric
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, METRICS
-from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, Level, ResultFilter, read_filter, write_level
+from webapp.results.reading.filter import (
+    FACT_PREFIX,
+    FACTOR_PREFIX,
+    NOT_SET,
+    UNKNOWN,
+    Level,
+    ResultFilter,
+    read_filter,
+    write_level,
+)
 from webapp.results.reading.points import MAX_RESULTS_READ, target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -34,8 +43,55 @@ READABLE, READABLE_OF_FACTORS = 16, 8  # series
 MIN_NUMBERS, MOSTLY = 3, 0.75  # levels of a label that are numbers, so that it is an axis; their least share
 
 
+TABLE_LABEL = "table"
+TABLE = f"{FACT_PREFIX}{TABLE_LABEL}"
+
+
 def choose_for_imports(rows: Sequence[ResultRow], given: Mapping[str, Sequence[str]]) -> Chosen:
     """`given`: metric, series and panel of the address, as far as it has them."""
+    if TABLE in given or TABLE in (*given.get("series", ()), *given.get("panel", ())):
+        return _choose_for_tables(rows, given)
+    tables = main_tables(rows)
+    shown = [row for row in rows if _table(row) in tables] if tables else rows
+    return replace(_choose_for_tables(shown, given), tables=tables)
+
+
+def main_tables(rows: Sequence[ResultRow]) -> tuple[str, ...]:
+    """The tables of an import that are compared first: the one with the most results, and those that have at least half
+    of their tests in common with it. Each other table has rows and columns of its own. Empty if all would be shown, and
+    for results of several imports or of runs."""
+    by_table: dict[str, list[ResultRow]] = {}
+    for row in rows:
+        by_table.setdefault(_table(row), []).append(row)
+    if len(by_table) < 2 or len({row.imported for row in rows}) > 1 or not rows[0].imported:
+        return ()
+    names = dict.fromkeys(name for own in by_table.values() for name in _varying(own))
+    shapes = {table: {_place(row, names) for row in own} for table, own in by_table.items()}
+    main = max(by_table, key=lambda table: len(by_table[table]))
+    alike = [
+        table
+        for table, shape in shapes.items()
+        if 2 * len(shape & shapes[main]) >= max(1, min(len(shape), len(shapes[main])))
+    ]
+    return () if len(alike) == len(by_table) else tuple(alike)
+
+
+def _table(row: ResultRow) -> str:
+    return row.facts.get(TABLE_LABEL) or UNKNOWN
+
+
+def _varying(rows: Sequence[ResultRow]) -> list[str]:
+    """The factors and labels that differ inside one table."""
+    names = dict.fromkeys(name for row in rows for name in (*row.point, *row.facts) if name != TABLE_LABEL)
+    return [name for name in names if len({str(row.point.get(name, row.facts.get(name))) for row in rows}) > 1]
+
+
+def _place(row: ResultRow, names: Iterable[str]) -> tuple[str, ...]:
+    """What makes a test of a table the same test in another table."""
+    return row.test, row.direction, *(str(row.point.get(name, row.facts.get(name))) for name in names)
+
+
+def _choose_for_tables(rows: Sequence[ResultRow], given: Mapping[str, Sequence[str]]) -> Chosen:
     key = given["metric"][-1] if given.get("metric") else metric_of(rows)
     metric = known_metric(key)
     measured = [row for row in rows if metric and metric.of(row) is not None]
@@ -67,6 +123,7 @@ class _Choice:
 
     def __init__(self, rows: Sequence[ResultRow], series: Sequence[str], panel: Sequence[str]) -> None:
         self._rows, self.x, self.series, self.panel = rows, "", list(series), "".join(panel[-1:])
+        self._given_series = bool(series)
         self._blocks = [(row.source, row.repeat) for row in rows]
         self._factors = [name for name in points.varying([row.point for row in rows]) if name in FACTORS]
         labels = dict.fromkeys(f"{FACT_PREFIX}{name}" for row in rows if row.imported for name in row.facts)
@@ -84,6 +141,17 @@ class _Choice:
             pass
         while not compared and self._add(self._factors, most=READABLE_OF_FACTORS):
             pass
+        self._drop_followers()
+
+    def _drop_followers(self) -> None:
+        """Series whose level is that of x again, such as the layout of two, three and four arrays at once: no two of
+        them share a level of x, and each has one."""
+        if not self._given_series and self.series:
+            places = {*zip(self._cells([self.panel, self.x]), self._cells(self.series), strict=True)}
+            series_at, x_of = Counter(at for at, _ in places), Counter(series for _, series in places)
+            charts = {self.panel, self.x} & self._levels.keys()
+            if charts and max(series_at.values()) == 1 and max(x_of.values()) == 1:
+                self.series = []
 
     def _choose_x(self) -> None:
         """And the panel."""
@@ -243,4 +311,5 @@ def _made(chosen: Chosen, given: Mapping[str, Sequence[str]]) -> list[tuple[str,
     made = [("target", chosen.target), *axes, ("metric", chosen.metric)]
     fixed = [*chosen.fixed.items(), *((name, NOT_SET) for name in sorted(chosen.or_absent))]
     made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in fixed]
+    made += [(TABLE, name) for name in chosen.tables]
     return [pair for pair in made if pair[1] and pair[0] not in given]

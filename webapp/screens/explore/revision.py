@@ -18,7 +18,7 @@ from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, OPTION_KEYS, Pair
 from webapp.core.errors import Refusal
 from webapp.core.nearest import nearest
 from webapp.plans.factors import FACTORS
-from webapp.results.reading.filter import FACTOR_PREFIX, FilterRefused, read_filter
+from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, FilterRefused, read_filter
 from webapp.results.reading.filter import KEYS as FILTER_KEYS
 
 BEFORE = "before"
@@ -79,7 +79,7 @@ def still_there(pairs: Pairs, selected: Selected, options: ViewOptions) -> Fitte
 
 def _is_known(pair: tuple[str, str]) -> bool:
     key, text = pair
-    if key not in _KEYS and not key.startswith(FACTOR_PREFIX):
+    if key not in _KEYS and not key.startswith((FACTOR_PREFIX, FACT_PREFIX)):
         return _resembles_a_filter(key)
     try:
         read_options([pair])
@@ -158,4 +158,4 @@ def _is_pinned(pair: tuple[str, str], added: set[str], given: Pairs) -> bool:
     """A filter on one level of a dimension that was just chosen for comparison leaves nothing to compare."""
     key, text = pair
     alone = sum(one[0] == key for one in given) == 1 and "," not in text and ".." not in text
-    return alone and key.startswith(FACTOR_PREFIX) and key.removeprefix(FACTOR_PREFIX) in added
+    return alone and key.startswith((FACTOR_PREFIX, FACT_PREFIX)) and key.removeprefix(FACTOR_PREFIX) in added

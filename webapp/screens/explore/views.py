@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 from django.contrib import messages
+from django.db.models import Min
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -13,7 +15,7 @@ from django.urls import reverse
 
 from webapp.analysis.answer import Comparison, comparison_table
 from webapp.analysis.comparing import Selected, compare, for_latencies
-from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension, varying_parts
+from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, dimension, varying_parts
 from webapp.analysis.latency import chart_point, chart_points
 from webapp.analysis.question import (
     AGAINST,
@@ -42,7 +44,9 @@ from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.core.table_files.response import file_response
 from webapp.imports.measurement import MAX_RUNTIME_MS
+from webapp.results.models import Origin
 from webapp.results.reading.content import Point
+from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
@@ -50,7 +54,7 @@ from webapp.screens import points
 from webapp.screens.access import page, person
 from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.explore.answer import answer_of
-from webapp.screens.explore.resolve import resolved, with_defaults
+from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, resolved, with_defaults
 from webapp.screens.explore.revision import BEFORE, Fitted, before_of, fitted
 from webapp.screens.explore.saved import opened
 from webapp.screens.explore.shown import shown
@@ -325,6 +329,31 @@ def _offered(pairs: Pairs) -> list[Point]:
     return points_of(ResultQuery.of(asked).without_factors())
 
 
+class TableLink(NamedTuple):
+    """A table of an import with rows and columns of its own."""
+
+    name: str
+    url: str
+    shown: bool
+
+
+def tables_of(pairs: Pairs) -> list[TableLink]:
+    """The tables of the only import that is shown, in its order; none if it has one. One query."""
+    asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
+    if len(asked.imports) != 1 or asked.runs:
+        return []
+    (number,) = asked.imports
+    origins = Origin.objects.filter(imported__number=number, other__has_key=TABLE_LABEL)
+    first = origins.values("other__table").annotate(first=Min("number")).order_by("first")
+    names = list(first.values_list("other__table", flat=True))
+    shown = asked.facts.get(TABLE_LABEL, ())
+    links = [
+        TableLink(name, f"{reverse('explore')}?{urlencode([('import', number), (TABLE, name)])}", name in shown)
+        for name in names
+    ]
+    return links if len(links) > 1 else []
+
+
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     answer = answer_of(selected, options)
     names = {series.key: series.name for panel in answer.comparison.panels for series in panel.series}
@@ -337,4 +366,4 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         baselines=names,
         chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
     )
-    return {"form": form, "views": VIEWS} | shown(answer, options, selected.query.ratios)
+    return {"form": form, "views": VIEWS, "tables": tables_of(pairs)} | shown(answer, options, selected.query.ratios)

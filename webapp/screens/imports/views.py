@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
-from webapp.analysis.dimensions import FACT_PREFIX
 from webapp.analysis.trial_metrics import CPU_PER_IO
 from webapp.bench.picking import products_of_import
 from webapp.core.errors import Refusal
@@ -27,6 +26,7 @@ from webapp.plans.factors import FACTORS
 from webapp.results.metrics import CPU_PER_IO as IMPORTED
 from webapp.results.metrics import METRICS, Metric, entered_metric
 from webapp.results.models import Import, ImportedFile, Origin
+from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address

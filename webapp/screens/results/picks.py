@@ -17,6 +17,7 @@ from webapp.results.models import Configuration, Import, Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import (
     DIRECTIONS,
+    FACT_PREFIX,
     FACTOR_PREFIX,
     NOT_SET,
     FilterRefused,
@@ -31,6 +32,7 @@ from webapp.screens import points
 from webapp.screens.choices import Option, options_of
 from worker.contract.steadiness import LABELS as STEADINESS
 
+MAX_LABELS, MAX_ORIGINS = 20, 2000  # offered of imports; tests that are read for them
 MAX_RUNS = 100
 SHOWN_IN_SUMMARY = 3
 
@@ -101,6 +103,7 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
         _pick("controller", "Controller", _controllers(each[0] for each in labels), asked.controllers),
         *_imports_and_tools(asked),
         _pick("direction", "Direction", [(name, name) for name in DIRECTIONS], asked.directions),
+        *_labels_of_imports(asked),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
         _pick("steadiness", "Steadiness", STEADINESS.items(), asked.steadiness),
     ]
@@ -124,6 +127,22 @@ def _imports_and_tools(asked: ResultFilter) -> list[Pick]:
         _pick("tool", "Tool", [(name, name) for name in tools], asked.tools),
     ]
     return [*(offered if imports else []), Pick("tool_version", "Tool and version", with_version, hint="fio 3.33")]
+
+
+def _labels_of_imports(asked: ResultFilter) -> list[Pick]:
+    """Those of the chosen imports whose texts differ, at most MAX_LABELS, and those that the filter names."""
+    texts: dict[str, set[str]] = {name: {*chosen} for name, chosen in asked.facts.items()}
+    if asked.imports:
+        stated = Origin.objects.filter(imported__number__in=asked.imports).order_by().values_list("other", flat=True)
+        for labels in stated[:MAX_ORIGINS]:
+            for name, text in labels.items():
+                if isinstance(text, str) and (name in texts or len(texts) < MAX_LABELS):
+                    texts.setdefault(name, set()).add(text)
+    return [
+        _pick(f"{FACT_PREFIX}{name}", name, [(text, text) for text in sorted(found)], asked.facts.get(name, ()))
+        for name, found in texts.items()
+        if len(found) > 1 or name in asked.facts
+    ]
 
 
 def _labels(asked: ResultFilter) -> list[Pick]:

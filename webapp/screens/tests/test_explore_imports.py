@@ -1,6 +1,7 @@
 """Explore with imports and references: the page has a chart with values, whatever the tools stated."""
 
 import re
+from collections import Counter
 from html import unescape
 from urllib.parse import parse_qsl
 
@@ -69,8 +70,9 @@ def test_each_reference_has_a_chart_with_values(operator: Client) -> None:
         page = operator.get(f"/imports/{one.number}/").content.decode()
         (link,) = {unescape(found) for found in re.findall(r'href="(/explore/[^"]+)"', page)}
         _, made = explored(operator, link)
-        largest = max(Result.objects.filter(origin__imported=one).count() // 3, 1)
-        assert made.results >= largest, one.slug
+        tables = Result.objects.filter(origin__imported=one).order_by().values_list("origin__other__table", flat=True)
+        (_, largest), *_ = Counter(tables).most_common(1)
+        assert made.results >= max(largest // 3, 1), one.slug
 
 
 @pytest.mark.parametrize(
@@ -172,3 +174,87 @@ def test_a_time_line_without_seconds_says_so(operator: Client) -> None:
     page = operator.get("/explore/?import=1&view=timeline", follow=True).content.decode()
     assert "No values per second of IOPS are stored for" in page
     assert "<canvas" not in page
+
+
+TABLES = """table,scheduler,strip size,pattern,mib_per_s
+Elevator,noop,,read,2000
+Elevator,noop,,write,1400
+Elevator,deadline,,read,1700
+Elevator,deadline,,write,1100
+Elevator,cfq,,read,1800
+Elevator,cfq,,write,1650
+Strip size,,8 kB,read,1000
+Strip size,,8 kB,write,500
+Strip size,,256 kB,read,1700
+Strip size,,256 kB,write,1600
+"""
+SAME_SHAPE = """table,pattern,numjobs,iops
+Default,read,1,300
+Default,read,2,190
+Tuned,read,1,330
+Tuned,read,2,480
+"""
+TOOL_TESTS = """name,pattern,numjobs,iops
+Initial write,write,1,330
+Initial write,write,2,340
+Rewrite,write,1,300
+Rewrite,write,2,310
+Read,read,1,500
+Read,read,2,510
+Re-read,read,1,600
+Re-read,read,2,620
+"""
+
+
+def test_each_table_of_an_import_is_shown_with_its_own_rows_and_columns(operator: Client) -> None:
+    an_import(text=TABLES)
+    given, made = explored(operator, "/explore/?import=1")
+    assert (given["fact.table"], given["x"], given["series"]) == ("Elevator", "pattern", "scheduler")
+    assert made.results == 6
+    page = operator.get("/explore/?import=1", follow=True).content.decode()
+    links = dict(re.findall(r'href="([^"]+)"(?: aria-current="true")?>(Elevator|Strip size)</a>', page))
+    assert list(links.values()) == ["Elevator", "Strip size"]
+    given, made = explored(operator, unescape(next(url for url, name in links.items() if name == "Strip size")))
+    assert ("scheduler" in str(given), "fact.strip size" in str(given), made.results) == (False, True, 4)
+
+
+def test_tables_with_the_same_tests_are_compared(operator: Client) -> None:
+    an_import(text=SAME_SHAPE)
+    given, made = explored(operator, "/explore/?import=1")
+    assert ("fact.table" in given, given["series"], made.results) == (False, "fact.table", 4)
+
+
+def test_a_person_may_compare_tables_or_choose_one(operator: Client) -> None:
+    an_import(text=TABLES)
+    given, made = explored(operator, "/explore/?import=1&series=fact.table")
+    assert "fact.table" not in given
+    assert [series.name for series in made.panels[0].series] == ["Elevator", "Strip size"]
+    given, made = explored(operator, "/explore/?import=1&fact.table=unknown&fact.table=Strip size")
+    assert made.results == 4
+    form = operator.get("/explore/?import=1&fact.table=Strip size", follow=True).content.decode()
+    assert 'name="fact.table"' in form
+
+
+def test_a_chart_without_the_baseline_compares_with_its_own_first_series(operator: Client) -> None:
+    an_import(text=TOOL_TESTS)
+    _, made = explored(operator, "/explore/?import=1&x=numjobs&series=test&panel=pattern")
+    bases = {panel.key: series.name for panel in made.panels for series in panel.series if series.is_baseline}
+    assert bases == {"read": "Re-read", "write": "Initial write"}
+    sentences = [series.sentence for panel in made.panels for series in panel.series if series.sentence]
+    assert len(sentences) == 2
+    assert all("share no test points" not in sentence for sentence in sentences)
+
+
+def test_a_chosen_baseline_is_that_of_all_charts(operator: Client) -> None:
+    an_import(text=TOOL_TESTS)
+    _, made = explored(operator, "/explore/?import=1&x=numjobs&series=test&panel=pattern&baseline=Rewrite")
+    read = next(panel for panel in made.panels if panel.key == "read")
+    assert not any(series.is_baseline for series in read.series)
+    assert [series.sentence for series in read.series] == ["Re-read and Read share no test points with Rewrite.", ""]
+
+
+def test_a_layout_that_follows_x_is_no_series(operator: Client) -> None:
+    an_import(text="layout,pattern,at_once,mib_per_s\n2 x A,write,2,1470\n3 x A,write,3,1770\n4 x A,write,4,1790\n")
+    given, made = explored(operator, "/explore/?import=1")
+    assert (given["x"], "series" in given) == ("at_once", False)
+    assert len(made.panels[0].series[0].cells) == 3
