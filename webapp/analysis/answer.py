@@ -54,7 +54,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 class BaselineRatio(Struct, frozen=True, kw_only=True):
     """A series divided by the baseline, at one chart point or as the geometric mean over several. `better` and `equal`
-    are corrected for the number of comparisons on the page (`compare.claims`); the interval is not."""
+    are corrected for the number of comparisons on the page (`analysis.claims`); the interval is not."""
 
     ratio: Ratio
     better: bool | None  # than the baseline; None if that may be chance or drift

@@ -36,7 +36,7 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """Each is a key of its table above, `chart_point` a key of `compare.chart_points`, `saved` an id."""
+    """Each is a key of its table above, `chart_point` a key of `analysis.latency`, `saved` an id."""
 
     view: str = "means"
     chart: str = ""
@@ -95,7 +95,7 @@ class CompareQuery:
     ratios: str = ""  # form of ratios: ratio | percent; "" for automatic
     margin: float = MARGIN  # differences below it count as none: 0.05 is ±5 %
     results: ResultFilter = field(default_factory=ResultFilter)
-    by_direction: bool = False  # one chart per direction; set by `compare.selectors`, not by an address
+    by_direction: bool = False  # one chart per direction; set by `analysis.comparing`, not by an address
 
     @property
     def panels(self) -> tuple[str, ...]:

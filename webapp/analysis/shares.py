@@ -1,7 +1,7 @@
 """The share of its speed alone that each stream keeps beside others, from matched points of the same target.
 
 A stream is matched with itself alone: same target, same direction, and the same levels of all its factors. Blocks of a
-run are pairs, so the share is a geometric mean with the interval of `compare.contrasts`. Nothing is claimed without a
+run are pairs, so the share is a geometric mean with the interval of `analysis.claims`. Nothing is claimed without a
 measurement alone, or with fewer than MIN_BLOCKS repeats. The intervals are of each share by itself, not corrected for
 the number of shares.
 """

@@ -1,7 +1,7 @@
 """Judge a run by its baseline run, row by row. Pure.
 
 A row is a metric at one cell, or the geometric mean over the cells. Its ratio is the run by the baseline run, with the
-95 % interval of `compare.contrasts`. The limit is the ratio that the tolerance allows: 0.95 for IOPS and 5 %, 1.10 for
+95 % interval of `analysis.claims`. The limit is the ratio that the tolerance allows: 0.95 for IOPS and 5 %, 1.10 for
 a latency and 10 %.
 
     passes          the whole interval is on the good side of the limit
@@ -16,7 +16,7 @@ may have another outcome. It does not count for the mean.
 A run fails if a row fails, and passes if all rows pass: then each row is tested at its full level (R. L. Berger:
 Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982). If no row is worse than its limit,
 any row fails with a probability of at most 5 %: one half for means and one for cells, each corrected by Holm's method
-(`compare.claims`). The interval covers the variation of repeats. Variation between runs has to fit into the tolerance.
+(`analysis.claims`). The interval covers the variation of repeats. Variation between runs has to fit into the tolerance.
 """
 
 import math

@@ -25,7 +25,7 @@ from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, 
 from webapp.plans.points import Grid, Point, decides_effect, hosts_at_once, targets_at_once, without_effect
 from webapp.plans.values import Value
 
-# Parses the rules of a part, which select and combine its points (`plans.selection`). One rule per line:
+# Parses the rules of a part, which select and combine its points (`plans.rules`). One rule per line:
 #
 #     except ioengine=psync; iodepth=2..64 *2      leaves out the points that meet all conditions
 #     only when direct=on                          leaves out the points that meet no `only when` rule

@@ -84,7 +84,7 @@ def utc_today() -> date:
 
 
 class Sample(models.Model):
-    """One direction of one interval of a stream. The table is partitioned by `day`, see `results.partitions`."""
+    """One direction of one interval of a stream. The table is partitioned by `day`, see `results.retention`."""
 
     pk = models.CompositePrimaryKey("attempt_id", "stream", "offset_ms", "direction")
     # Without a constraint: dropping a partition with one would lock all attempts. Without an index: the primary key

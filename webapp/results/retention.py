@@ -1,6 +1,6 @@
 """Old samples are thinned, and runs are deleted on request.
 
-A partition of samples (`results.partitions`) is thinned once its month is over and every run with an attempt in it
+A partition of samples (`results.retention`) is thinned once its month is over and every run with an attempt in it
 ended more than SWEETSPOT_SAMPLE_DAYS ago: a new table with about one sample in ten takes its place, and the old
 table is dropped. One run that is open or ended lately keeps its whole partition as it is. Results with their
 histograms, and everything else that they lead back to, stay.

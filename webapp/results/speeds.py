@@ -78,7 +78,7 @@ def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str
     """(target id, point key) -> bytes/s of the nearest measured workloads, for trials that end by an amount and either
     read or write.
 
-    Their kind is the same, as in `plans.expected`; of these, the nearest in block size, then in queue depth and jobs.
+    Their kind is the same, as in `plans.estimate`; of these, the nearest in block size, then in queue depth and jobs.
     """
     found = {}
     for trial, _ in expansion.distinct:

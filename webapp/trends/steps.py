@@ -9,7 +9,7 @@ search the parts between the steps in the same way.
 
 Of series whose values come in random order, at most `FALSE_ALARMS` get any step. Values that depend on the ones before
 would get more of them. So a piece must also differ more than in random series with the same dependence
-(`trends.autocorrelation`). A slow drift gets steps.
+(`trends.steps`). A slow drift gets steps.
 """
 
 import math

@@ -210,7 +210,7 @@ def _changed(facts: Mapping[UUID, RunFacts], kept: Sequence[RunHistory], place: 
 
 
 def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:
-    """The interval is that of blocks: repeats of all cells (`compare.contrasts`)."""
+    """The interval is that of blocks: repeats of all cells (`analysis.claims`)."""
     sums = Influences()
     logs = [{(one.run.number, repeat): math.log(value) for repeat, value in one.cells[cell].items()} for cell in common]
     mean = fmean(sums.add(each, len(common)) for each in logs)

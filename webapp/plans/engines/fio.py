@@ -291,7 +291,7 @@ _CONVERTED: Mapping[str, Callable[[Value], object]] = {
     "block_range": BlockRange().ends,
     "stop": StopRuleText().rule,
 }
-_RELATIVE = ("size_percent", "size_memory")  # `plans.relative_sizes` gives the point its size
+_RELATIVE = ("size_percent", "size_memory")  # `plans.sizes` gives the point its size
 _ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches"}.union(_PART_OF)
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}

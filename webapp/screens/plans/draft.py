@@ -92,7 +92,7 @@ class DraftPart:
     rows: tuple[FactorRow, ...]
     rules: str = ""  # one per line
     before: str = ""  # steps, one per line
-    streams: str = ""  # one per line, see `plans.stream_lines`
+    streams: str = ""  # one per line, see `plans.streams`
 
 
 @dataclass(frozen=True)

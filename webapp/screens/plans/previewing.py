@@ -41,7 +41,7 @@ class PlanJobs(Payload, frozen=True, kw_only=True):
 
 
 class PlanProblem(Payload, frozen=True, kw_only=True):
-    """`place` as in `plans.problems.FieldProblem`; "" is the whole plan."""
+    """`place` as in `plans.grids.FieldProblem`; "" is the whole plan."""
 
     place: str
     message: str
