@@ -1,5 +1,7 @@
 """The structs of a comparison, which the API and pages send, and the same numbers as a table for files."""
 
+import math
+import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
@@ -11,6 +13,9 @@ from webapp.core.table_files import Column, Kind, Table
 
 # A comparison: the structs that are computed here, sent by the API and to the page, and checked by its scripts
 # (`frontend/src/payloads/compare.ts`). Values are in the metric's stored unit: 1/s, B/s, ns.
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)(i?)B\b", re.ASCII)
 
 
 class DifferenceKind(StrEnum):
@@ -41,8 +46,15 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     number: float | None
 
     @property
-    def order(self) -> tuple[bool, float, tuple[str | int, ...]]:
-        return self.number is None, self.number or 0.0, natural_key(self.text)
+    def order(self) -> tuple[bool, float, float, tuple[str | int, ...]]:
+        """Numbers, then sizes that a label states (8 kB before 1 MB), then texts."""
+        return self.number is None, self.number or 0.0, _bytes_of(self.text), natural_key(self.text)
+
+
+def _bytes_of(label: str) -> float:
+    """Of `256 kB` or `2 MB/256 kB`, the first size; infinite without one."""
+    size = _SIZE.match(label)
+    return float(size[1]) * (1024 if size[3] else 1000) ** " KMGT".index(size[2].upper() or " ") if size else math.inf
 
 
 class Difference(Struct, frozen=True, kw_only=True):

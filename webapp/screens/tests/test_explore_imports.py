@@ -258,3 +258,11 @@ def test_a_layout_that_follows_x_is_no_series(operator: Client) -> None:
     given, made = explored(operator, "/explore/?import=1")
     assert (given["x"], "series" in given) == ("at_once", False)
     assert len(made.panels[0].series[0].cells) == 3
+
+
+def test_sizes_in_labels_are_in_the_order_of_their_bytes(operator: Client) -> None:
+    an_import(
+        text="strip size,pattern,mib_per_s\n1 MB,read,2\n8 kB,read,1\n256 KiB,read,3\n2 MB/256 kB,read,4\n64kB,read,5\n"
+    )
+    _, made = explored(operator, "/explore/?import=1&x=fact.strip size&metric=bytes_per_s")
+    assert [level.text for level in made.levels] == ["8 kB", "64kB", "256 KiB", "1 MB", "2 MB/256 kB"]
