@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -10,11 +11,14 @@ from django.contrib.contenttypes.management import create_contenttypes
 from django.core.management.color import Style
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
+from django.http import HttpResponse
+from django.test import Client
 from playwright.sync_api import Browser
 
 from webapp.celery import app
 from webapp.results.reading import content
 from webapp.tests import browser
+from webapp.tests.pages import without_line_breaks
 
 # Half a second a password is for those who guess. A server started by a test reads the number from the hash.
 PBKDF2PasswordHasher.iterations = 1000
@@ -44,6 +48,22 @@ def _tables_emptied_row_by_row() -> Iterator[None]:
 def _empty_content_cache() -> None:
     """The number of queries of a page must not depend on earlier tests."""
     content.clear()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _pages_without_line_breaks() -> Iterator[None]:
+    """Django's client reads pages as readers see them: where a template breaks its lines is no concern of a test."""
+    request = Client.request
+
+    def read(self: Client, **how: Any) -> HttpResponse:
+        response = request(self, **how)
+        if response.headers.get("Content-Type", "").startswith("text/html") and not response.streaming:
+            response.content = without_line_breaks(response.content.decode()).encode()
+        return response
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "request", read)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""HTML is written in templates, so Python files contain no tags in strings."""
+"""HTML is written in templates, with short lines; Python files contain no tags in strings."""
 
 import ast
 import re
@@ -10,6 +10,7 @@ ELEMENTS = (
     "a b body br button code div em form h[1-6] img input label li link ol option p script "
     "select small span strong svg table td th time tr ul"
 )
+LINE_LIMIT = 160  # characters: a longer line holds more than one thought, and its differences cannot be read
 TAG = re.compile(rf"</?({'|'.join(ELEMENTS.split())})[\s>/]")
 
 
@@ -30,3 +31,15 @@ def test_python_files_contain_no_html() -> None:
         if TAG.search(str(node.value))
     ]
     assert found == []
+
+
+def test_lines_of_templates_are_short() -> None:
+    templates = list(WEBAPP.glob("*/templates/**/*.html"))
+    long = [
+        f"{path.relative_to(WEBAPP)}:{number}: {len(line)} characters"
+        for path in templates
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > LINE_LIMIT
+    ]
+    assert templates
+    assert long == []

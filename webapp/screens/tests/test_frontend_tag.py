@@ -9,6 +9,7 @@ from django.conf import LazySettings
 from django.template import Context, Template
 
 from webapp.screens.templatetags import frontend
+from webapp.tests.pages import without_line_breaks
 
 MANIFEST = {
     "src/entries/run.ts": {"file": "assets/run-1.js", "imports": ["_charts.js"], "isEntry": True},
@@ -31,7 +32,7 @@ def write(build: Path, manifest: dict[str, Any] = MANIFEST) -> None:
 
 
 def rendered(text: str) -> str:
-    return Template("{% load frontend %}" + text).render(Context())
+    return without_line_breaks(Template("{% load frontend %}" + text).render(Context()))
 
 
 def test_it_links_the_entry_with_everything_that_it_imports(build: Path) -> None:

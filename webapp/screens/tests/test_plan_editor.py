@@ -20,6 +20,7 @@ from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratc
 from webapp.tests.factories.people import PASSWORD
 from webapp.tests.factories.plans import FIRST_LOOK, first_look
 from webapp.tests.factories.runs import first_look_run
+from webapp.tests.pages import without_line_breaks
 
 PLAN = PlanDocument(
     title="Depths",
@@ -177,7 +178,8 @@ def test_the_default_target_is_one_that_the_plan_can_run_on(operator: Client, ta
 def answer_to(client: Client, data: dict[str, Any]) -> PlanAnswer:
     response = client.post("/plans/preview/", data)
     assert response.status_code == 200
-    return msgspec.json.decode(response.content, type=PlanAnswer)
+    answer = msgspec.json.decode(response.content, type=PlanAnswer)
+    return msgspec.structs.replace(answer, html=without_line_breaks(answer.html))
 
 
 def test_the_preview_says_what_would_happen(viewer: Client, target: Target) -> None:

@@ -18,6 +18,7 @@ from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import first_look_run
 from webapp.tests.factories.schedules import a_group, a_schedule
+from webapp.tests.pages import without_line_breaks
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def previewed(client: Client, typed: dict[str, Any]) -> dict[str, Any]:
     response = client.post("/schedules/preview/", typed)
     assert response.status_code == 200
     answer: dict[str, Any] = response.json()
-    return answer
+    return answer | {"html": without_line_breaks(answer["html"])}
 
 
 def problems(client: Client, typed: dict[str, Any]) -> dict[str, str]:
