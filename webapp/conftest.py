@@ -11,7 +11,6 @@ from django.contrib.contenttypes.management import create_contenttypes
 from django.core.management.color import Style
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
-from django.http import HttpResponse
 from django.test import Client
 from playwright.sync_api import Browser
 
@@ -55,7 +54,7 @@ def _pages_without_line_breaks() -> Iterator[None]:
     """Django's client reads pages as readers see them: where a template breaks its lines is no concern of a test."""
     request = Client.request
 
-    def read(self: Client, **how: Any) -> HttpResponse:
+    def read(self: Client, **how: Any) -> Any:
         response = request(self, **how)
         if response.headers.get("Content-Type", "").startswith("text/html") and not response.streaming:
             response.content = without_line_breaks(response.content.decode()).encode()
