@@ -7,12 +7,12 @@ from enum import StrEnum
 
 import msgspec
 
-from webapp.core.formatting import natural_key
+from webapp.core.formatting import ShownAs, natural_key
 from webapp.core.statistics import Ratio, Summary
 from webapp.core.table_files import Column, Kind, Table
 
 # A comparison: the structs that are computed here, sent by the API and to the page, and checked by its scripts
-# (`frontend/src/payloads/compare.ts`). Values are in the metric's stored unit: 1/s, B/s, ns.
+# (`dev/payload_types.py`). Values are in the metric's stored unit: 1/s, B/s, ns.
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)(i?)B\b", re.ASCII)
@@ -32,6 +32,11 @@ class Conclusion(StrEnum):
     MAY_BE_DRIFT = "may_be_drift"  # different, or drift
     EQUAL = "equal"  # no difference beyond the margin
     NONE = "none"
+
+
+class RatioForm(StrEnum):
+    RATIO = "ratio"  # ×2.60
+    PERCENT = "percent"  # −38 %
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,7 +119,7 @@ class Panel(Struct, frozen=True, kw_only=True):
 class Comparison(Struct, frozen=True, kw_only=True):
     metric: str
     metric_label: str
-    shown_as: str  # formatter of the values, as in `results.metrics`
+    shown_as: ShownAs  # formatter of the values
     unit: str
     lower_is_better: bool
     x: str
@@ -126,7 +131,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     levels: tuple[Level, ...]  # on x
     panels: tuple[Panel, ...]
     baseline: str  # key of the series that the others are compared with
-    ratio_as: str  # ratio | percent: the form of the ratio column
+    ratio_as: RatioForm  # of the ratio column
     margin: float  # differences below it count as none: 0.05 is ±5 %
     verdict: str  # single-factor, or confounded by …: the conclusion from the differences
     single_factor: bool

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.analysis.answer import Comparison, Level
+from webapp.analysis.answer import Comparison, Level, RatioForm
 from webapp.analysis.cells import (
     PERCENTILES,
     CellKey,
@@ -260,7 +260,7 @@ def comparison_of(selected: Selected) -> Comparison:
         levels=grouped.x,
         panels=panels,
         baseline=baseline.key,
-        ratio_as=table.form,
+        ratio_as=RatioForm(table.form),
         margin=query.margin,
         verdict=words,
         single_factor=single,

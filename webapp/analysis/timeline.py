@@ -20,6 +20,7 @@ from webapp.analysis.answer import Level, Struct
 from webapp.analysis.cells import points_of
 from webapp.analysis.latency import ChartPoint
 from webapp.analysis.question import CompareRefused
+from webapp.core.formatting import ShownAs
 from webapp.plans.factors import HOSTS_AT_ONCE, STREAM
 from webapp.results.metrics import METRICS
 from webapp.results.models import Origin, Result, Sample
@@ -264,7 +265,7 @@ class TimeLines(Struct, frozen=True, kw_only=True):
 
     metric: str
     label: str
-    shown_as: str
+    shown_as: ShownAs
     from_s: int  # the beginning of the first bin
     bin_s: int
     bin_text: str  # the value of a bin in words, "" for single seconds

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from statistics import median_low
+from typing import Literal
 
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 
@@ -19,6 +20,10 @@ def natural_key(text: str) -> tuple[str | int, ...]:
 
 
 NOTHING = "–"
+# The formatters of metrics, by name. `entered`: with the unit of the metric.
+ShownAs = Literal[
+    "iops", "bytes_per_s", "latency", "seconds", "number", "percent", "celsius", "watts", "entered"
+]  # fmt: skip
 _COUNTS = ((1, ""), (10**3, "k"), (10**6, "M"), (10**9, "G"))
 _BYTES = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
 _BINARY_BYTES = ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB"), (2**40, "TiB"))

@@ -6,7 +6,7 @@ Stored units are I/Os per second, bytes per second and nanoseconds. Engines add 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from worker.contract.items import Metric as EngineMetric
 from worker.contract.items import Unit
 from worker.recipes import ENGINES
 
-_FORMATTERS = {
+_FORMATTERS: Mapping[formatting.ShownAs, Callable[[float | None], str]] = {
     "iops": formatting.iops,
     "bytes_per_s": formatting.bytes_per_s,
     "latency": formatting.latency,
@@ -28,7 +28,9 @@ _FORMATTERS = {
     "entered": formatting.entered,  # with the unit of the metric
 }
 _MULTIPLES = {1: "", 10**3: "thousands", 10**6: "millions", 10**9: "billions"}
-_SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
+_SHOWN_AS: Mapping[Unit, formatting.ShownAs] = {
+    Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number",
+}  # fmt: skip
 
 
 class Measured(Protocol):
@@ -45,7 +47,7 @@ class Metric:
     short: str  # label in a table of latencies
     unit: str  # of the stored value
     column: str  # of results.Result; "" for a metric of one engine, which is in Result.metrics
-    shown_as: str  # iops | bytes_per_s | latency | seconds | number | percent | celsius | watts | entered
+    shown_as: formatting.ShownAs
     lower_is_better: bool = False
 
     @property
@@ -157,7 +159,7 @@ def entered_metric(key: str) -> Metric | None:
     if found := _STATED.fullmatch(key):
         unit, lower = _STATED_UNITS[found["end"]]
         label = _STATED_LABELS.get(key) or (found["name"] if unit else key).replace("_", " ").capitalize()
-        shown_as = "latency" if unit == "ns" else "entered"
+        shown_as: formatting.ShownAs = "latency" if unit == "ns" else "entered"
         return Metric(key, label, label, unit, "", shown_as, lower_is_better=lower)
     return None
 

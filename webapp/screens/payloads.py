@@ -1,5 +1,5 @@
-"""Data that pages send to their scripts. `frontend/src/payloads/` checks the same structs; the tests of both sides
-read the examples in `frontend/tests/vectors/`.
+"""Data that pages send to their scripts. `dev/payload_types.py` makes TypeScript types and run-time checks of it; the
+examples in `frontend/tests/vectors/` test both sides.
 """
 
 import msgspec

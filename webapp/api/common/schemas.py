@@ -1,6 +1,6 @@
 """Base classes of request bodies, lists and responses."""
 
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import msgspec
 from django.http import HttpResponse
@@ -69,7 +69,7 @@ def _described(hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return schema_of(hint)
     parts = getattr(hint, "__args__", None)
-    if not parts:
+    if not parts or get_origin(hint) is Literal:
         return hint
     described = tuple(_described(part) for part in parts)
     if getattr(hint, "__origin__", None) is tuple:

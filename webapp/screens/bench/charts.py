@@ -10,12 +10,13 @@ from webapp.bench.curves import Curve, Ladder
 from webapp.bench.product_history import OverTime
 from webapp.bench.products import Product
 from webapp.core.colours import colours_of
+from webapp.core.formatting import ShownAs
 from webapp.core.statistics import Summary
 from webapp.results.metrics import Metric
 from webapp.screens.bench.rows import unit_of, value_text
 from webapp.screens.payloads import ChartCeiling, Payload
 
-# What Bench and the pages of products send to their charts; `frontend/src/payloads/bench.ts` checks the same.
+# What Bench and the pages of products send to their charts.
 
 
 class BenchPoint(Payload, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class BenchChart(Payload, frozen=True, kw_only=True):
 
     x_label: str
     y_label: str
-    shown_as: str
+    shown_as: ShownAs
     logarithmic: bool  # the axis of values
     levels: tuple[BenchLevel, ...]
     series: tuple[BenchSeries, ...]

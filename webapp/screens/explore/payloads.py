@@ -1,9 +1,19 @@
-"""What the comparison sends to its scripts; `frontend/src/payloads/compare.ts` checks the same shapes."""
+"""What the comparison sends to its scripts."""
+
+from enum import StrEnum
 
 from webapp.analysis.answer import Comparison
 from webapp.analysis.latency import Distribution
 from webapp.analysis.timeline import TimeLines
+from webapp.core.formatting import ShownAs
 from webapp.screens.payloads import ChartCeiling, Payload
+
+
+class ChartKind(StrEnum):
+    AUTO = "auto"
+    LINE = "line"
+    BAR = "bar"
+    BOX = "box"
 
 
 class SeriesName(Payload, frozen=True, kw_only=True):
@@ -32,7 +42,7 @@ class ReferenceLine(Payload, frozen=True, kw_only=True):
 
 class MeansCharts(Payload, frozen=True, kw_only=True):
     comparison: Comparison
-    kind: str  # auto | line | bar | box
+    kind: ChartKind
     logarithmic: bool  # the axis of values
     shared: bool  # all charts have the same axis of values
     ceilings: tuple[ChartCeiling, ...]
@@ -62,9 +72,9 @@ class ScatterCharts(Payload, frozen=True, kw_only=True):
     """Two metrics against each other."""
 
     x_label: str
-    x_shown_as: str
+    x_shown_as: ShownAs
     y_label: str
-    y_shown_as: str
+    y_shown_as: ShownAs
     logarithmic: bool  # both axes
     panels: tuple[ScatterPanel, ...]
 

@@ -21,7 +21,7 @@ from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.explore.answer import Answer, shows_ceilings
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
-from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
+from webapp.screens.explore.payloads import ChartKind, LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
 from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
 
 # The tables of a comparison: levels of x down, series across, each with its ratio to the baseline.
@@ -165,7 +165,7 @@ def means_charts(
 ) -> MeansCharts:
     return MeansCharts(
         comparison=comparison,
-        kind=options.chart if options.chart in ("line", "bar", "box") else "auto",
+        kind=ChartKind(options.chart) if options.chart in ("line", "bar", "box") else ChartKind.AUTO,
         logarithmic=options.scale == "log",
         shared=options.axis == "shared",
         ceilings=drawn(bounds),

@@ -118,9 +118,8 @@ def state_of(token: EnrolmentToken) -> Enrolment:
     host = token.host if token.used_at else None
     heard = host is not None and host.last_seen_at is not None and bool(host.capabilities)
     left_s = max(0.0, (token.expires_at - timezone.now()).total_seconds())
-    waiting = "waiting" if left_s else "expired"
     return Enrolment(
-        state=("heard" if heard else "enrolled") if host else waiting,
+        state=("heard" if heard else "enrolled") if host else ("waiting" if left_s else "expired"),
         host=host.slug if host else "",
         url=reverse("host", args=[host.slug]) if host else "",
         seconds_left=0.0 if host else left_s,

@@ -1,6 +1,7 @@
 """The worker's log on the page of its host."""
 
 from collections.abc import Sequence
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -15,13 +16,13 @@ from webapp.screens.access import page
 from webapp.screens.hosts.presence import host_or_404
 from webapp.screens.payloads import Payload
 
-# Data that the pages of hosts send to their scripts; `frontend/src/payloads/hosts.ts` has the same types.
+# Data that the pages of hosts send to their scripts.
 
 
 class Enrolment(Payload, frozen=True, kw_only=True):
-    """The state of an enrolment command: waiting, expired, enrolled (host created), heard (worker registered)."""
+    """The state of an enrolment command; enrolled: host created, heard: worker registered."""
 
-    state: str
+    state: Literal["waiting", "expired", "enrolled", "heard"]
     host: str  # its name, "" while waiting
     url: str  # address of the host's page
     seconds_left: float

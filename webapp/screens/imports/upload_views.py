@@ -23,7 +23,7 @@ from webapp.results.models import Import
 from webapp.screens.access import operator_action, own_action, person
 from webapp.screens.payloads import Payload
 
-# Data that the pages of imports send to their scripts; `frontend/src/payloads/imports.ts` has the same types.
+# Data that the pages of imports send to their scripts.
 
 
 class Begun(Payload, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from webapp.results.speeds import expected_writes, learned_preview
 from webapp.screens import points
 from webapp.screens.payloads import Payload
 
-# Data that the pages of plans send to their scripts; `frontend/src/payloads/plan.ts` has the same types.
+# Data that the pages of plans send to their scripts.
 
 
 class PlanJob(Payload, frozen=True, kw_only=True):

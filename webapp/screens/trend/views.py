@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString
 
 from webapp.analysis.verdicts import LABELS, Outcome
 from webapp.core.errors import Refusal
+from webapp.core.formatting import ShownAs
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import hosts_called
 from webapp.plans.engines import engine_of
@@ -138,7 +139,7 @@ def cell_address(point: Point, direction: str, names: tuple[str, ...]) -> dict[s
     return {f"{FACTOR_PREFIX}{name}": _text(point, name) for name in names} | {"direction": direction}
 
 
-# Data of the trend chart; `frontend/src/payloads/trend.ts` has the same types.
+# Data of the trend chart.
 
 
 class TrendPoint(Payload, frozen=True, kw_only=True):
@@ -163,7 +164,7 @@ class TrendChart(Payload, frozen=True, kw_only=True):
     """`baseline` is the value of the baseline run, null without one. Levels are in the order of time, between steps."""
 
     label: str
-    shown_as: str
+    shown_as: ShownAs
     points: tuple[TrendPoint, ...]
     steps: tuple[TrendStep, ...]
     levels: tuple[float, ...]
