@@ -53,6 +53,7 @@ check-imports:
 check-migrations:
 	$(PYTHON) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 check-tsc:
+	$(DEV).payload_types
 	cd frontend && $(NODE) node_modules/typescript/bin/tsc --noEmit
 check-biome:
 	cd frontend && $(NODE) node_modules/@biomejs/biome/bin/biome ci --colors=off .

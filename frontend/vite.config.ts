@@ -9,6 +9,8 @@ const entries = readdirSync(here("src/entries")).map((file) => file.replace(/\.t
 export default defineConfig({
   // Django serves the build from here (STATIC_URL).
   base: "/static/",
+  // Types and checks of the server's data, written by dev/payload_types.py.
+  resolve: { alias: { "#payloads": here("../.build/payloads") } },
   build: {
     outDir: here("../.build/frontend"),
     emptyOutDir: true,

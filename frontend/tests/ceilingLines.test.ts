@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { ChartCeiling } from "#payloads/charts";
 import { highest, placed } from "../src/features/ceilingLines";
-import type { ChartCeiling } from "../src/payloads/ceiling";
 
 const RAID: ChartCeiling = { text: "storage1/raid", value: 3.63e9, low: 3.2e9, high: 3.4e9 };
 const NVME: ChartCeiling = { text: "storage1/nvme0", value: 7e9, low: null, high: null };

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { meansCharts } from "#payloads/compare";
 import {
   boundsOf,
   dataset,
@@ -9,7 +10,6 @@ import {
   tooltipText,
   xAxisOf,
 } from "../src/features/compareChart";
-import { meansCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
 const data = { ...meansCharts(example), ceilings: [], references: [] };

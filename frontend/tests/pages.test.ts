@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import type { LiveCell } from "#payloads/live";
 import { matching } from "../src/features/palette";
 import { CONTRAST, heatStep, meanText, sizeOf } from "../src/features/runPivot";
 import { ring } from "../src/features/tabProgress";
-import type { LiveCell } from "../src/payloads/live";
 
 function cell(iops: number, changes: Partial<LiveCell> = {}): LiveCell {
   const value = { direction: "read", iops, bytes_per_s: 1, mean_ns: 1, p99_ns: null, own: null, own_text: "" };

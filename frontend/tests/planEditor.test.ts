@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { planAnswer, planJobs } from "#payloads/plan";
 import { nextRow } from "../src/features/planJobs";
 import { Latest } from "../src/features/planPreview";
 import { toggled } from "../src/features/planRows";
-import { planAnswer, planJobs } from "../src/payloads/plan";
 import answerExample from "./vectors/planAnswer.json";
 import jobsExample from "./vectors/planJobs.json";
 

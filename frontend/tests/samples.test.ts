@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import type { LiveSample } from "#payloads/live";
 import { sparkline } from "../src/features/nowCards";
 import { rateName, rateOf } from "../src/features/secondsText";
 import { dotSizes, perSecond, points, SampleStore, telemetryPoints } from "../src/lib/samples";
-import type { LiveSample } from "../src/payloads/live";
 
 function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
   return {

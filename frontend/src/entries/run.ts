@@ -2,6 +2,7 @@
 
 import "../styles/heat.css";
 import "../styles/pivot.css";
+import { type LiveRun, liveRun } from "#payloads/live";
 import { initCountdowns } from "../features/countdown";
 import { initFreshSections } from "../features/freshSections";
 import { initNoteDraft } from "../features/noteDraft";
@@ -13,7 +14,6 @@ import { find, readJson, showProblem } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
 import { reloadWhenFree } from "../lib/reload";
 import { SampleStore } from "../lib/samples";
-import { type LiveRun, liveRun } from "../payloads/live";
 
 /** The variant of the page that the server renders for a state. */
 function pageOf(state: string): string {

@@ -1,12 +1,12 @@
 /** The page of one trial: its samples. */
 
+import { chartCeiling } from "#payloads/charts";
+import { liveSample, liveSensors } from "#payloads/live";
 import { initNoteDraft } from "../features/noteDraft";
 import { SecondsChart } from "../features/secondsChart";
 import { find, readJson } from "../lib/dom";
 import { SampleStore } from "../lib/samples";
 import { list } from "../lib/schema";
-import { chartCeiling } from "../payloads/ceiling";
-import { liveSample, liveSensors } from "../payloads/live";
 
 function initTrial(): void {
   const root = find("seconds", HTMLElement);

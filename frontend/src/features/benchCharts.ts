@@ -2,26 +2,19 @@
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
 import { LineWithErrorBarsController, PointWithErrorBar } from "chartjs-chart-error-bars";
+import { type BenchChart, type BenchPoint, benchCharts } from "#payloads/bench";
 import { log2Bounds, tickText, wantsLog2 } from "../lib/axis";
 import { Chart, follow } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
-import { bytesPerSecond, iops, latency, significant } from "../lib/format";
+import { SHOW } from "../lib/format";
 import type { Picture } from "../lib/picture";
-import { type BenchChart, type BenchPoint, benchCharts } from "../payloads/bench";
 import { ceilingLines, heightsOf, highestInReach } from "./ceilingLines";
 import { initReport } from "./report";
 import { initSavePicture, keyOf, linesOf } from "./savePicture";
 
 Chart.register(LineWithErrorBarsController, PointWithErrorBar);
 
-const SHOW: Readonly<Record<BenchChart["shown_as"], (value: number) => string>> = {
-  iops,
-  bytes_per_s: bytesPerSecond,
-  latency,
-  seconds: (value) => `${significant(value)} s`,
-  number: significant,
-};
 const MAX_TICKS = 16;
 
 type XAxis = "log2" | "linear" | "names";

@@ -1,9 +1,9 @@
 /** Ceilings of targets in a chart of bandwidth: a dashed line each, and a band for the practical range. */
 
 import type { ChartType, Plugin } from "chart.js";
+import type { ChartCeiling } from "#payloads/charts";
 import { themed } from "../lib/colours";
 import { bytesPerSecond } from "../lib/format";
-import type { ChartCeiling } from "../payloads/ceiling";
 import { type Drawn, drawLabels, type LineLabel } from "./lineLabels";
 
 const BAND = "#8a929c33";

@@ -7,19 +7,12 @@ import {
   LineWithErrorBarsController,
   PointWithErrorBar,
 } from "chartjs-chart-error-bars";
+import { type Comparison, type Level, type MeansCharts, meansCharts, type Panel, type Series } from "#payloads/compare";
 import { log2Bounds, powersOfTwo, tickText, wantsEven, wantsLog2 } from "../lib/axis";
 import { Chart } from "../lib/charts";
 import { type Look, lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
-import { bytesPerSecond, iops, latency, significant } from "../lib/format";
-import {
-  type Comparison,
-  type Level,
-  type MeansCharts,
-  meansCharts,
-  type Panel,
-  type Series,
-} from "../payloads/compare";
+import { SHOW, significant } from "../lib/format";
 import { drawCeilings, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
@@ -35,18 +28,6 @@ Chart.register(
   LineWithErrorBarsController,
   PointWithErrorBar,
 );
-
-export const SHOW: Readonly<Record<Comparison["shown_as"], (value: number) => string>> = {
-  iops,
-  bytes_per_s: bytesPerSecond,
-  latency,
-  seconds: (value) => `${significant(value)} s`,
-  number: significant,
-  percent: (value) => `${significant(value)} %`,
-  entered: significant,
-  watts: (value) => `${significant(value)} W`,
-  celsius: (value) => `${significant(value)} °C`,
-};
 
 type XAxis = "log2" | "linear" | "even" | "names";
 

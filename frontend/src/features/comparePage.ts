@@ -1,9 +1,10 @@
 /** Common parts of all views of a comparison: colours, legend, zoom, and download as a picture. */
 
+import { seriesName } from "#payloads/compare";
 import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
 import { find, readJson } from "../lib/dom";
 import { type Picture, savePng, saveSvg } from "../lib/picture";
-import { seriesNames } from "../payloads/compare";
+import { list } from "../lib/schema";
 import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
 import { initReport } from "./report";
 
@@ -15,7 +16,7 @@ export interface Zoomed {
 const NOTHING: Zoomed = { zoomed: () => undefined, reset: () => undefined };
 
 export class ComparePage {
-  private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
+  private readonly series: readonly Named[] = readJson("series-names", list(seriesName)) ?? [];
   readonly looks: Looks = looksOf(this.series);
   /** Names of the lines in the charts that are not series: ceilings and references. */
   lines: readonly string[] = [];

@@ -1,9 +1,9 @@
 /** Waits for the enrolment of a host, and then shows a link to it. */
 
+import { type Enrolment, enrolment } from "#payloads/hosts";
 import { setText } from "../lib/dom";
 import { duration } from "../lib/format";
 import { fetchJson, startPolling } from "../lib/poll";
-import { type Enrolment, enrolment } from "../payloads/hosts";
 
 export function initEnrolment(): void {
   const box = document.getElementById("enrolment");

@@ -1,7 +1,7 @@
 /** Sections that the server renders again when a trial has ended: bytes written to drives, and settings. */
 
+import type { LiveRun } from "#payloads/live";
 import { showProblem } from "../lib/dom";
-import type { LiveRun } from "../payloads/live";
 
 const LIMIT_MS = 20_000;
 

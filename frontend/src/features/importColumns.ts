@@ -1,8 +1,8 @@
 /** The first row of the first CSV file that was chosen, as its columns are read. */
 
+import { columnPreview } from "#payloads/imports";
 import type { Chosen } from "../lib/chosenFiles";
 import { find } from "../lib/dom";
-import { columnPreview } from "../payloads/imports";
 import { Latest } from "./planPreview";
 
 const HEAD_BYTES = 32 * 1024;

@@ -3,12 +3,12 @@
  * a CSV file are shown at once.
  */
 
+import { added, begun, importProblem, labelPreview } from "#payloads/imports";
 import { type Chosen, fromDrop, fromInput } from "../lib/chosenFiles";
 import { find, setText, showProblem } from "../lib/dom";
 import { counted } from "../lib/format";
 import { portions } from "../lib/portions";
 import { packed } from "../lib/tar";
-import { added, begun, importProblem, labelPreview } from "../payloads/imports";
 import { line, startColumnPreview } from "./importColumns";
 import { Latest } from "./planPreview";
 

@@ -1,12 +1,12 @@
 /** The chart of percentiles, and the cumulative distribution of latency on a log axis. */
 
 import type { ChartConfiguration, Scale, TooltipItem } from "chart.js";
+import { type LatencyCharts, latencyCharts } from "#payloads/compare";
 import { tickText } from "../lib/axis";
 import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { latency, significant } from "../lib/format";
-import { type LatencyCharts, latencyCharts } from "../payloads/compare";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 import { violinChart } from "./violins";

@@ -1,9 +1,9 @@
 /** Tell an open page that results were marked as invalid or valid. */
 
+import { marks } from "#payloads/marks";
 import { find } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
 import { reloadWhenFree } from "../lib/reload";
-import { marks } from "../payloads/marks";
 
 /** The page of a run reloads; other pages show a notice, because the change may not affect them. */
 export function initMarks(): void {

@@ -1,10 +1,10 @@
 /** Cards of busy hosts on the overview: live IOPS and p99, each with a minute of history. */
 
+import { type LiveRun, type LiveSample, liveRun } from "#payloads/live";
 import { setText } from "../lib/dom";
 import { bytesPerSecond, duration, latency } from "../lib/format";
 import { fetchJson, startPolling } from "../lib/poll";
 import { perSecond, type Second } from "../lib/samples";
-import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
 import { rateOf } from "./secondsText";
 
 const KEPT = 60;

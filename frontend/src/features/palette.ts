@@ -1,8 +1,8 @@
 /** The command palette (Ctrl-K): pages and actions at once, hosts, drives, plans and runs from the server. */
 
+import { searchHits } from "#payloads/search";
 import { find, setText } from "../lib/dom";
 import { fetchJson } from "../lib/poll";
-import { searchHits } from "../payloads/search";
 
 export interface Entry {
   readonly group: string;

@@ -1,7 +1,7 @@
 /** The table of trials: the job of the trial under the cursor, by pointer and by arrow keys. */
 
+import { type PlanJob, planJobs } from "#payloads/plan";
 import { find, readJson, setText } from "../lib/dom";
-import { type PlanJob, planJobs } from "../payloads/plan";
 
 const STEPS: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 };
 

@@ -1,8 +1,8 @@
 /** The live preview of a plan or a schedule: requested shortly after the last key; only the newest response is shown. */
 
+import { type PlanAnswer, type PlanProblem, planAnswer } from "#payloads/plan";
 import { find, messageNodes, setText, showProblem } from "../lib/dom";
 import { counted } from "../lib/format";
-import { type PlanAnswer, type PlanProblem, planAnswer } from "../payloads/plan";
 import { initCopy, paintTimes } from "./page";
 import { initPlanJobs } from "./planJobs";
 

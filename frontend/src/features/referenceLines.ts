@@ -1,7 +1,7 @@
 /** References in a chart of means: dotted lines over the levels that they have, each with its name and value. */
 
+import type { ReferenceLine } from "#payloads/compare";
 import { themed } from "../lib/colours";
-import type { ReferenceLine } from "../payloads/compare";
 import type { Area, Drawn, LineLabel, Place } from "./lineLabels";
 
 const DOTS = [2, 3];

@@ -1,9 +1,9 @@
 /** All repeats of each series at each level: points, with a box where there are enough of them. */
 
 import type { TooltipItem } from "chart.js";
+import type { Series } from "#payloads/compare";
 import type { Look } from "../lib/colours";
 import { type Places, shapes } from "../lib/shapes";
-import type { Series } from "../payloads/compare";
 
 /** A box of fewer repeats would show quartiles that are only guesses. */
 export const MIN_REPEATS_OF_BOX = 5;

@@ -1,7 +1,7 @@
 /** What a cell of a run shows: the values of a trial by metric, or its state. */
 
+import type { LiveCell, LiveValue } from "#payloads/live";
 import { bytesPerSecond, counted, iops, latency, percent } from "../lib/format";
-import type { LiveCell, LiveValue } from "../payloads/live";
 
 /** `own` is the metric of the engine, such as the time of a copy; only one direction has it. */
 export type Metric = "iops" | "rate" | "p99" | "mean" | "own";

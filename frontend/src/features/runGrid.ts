@@ -1,7 +1,7 @@
 /** The grid of a run: one cell per trial, updated during the run. */
 
+import type { LiveCell } from "#payloads/live";
 import { setText } from "../lib/dom";
-import type { LiveCell } from "../payloads/live";
 import { cellText, cellTitle, isMetric, type Metric, spreadText } from "./runCells";
 import { paintPivots } from "./runPivot";
 

@@ -1,9 +1,9 @@
 /** The head of a run's page: state, progress, and the current trial with its rates. */
 
+import type { LiveCell, LiveRun, LiveSample } from "#payloads/live";
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, counted, duration, latency } from "../lib/format";
 import { perSecond } from "../lib/samples";
-import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
 import { rateOf } from "./secondsText";
 
 const KEPT = 300; // newest samples: a second of many streams

@@ -1,8 +1,8 @@
 /** The tables of a run, one for each pattern: each cell has the mean of a point's repeats, coloured by its size. */
 
+import type { LiveCell } from "#payloads/live";
 import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency } from "../lib/format";
-import type { LiveCell } from "../payloads/live";
 import { addsUp, cellText, cellTitle, type Metric, meanOf, NUMBER } from "./runCells";
 
 const STEPS = 9; // colours in heat.css

@@ -1,12 +1,12 @@
 /** Two metrics against each other: a point for each level, joined in the order of levels. */
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
+import { type ScatterCharts, scatterCharts } from "#payloads/compare";
 import { tickText } from "../lib/axis";
 import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
-import { type ScatterCharts, scatterCharts } from "../payloads/compare";
-import { SHOW } from "./compareChart";
+import { SHOW } from "../lib/format";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 

@@ -3,6 +3,8 @@
 import type { ChartOptions, ScatterDataPoint } from "chart.js";
 import annotation, { type AnnotationOptions } from "chartjs-plugin-annotation";
 import zoom from "chartjs-plugin-zoom";
+import type { ChartCeiling } from "#payloads/charts";
+import type { LiveSample } from "#payloads/live";
 import { tickText, timeTicks } from "../lib/axis";
 import { Chart, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
@@ -10,8 +12,6 @@ import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
 import type { Picture } from "../lib/picture";
 import { dotSizes, points, type SampleStore, type Stream } from "../lib/samples";
-import type { ChartCeiling } from "../payloads/ceiling";
-import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
 import { initSavePicture, keyOf, linesOf } from "./savePicture";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";

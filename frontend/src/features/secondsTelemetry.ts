@@ -1,10 +1,10 @@
 /** The last panel: telemetry of the host, one kind at a time. */
 
+import type { LiveSample } from "#payloads/live";
 import { lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
 import { binaryBytes, iops, percent, significant } from "../lib/format";
 import { dotSizes, type SampleStore, telemetryPoints } from "../lib/samples";
-import type { LiveSample } from "../payloads/live";
 import type { Panel, Series } from "./secondsPanels";
 
 const UNITS: Readonly<Record<string, (value: number) => string>> = {

@@ -1,9 +1,9 @@
 /** One second as text, below the charts and in their table. */
 
+import type { LiveSample } from "#payloads/live";
 import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
 import { METRIC_LABELS } from "../lib/labels";
 import type { Second } from "../lib/samples";
-import type { LiveSample } from "../payloads/live";
 
 /** The name of the rates of these directions: transactions of a database are not I/Os. */
 export function rateName(directions: readonly string[]): string {

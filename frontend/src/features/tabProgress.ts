@@ -1,6 +1,6 @@
 /** The progress of a live run in the title and the icon of the browser's tab. */
 
-import type { LiveRun } from "../payloads/live";
+import type { LiveRun } from "#payloads/live";
 
 const CIRCLE = 2 * Math.PI * 8; // circumference of the ring in the icon
 

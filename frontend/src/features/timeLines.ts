@@ -4,15 +4,14 @@
  */
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
+import { type TimeCharts, timeCharts, timeLines } from "#payloads/compare";
 import { tickText, timeTicks } from "../lib/axis";
 import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
-import { clock } from "../lib/format";
+import { clock, SHOW } from "../lib/format";
 import { fetchJson } from "../lib/poll";
-import { type TimeCharts, timeCharts, timeLines } from "../payloads/compare";
 import { ceilingLines, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
-import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 

@@ -1,21 +1,14 @@
 /** The trend of a metric: a point for each run with its interval, the levels, the steps and the baseline run. */
 
 import type { ChartConfiguration, Chart as ChartOf, Plugin, TooltipItem } from "chart.js";
+import { type TrendChart, type TrendPoint, trendChart } from "#payloads/trend";
 import { tickText, timeTicks } from "../lib/axis";
 import { Chart, follow } from "../lib/charts";
 import { lookAt, themed } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
-import { bytesPerSecond, iops, latency, significant } from "../lib/format";
-import { type TrendChart, type TrendPoint, trendChart } from "../payloads/trend";
+import { SHOW } from "../lib/format";
 import { initSavePicture, keyOf, linesOf } from "./savePicture";
 
-const SHOW: Readonly<Record<TrendChart["shown_as"], (value: number) => string>> = {
-  iops,
-  bytes_per_s: bytesPerSecond,
-  latency,
-  seconds: (value) => `${significant(value)} s`,
-  number: significant,
-};
 const BASELINE = "#8a929c";
 const STEP = "#c4483f";
 const DAY_S = 86_400;

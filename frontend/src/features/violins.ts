@@ -1,10 +1,10 @@
 /** Violins of latency: how the I/Os of each series are spread, from the merged histograms of its repeats. */
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
+import type { LatencyCharts } from "#payloads/compare";
 import { lookAt } from "../lib/colours";
 import { latency } from "../lib/format";
 import { shapes } from "../lib/shapes";
-import type { LatencyCharts } from "../payloads/compare";
 import type { Looks } from "./compareKey";
 import { placesScale } from "./repeatsChart";
 

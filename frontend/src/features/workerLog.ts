@@ -1,7 +1,7 @@
 /** The worker's log on the page of its host: new lines are appended. */
 
+import { type LogTailLine, logTail } from "#payloads/hosts";
 import { fetchJson, startPolling } from "../lib/poll";
-import { type LogTailLine, logTail } from "../payloads/hosts";
 import { relative } from "./page";
 
 const KEPT = 500;

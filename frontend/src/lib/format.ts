@@ -1,5 +1,7 @@
 /** Formats numbers for people. `webapp/core/formatting.py` does the same; tests/vectors/format.json tests both. */
 
+import type { ShownAs } from "#payloads/charts";
+
 export const NOTHING = "–";
 
 /** Three significant digits, never an exponent, thousands grouped: 0.0123, 45.6, 1,230, 12,300. */
@@ -96,6 +98,19 @@ export function ratio(value: number | null): string {
 }
 
 export const percent = (value: number | null): string => (value === null ? NOTHING : `${significant(value)} %`);
+
+/** The formatters of metrics, by name. */
+export const SHOW: Readonly<Record<ShownAs, (value: number) => string>> = {
+  iops,
+  bytes_per_s: bytesPerSecond,
+  latency,
+  seconds: (value) => `${significant(value)} s`,
+  number: significant,
+  percent: (value) => `${significant(value)} %`,
+  entered: significant,
+  watts: (value) => `${significant(value)} W`,
+  celsius: (value) => `${significant(value)} °C`,
+};
 
 /** m:ss on time axes; h:mm:ss from an hour on. */
 export function clock(valueS: number): string {

@@ -1,6 +1,6 @@
 /** The samples of a run as they arrive: unique, ordered by time, in lines with a gap where nothing was measured. */
 
-import type { LiveSample, LiveSensors } from "../payloads/live";
+import type { LiveSample, LiveSensors } from "#payloads/live";
 
 export interface Point {
   readonly x: number;
