@@ -5,6 +5,7 @@ import { enrolment, logTail } from "#payloads/hosts";
 import { added, begun, columnPreview, importProblem, labelPreview } from "#payloads/imports";
 import { liveRun } from "#payloads/live";
 import { marks } from "#payloads/marks";
+import { planAnswer, planJobs } from "#payloads/plan";
 import { searchHits } from "#payloads/search";
 import { trendChart } from "#payloads/trend";
 import benchExample from "./vectors/bench.json";
@@ -19,6 +20,8 @@ import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
 import marksExample from "./vectors/marks.json";
+import planAnswerExample from "./vectors/planAnswer.json";
+import planJobsExample from "./vectors/planJobs.json";
 import scatterExample from "./vectors/scatter.json";
 import searchHitsExample from "./vectors/searchHits.json";
 import timeExample from "./vectors/timeline.json";
@@ -55,6 +58,8 @@ describe.each([
   ["begun import", begun, importBegunExample as Json],
   ["added files", added, importAddedExample as Json],
   ["import problem", importProblem, importProblemExample as Json],
+  ["plan jobs", planJobs, planJobsExample as Json],
+  ["plan answer", planAnswer, planAnswerExample as Json],
   ["trend", trendChart, trendExample as Json],
   ["column preview", columnPreview, columnPreviewExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],
@@ -77,4 +82,16 @@ describe.each([
   test("is refused with a number that is none", () => {
     expect(() => check(JSON.parse('"NaN"'))).toThrow(/response is invalid/);
   });
+});
+
+test.each([
+  ["enum", meansCharts, { ...compareExample, kind: "pie" }],
+  ["Literal", enrolment, { ...enrolmentExample, state: "lost" }],
+  ["Literal of another file", trendChart, { ...trendExample, shown_as: "parsecs" }],
+  ["list", trendChart, { ...trendExample, levels: { 0: 1 } }],
+  ["number in a list", trendChart, { ...trendExample, levels: ["1"] }],
+  ["true or false", scatterCharts, { ...scatterExample, logarithmic: "yes" }],
+  ["text in a struct of a list", logTail, { ...logTailExample, lines: [{ ...logTailExample.lines[0], text: null }] }],
+])("a wrong %s is refused", (_kind, check, wrong) => {
+  expect(() => check(wrong)).toThrow(/response is invalid/);
 });

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -119,3 +120,25 @@ def test_its_check_says_so_and_fails_where_there_is_no_engine(tmp_path: Path) ->
     done = subprocess.run(argv, cwd=ROOT, env=nowhere, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 3
     assert "NOT made" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("stage", "code"),
+    [("payloads", "from dev.payload_types import main; main()"), ("docs", "import dev.docs.__main__")],
+)
+def test_a_stage_of_the_image_has_the_files_of_its_development_tool(stage: str, code: str, tmp_path: Path) -> None:
+    """The folder gets what the stage copies, which .dockerignore must let through. The tool of the docs only starts."""
+    text = (ROOT / "webapp/deploy/Dockerfile").read_text()
+    (lines,) = re.findall(rf"^FROM python AS {stage}\n((?:.+\n)+)", text, re.M)
+    sent = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    for paths in re.findall(r"^COPY (.+)$", lines, re.M):
+        *sources, target = paths.split()
+        for source in sources:
+            assert any(f"{source}/".startswith(f"{path}/") for path in sent), source
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, tmp_path / target)
+            else:
+                (tmp_path / target).mkdir(exist_ok=True)
+                shutil.copy(ROOT / source, tmp_path / target)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={}, check=True)
+    assert (tmp_path / ".build/payloads/bench.ts").is_file() == (stage == "payloads")

@@ -12,6 +12,7 @@ from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterC
 from webapp.screens.hosts.worker_log import Enrolment, LogTail
 from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
+from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
 from webapp.screens.trend.views import TrendChart
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
@@ -31,6 +32,8 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("importProblem.json", ImportProblem),
     ("columnPreview.json", ColumnPreview),
     ("labelPreview.json", LabelPreview),
+    ("planJobs.json", PlanJobs),
+    ("planAnswer.json", PlanAnswer),
     ("trend.json", TrendChart),
 ]
 
