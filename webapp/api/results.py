@@ -142,7 +142,7 @@ FILTERS: list[dict[str, object]] = [
         ("label", "label of a host in its group; `no label` for results without one"),
         ("direction", "read, write, trim or `read + write` (only the sum is known)"),
         ("invalid", "1 to include invalid results"),
-        ("fact.<label>", "text of a label of imports, e.g. fact.table=Elevator: noop; unknown for imports without it"),
+        ("fact.<name>", "text of a label of imports, e.g. fact.table=Elevator: noop; unknown for imports without it"),
         (
             "factor.<name>",
             "levels of any factor, e.g. factor.block_size=4096, factor.iodepth=1..64 *2 or factor.scheduler=not set",

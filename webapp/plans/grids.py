@@ -16,7 +16,6 @@ from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_name, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
-from webapp.plans.engines.fio import StopRuleText
 from webapp.plans.factors import (
     ALTERNATIVES,
     AT_ONCE,
@@ -48,6 +47,7 @@ from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, TRACK, AtOnce, Conditions, RuleRefused, Rules, RuleTexts, Selection
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.steps import steps_before
+from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
 from worker.contract.stopping import SNIA_ROUNDS, least_s

@@ -1,7 +1,6 @@
 """The engine fio: its factors, and the workload of a point."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
@@ -21,6 +20,7 @@ from webapp.plans.engines.base import (
 from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.setting_rows import Factor, FactorKind
+from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import (
     BlockRange,
     BlockSplit,
@@ -31,10 +31,8 @@ from webapp.plans.values import (
     Switch,
     Token,
     Value,
-    ValueRefused,
     Whole,
 )
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule
 from worker.contract.workload import (
     MIB,
     BlockShare,
@@ -47,40 +45,6 @@ from worker.contract.workload import (
     SyncDepth,
 )
 from worker.recipes import fio as recipe
-from worker.recipes.stop_rules import parse, write
-
-# The values of the factor `stop`.
-
-
-@dataclass(frozen=True)
-class StopRuleText:
-    """A stop rule, stored as `recipes.stop_rules.write` formats it."""
-
-    numeric: bool = False
-
-    def parse(self, text: str) -> Value:
-        try:
-            return write(parse(text))
-        except ValueError as error:
-            raise ValueRefused(str(error)) from error
-
-    def rule(self, value: Value) -> StopRule | None:
-        """A stored value as the contract's rule; None if there is none."""
-        return parse(str(value)) if value else None
-
-    def format(self, value: Value) -> str:
-        match self.rule(value):
-            case Confidence(percent=percent):
-                return f"mean known within ±{percent:g} %"
-            case SteadyRounds(round_s=seconds):
-                return f"steady after SNIA, rounds of {seconds} s"
-            case Settled(hold_s=seconds):
-                return f"settled for {seconds} s"
-        return ""
-
-    def write(self, value: Value) -> str:
-        return str(value)
-
 
 WORKLOAD = FioWorkload
 LABEL = recipe.LABEL

@@ -7,8 +7,8 @@
 A repeated key, or several levels of a factor, match any of them; different keys must all match, except that a run and
 an import match the results of both.
 `factor.scheduler=kyber, not set` also finds results without the factor: a setting left as the host had it, or an
-option that does not apply. `fact.<label>=<text>` finds results of imports with this label, such as a table or a
-folder; `fact.<label>=unknown` those without it.
+option that does not apply. `fact.<name>=<text>` finds results of imports with this label, such as a table or a
+folder; `fact.<name>=unknown` those without it.
 """
 
 import re
@@ -87,7 +87,7 @@ def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
     facts = {key.removeprefix(FACT_PREFIX): texts for key, texts in given.items() if key.startswith(FACT_PREFIX)}
     unknown = [key for key in given if key not in KEYS and not key.startswith((FACTOR_PREFIX, FACT_PREFIX))]
     if unknown:
-        names = f"{', '.join(KEYS)}, factor.<name> or fact.<label of an import>"
+        names = f"{', '.join(KEYS)}, factor.<name> or fact.<name>, a label of imports"
         raise FilterRefused(f"There is no filter `{unknown[0]}`. Use {names}.")
     read = {name: reader(given[key]) for key, (name, reader) in _READERS.items() if key in given}
     return ResultFilter(

@@ -1,0 +1,37 @@
+"""The values of the factor `stop`."""
+
+from dataclasses import dataclass
+
+from webapp.plans.values import Value, ValueRefused
+from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule
+from worker.recipes.stop_rules import parse, write
+
+
+@dataclass(frozen=True)
+class StopRuleText:
+    """A stop rule, stored as `recipes.stop_rules.write` formats it."""
+
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        try:
+            return write(parse(text))
+        except ValueError as error:
+            raise ValueRefused(str(error)) from error
+
+    def rule(self, value: Value) -> StopRule | None:
+        """A stored value as the contract's rule; None if there is none."""
+        return parse(str(value)) if value else None
+
+    def format(self, value: Value) -> str:
+        match self.rule(value):
+            case Confidence(percent=percent):
+                return f"mean known within ±{percent:g} %"
+            case SteadyRounds(round_s=seconds):
+                return f"steady after SNIA, rounds of {seconds} s"
+            case Settled(hold_s=seconds):
+                return f"settled for {seconds} s"
+        return ""
+
+    def write(self, value: Value) -> str:
+        return str(value)
