@@ -34,7 +34,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
     from webapp.screens import payloads
     from webapp.screens.bench.charts import BenchCharts
     from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, SeriesName, TimeCharts
-    from webapp.screens.hosts.worker_log import Enrolment, LogTail
+    from webapp.screens.hosts.views import Enrolment, LogTail
     from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
     from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
     from webapp.screens.trend.views import TrendChart

@@ -2,18 +2,17 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.hosts import adding, groups, manage, target_page
+from webapp.screens.hosts import groups, manage, target_page
 from webapp.screens.hosts.differences import host_differences
-from webapp.screens.hosts.views import host_page, hosts_page
-from webapp.screens.hosts.worker_log import worker_log
+from webapp.screens.hosts.views import host_page, hosts_page, worker_log
 
 urlpatterns: list[URLPattern] = [
     path("hosts/", hosts_page, name="hosts"),
-    path("hosts/add/", adding.add_host, name="add_host"),
-    path("hosts/add/line/", adding.make_enrolment, name="make_enrolment"),
-    path("hosts/add/<slug:reference>/", adding.new_host_line, name="new_host_line"),
-    path("hosts/add/<slug:reference>/state/", adding.enrolment_state, name="enrolment_state"),
-    path("hosts/add/<slug:reference>/withdraw/", adding.withdraw, name="withdraw_enrolment"),
+    path("hosts/add/", manage.add_host, name="add_host"),
+    path("hosts/add/line/", manage.make_enrolment, name="make_enrolment"),
+    path("hosts/add/<slug:reference>/", manage.new_host_line, name="new_host_line"),
+    path("hosts/add/<slug:reference>/state/", manage.enrolment_state, name="enrolment_state"),
+    path("hosts/add/<slug:reference>/withdraw/", manage.withdraw, name="withdraw_enrolment"),
     path("groups/", groups.groups_page, name="host_groups"),
     path("groups/new/", groups.new_group, name="new_host_group"),
     path("groups/<slug:slug>/", groups.group, name="host_group"),

@@ -2,7 +2,6 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.imports.imported_test import import_test_page
 from webapp.screens.imports.upload_views import (
     add_import_files,
     begin_import_action,
@@ -11,7 +10,7 @@ from webapp.screens.imports.upload_views import (
     preview_import_labels,
     undo_import_action,
 )
-from webapp.screens.imports.views import enter_values_action, import_page, imports_page
+from webapp.screens.imports.views import enter_values_action, import_page, import_test_page, imports_page
 
 urlpatterns: list[URLPattern] = [
     path("imports/", imports_page, name="imports"),

@@ -1,19 +1,24 @@
-"""The list of imports, and what an import brought: its tests, and each file with its reason."""
+"""Imports: the list, one import with its tests and files, values entered by hand, and one test's time series."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
+from webapp.analysis.answer import Level
+from webapp.analysis.latency import ChartPoint
+from webapp.analysis.question import CompareRefused
+from webapp.analysis.timeline import time_lines
 from webapp.analysis.trial_metrics import CPU_PER_IO
 from webapp.bench.picking import products_of_import
 from webapp.core.errors import Refusal
@@ -30,7 +35,10 @@ from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
+from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.results.columns import COLUMNS, Column
+
+# The list of imports, and what an import brought: its tests, and each file with its reason.
 
 # The form for values entered by hand, and the comparison of such values.
 
@@ -231,3 +239,39 @@ def _page_of_test(found: Import, test: str) -> int:
 def may_undo(found: Import, user: User) -> bool:
     own = found.created_by_id == user.pk or user.is_administrator
     return found.slug is None and user.is_operator and own
+
+
+CHART_METRICS = {key: METRICS[key].label for key in ("iops", "bytes_per_s", "latency_mean")}
+
+
+@page
+def import_test_page(request: HttpRequest, number: int, test: int) -> HttpResponse:
+    imported = get_object_or_404(Import, number=number)
+    rows = read_rows(results_of(imported).filter(origin__number=test, origin__series__isnull=False))
+    if not rows:
+        raise Http404
+    metric = request.GET.get("metric", "")
+    metric = metric if metric in CHART_METRICS else "iops"
+    point = ChartPoint("", "", {Level(row.direction, row.direction, None): (row,) for row in rows}, "")
+    refusal = ""
+    try:
+        lines = time_lines(point, metric)
+    except CompareRefused as refused:
+        refusal, lines = str(refused), time_lines(replace(point, series={}), metric)
+    context = {
+        "import": imported,
+        "test": test,
+        "name": rows[0].test,
+        "table": table_of(rows),
+        "completion_latency": any(row.latency_kind == "clat" for row in rows),
+        "choices": CHART_METRICS,
+        "metric": metric,
+        "lines": lines,
+        "refusal": refusal,
+        "drawn": any(series.mean for series in lines.series),
+        "payload": TimeCharts(lines=lines, logarithmic=False, ceilings=()),
+        "names": msgspec.to_builtins(
+            [SeriesName(name=row.direction, is_baseline=False, colour=n) for n, row in enumerate(rows)]
+        ),
+    }
+    return render(request, "screens/import_test.html", context)

@@ -1,4 +1,4 @@
-"""Log-in by the identity provider: to it, and back with a code. Why it failed is shown on the page of the log-in."""
+"""The person's own account (password, e-mail address, tokens, theme), the log-in, and that by an identity provider."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""A draft as form data: the data that the browser would post without changes."""
+"""A plan in the editor: a draft from a document or a form, as form data, and kept in the session."""
 
 import functools
 from collections.abc import Callable, Sequence

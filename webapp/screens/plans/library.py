@@ -1,4 +1,4 @@
-"""The list of plans: the filter and the rows."""
+"""The list of plans, a plan or version by its address, and a plan described in words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

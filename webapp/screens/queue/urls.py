@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.queue.views import move_run, queue_page
+from webapp.screens.runs.action_views import move_run, queue_page
 
 urlpatterns: list[URLPattern] = [
     path("queue/", queue_page, name="queue"),

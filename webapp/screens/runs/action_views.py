@@ -1,4 +1,4 @@
-"""Actions of operators on a run. Each shows a message with the outcome or the reason for a refusal."""
+"""Actions of operators on runs, selected runs, results and the queue. Each shows its outcome or a refusal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -15,12 +15,66 @@ from webapp.core.models import User
 from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.actions.annotations import add_note, delete_note, restore_note, tag_run, untag_run
-from webapp.runs.actions.run_actions import Skipped, arm_run, disarm_run, pause_run, resume_run, run_again, skip_trials
+from webapp.runs.actions.run_actions import (
+    Skipped,
+    arm_run,
+    disarm_run,
+    move_in_queue,
+    pause_run,
+    resume_run,
+    run_again,
+    skip_trials,
+)
+from webapp.runs.dispatch.host_queues import HostQueue, queues
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
-from webapp.screens.access import operator_action, person
+from webapp.schedules.selectors import occurrences_waiting
+from webapp.screens.access import operator_action, page, person
 from webapp.screens.undo import with_undo
+
+# The queue: running and waiting runs by host, and changes of their order.
+
+WAITING_SHOWN = 10
+
+
+@page
+def queue_page(request: HttpRequest) -> HttpResponse:
+    found = queues()
+    waiting = occurrences_waiting()
+    context = {
+        "queues": found,
+        "runs": _runs(found),
+        "occurrences_waiting": waiting[:WAITING_SHOWN],
+        "waiting_count": waiting.count(),
+    }
+    return render(request, "screens/queue.html", context)
+
+
+def _runs(found: list[HostQueue]) -> list[Run]:
+    """The waiting runs, each once: a run may wait on several hosts."""
+    runs = {entry.run.pk: entry.run for queue in found for entry in queue.entries}
+    return list(runs.values())
+
+
+@operator_action
+def move_run(request: HttpRequest, number: int) -> HttpResponse:
+    """Move a run directly before or after another one; `button` gets the focus afterwards."""
+    run = get_object_or_404(Run, number=number)
+    try:
+        move_in_queue(
+            run=run, before=_named(request, "before"), after=_named(request, "after"), by=person(request)
+        )  # fmt: skip
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    button = request.POST.get("button", "")
+    return redirect(reverse("queue") + (f"#{button}" if button.replace("-", "").isalnum() else ""))
+
+
+def _named(request: HttpRequest, key: str) -> Run | None:
+    number = request.POST.get(key, "")
+    return get_object_or_404(Run, number=int(number)) if number.isdecimal() and len(number) < 10 else None
+
 
 # Actions on the runs that are selected in a list. The form sends their numbers as `run`, once for each.
 #

@@ -1,4 +1,4 @@
-"""The trials of a run as tables: one for each pattern, block sizes down and threads across, like the table of bm-flash.
+"""The results of a run as tables: one row per point and target, or block sizes down and threads across.
 
 Two numeric factors make the axes. Factors that also vary make one table for each combination of their levels.
 """

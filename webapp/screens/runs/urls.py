@@ -4,7 +4,7 @@ from django.urls import URLPattern, path
 
 from webapp.screens.runs import action_views as actions
 from webapp.screens.runs.action_views import bulk, run_invalid, run_valid, trial_invalid, trial_valid
-from webapp.screens.runs.live_views import live, marks, settings, wear
+from webapp.screens.runs.live import live, marks, settings, wear
 from webapp.screens.runs.trial_views import trial_attachment, trial_page
 from webapp.screens.runs.views import run_page, runs_page
 

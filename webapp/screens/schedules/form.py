@@ -1,4 +1,4 @@
-"""Checks the form of a schedule and assigns each refusal to a field."""
+"""The form of a schedule: its fields, their values, and each refusal at its field."""
 
 import copy
 import hashlib

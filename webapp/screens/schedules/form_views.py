@@ -26,7 +26,6 @@ from webapp.schedules.services import change_schedule, create_schedule
 from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.plans.library import found_version
 from webapp.screens.plans.previewing import PlanAnswer, PlanProblem
-from webapp.screens.schedules.cost import RunCost, run_cost, too_often
 from webapp.screens.schedules.form import (
     PLACES_OF_TRIGGER,
     Checked,
@@ -41,7 +40,7 @@ from webapp.screens.schedules.form import (
     values_of_new,
 )
 from webapp.screens.schedules.views import ShownDue, next_dues
-from webapp.screens.schedules.words import Rule, rules, when_in_words
+from webapp.screens.schedules.words import Rule, RunCost, rules, run_cost, too_often, when_in_words
 
 # The live preview of a schedule.
 

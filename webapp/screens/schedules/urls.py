@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.schedules import action_views as actions
+from webapp.screens.schedules import views as actions
 from webapp.screens.schedules.calendar_view import calendar_page
 from webapp.screens.schedules.form_views import edit_schedule, new_schedule, preview_schedule
 from webapp.screens.schedules.views import schedule_page, schedules_page

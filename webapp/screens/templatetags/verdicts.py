@@ -13,8 +13,7 @@ from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
-from webapp.screens.trend.acceptance_form import level_label
-from webapp.screens.trend.verdict_rows import ShownRow, limit_text, shown_row
+from webapp.screens.trend.acceptance_form import ShownRow, level_label, limit_text, shown_row
 from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
 from webapp.trends.two_sides import UNSTATED

@@ -17,8 +17,8 @@ from webapp.hosts.models import Host
 from webapp.results.models import Sample
 from webapp.runs.models import Attempt, Run, Transition, Trial
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs import live, live_views
-from webapp.screens.runs.live_views import SharedAnswers
+from webapp.screens.runs import live
+from webapp.screens.runs.live import SharedAnswers
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import add_seconds, finish_run, finish_trial
@@ -260,5 +260,5 @@ def test_an_answer_is_shared_for_a_moment_only_and_trouble_is_not(monkeypatch: p
         answers.get("key", lambda: live.Cursor.read("nonsense") and b"")  # type: ignore[arg-type, return-value]
     assert answers.get("key", lambda: b"first") == b"first"
     assert answers.get("key", lambda: b"second") == b"first"
-    monkeypatch.setattr(live_views, "SHARED_S", 0.0)
+    monkeypatch.setattr(live, "SHARED_S", 0.0)
     assert answers.get("key", lambda: b"second") == b"second"

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from webapp.screens.bench.charts import BenchCharts
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
-from webapp.screens.hosts.worker_log import Enrolment, LogTail
+from webapp.screens.hosts.views import Enrolment, LogTail
 from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 from webapp.screens.plans.previewing import PlanAnswer, PlanJobs

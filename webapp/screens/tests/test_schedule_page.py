@@ -7,7 +7,7 @@ from webapp.plans.models import PlanVersion
 from webapp.schedules.models import GroupOrder, Schedule
 from webapp.schedules.selectors import group_targets
 from webapp.schedules.services import delete_schedule, make_due, switch_off
-from webapp.screens.schedules.cost import run_cost
+from webapp.screens.schedules.words import run_cost
 from webapp.screens.tests.schedule_pages import missed, page_of, posted
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look

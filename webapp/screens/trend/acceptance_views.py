@@ -28,6 +28,7 @@ from webapp.screens.trend.acceptance_form import (
     AcceptanceForm,
     Asked,
     FoundSide,
+    ShownRow,
     ToleranceField,
     apart,
     find_side,
@@ -36,12 +37,12 @@ from webapp.screens.trend.acceptance_form import (
     read_address,
     read_tolerances,
     run_in,
+    shown_row,
     side_text,
     tolerances,
     without_baseline,
     write_address,
 )
-from webapp.screens.trend.verdict_rows import ShownRow, shown_row
 from webapp.trends.two_sides import TARGET, UNSTATED, TwoSides, judge_read, levels_of
 
 # The rows of an acceptance test as a table for files, in stored units.

@@ -1,4 +1,4 @@
-"""Set and remove baselines."""
+"""The page Trend, one metric of a plan at a target over its runs, and the baseline with which its runs are judged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,6 @@ from webapp.results.models import Import
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level
 from webapp.runs.models import Run, Trial
-from webapp.screens import points
 from webapp.screens import points as words
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.choices import Choice, Group, Option, options_of
@@ -38,11 +37,11 @@ from webapp.screens.trend.acceptance_form import (
     address_of,
     baseline_form,
     imported_in,
+    percent_change,
     read_address,
     read_tolerances,
     refused_form,
 )
-from webapp.screens.trend.verdict_rows import percent_change
 from webapp.screens.undo import with_undo
 from webapp.trends.models import Baseline
 from webapp.trends.run_values import ENDED, MAX_RUNS, History, ended_runs, read_history
@@ -233,7 +232,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "chart": msgspec.to_builtins(_chart(found, baseline, outcomes)),
         "steps": [_step_row(step, metric) for step in found.steps],
         "rows": [_run_row(value, found, outcomes) for value in reversed(found.runs)],
-        "cell_labels": [points.label(name) for name in names],
+        "cell_labels": [words.label(name) for name in names],
         "cells": _cell_rows(found, names, plan, target),
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
@@ -308,7 +307,7 @@ def _cell_rows(found: Trend, names: tuple[str, ...], plan: Plan, target: Target)
     show = found.metric.format
     return [
         CellRow(
-            points.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
+            words.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
             percent_change(cell.last / cell.first),
             urlencode(base | cell_address(cell.point, cell.direction, names)),
         )
