@@ -34,6 +34,14 @@ class Conclusion(StrEnum):
     NONE = "none"
 
 
+def rank(conclusion: Conclusion, ratio: float | None) -> tuple[int, float]:
+    """The place of a sentence, smallest first: differences by their size, equality, ratios without a claim, then what
+    has no ratio."""
+    if conclusion is Conclusion.NONE:
+        return (len(Conclusion) - 1 if ratio else len(Conclusion)), 0.0
+    return list(Conclusion).index(conclusion), -abs(math.log(ratio)) if ratio else 0.0
+
+
 class RatioForm(StrEnum):
     RATIO = "ratio"  # ×2.60
     PERCENT = "percent"  # −38 %

@@ -33,6 +33,7 @@ from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.rounds import rounds_sentences
+from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import SettingChange
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.stopping import SNIA_ROUNDS
@@ -169,7 +170,7 @@ def compare(query: CompareQuery) -> Comparison:
 
 
 def select(query: CompareQuery) -> Selected:
-    """At most fifteen database queries. Raises CompareRefused."""
+    """At most sixteen database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
     matching = _read(found)
@@ -186,7 +187,7 @@ def select(query: CompareQuery) -> Selected:
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
-    notes = (*observed.notes, *_rounds(rows))
+    notes = (*observed.notes, *unfinished_sentences(rows), *_rounds(rows))
     return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 
 from msgspec.structs import replace
 
@@ -51,6 +52,12 @@ class Table:
         self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
         self.form = form or form_of([one.ratio.value for one in found.points.values()])
+
+    def with_baseline(self, baseline: Level) -> "Table":
+        """The same table, whose sentences have another name of the baseline of all charts."""
+        named = copy(self)
+        named._baselines = dict.fromkeys(self._baselines, baseline)
+        return named
 
     def panel(self, panel: Level, scaling: tuple[str, ...]) -> Panel:
         used = {key[1] for key in self._cells if key[0] == panel.key}

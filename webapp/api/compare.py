@@ -142,12 +142,18 @@ class BenchIn(Schema):
         [],
         description="factors, or labels as label:fill level, in which matched workloads may differ, repeated",
     )
+    hold: list[str] = Field(
+        [],
+        description="factor:level, for example scheduler:none: only results at this level, set or observed, repeated",
+    )
 
 
 @router.get("/bench", tags=["bench"], response=schema_of(BenchAnswer))
 def bench(request: HttpRequest, asked: Query[BenchIn]) -> HttpResponse:
     """Products side by side: the workloads that they share, ratios to the baseline, and conclusions."""
-    read = read_asked(asked.product, baseline=asked.baseline, metric=asked.metric, ignored=asked.ignore)
+    read = read_asked(
+        asked.product, baseline=asked.baseline, metric=asked.metric, ignored=asked.ignore, held=asked.hold
+    )
     if read is None:
         raise BenchRefused("bench_no_product", "product: write kind:name, for example model:INTEL SSDPF2KX038TZ.")
     return json_of(answer(side_by_side(read)))

@@ -1,12 +1,13 @@
 """The rows of Bench as a table for files: a row for each product at each workload, in stored units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 import msgspec
 
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
+from webapp.bench.saved import query_of
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 from webapp.bench.workloads import Panel
 from webapp.core.table_files import Column, Kind, Table
@@ -39,14 +40,30 @@ class BenchCell(msgspec.Struct, frozen=True, kw_only=True):
     ratio_low: float | None
     ratio_high: float | None
     better: bool | None  # than the baseline; null if that may be chance
-    pooled: str  # 2 targets, 3 kernels: the mean covers all of them
+    part: str  # the drive or layout that an import of several has this value of; "" otherwise
+    pooled: str  # 3 kernels: the mean covers all of them
     unstated: int  # factors that an import does not state
     assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     doubts: tuple[str, ...]
 
 
+class BenchMixed(msgspec.Struct, frozen=True, kw_only=True):
+    """Values of several drives, layouts or levels that nobody chose. Their mean is no number of the product."""
+
+    product: str
+    choose: str
+
+
+class BenchAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """Why products have no ratio."""
+
+    why: str
+    compare: str  # the nearest comparison that has one, in words; "" if there is none
+    query: str  # its address: the query of Bench
+
+
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload. Products that were not measured have no cell."""
+    """One workload. Products that were not measured have no cell; those in `mixed` have no number."""
 
     title: str
     workload: str
@@ -54,6 +71,7 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     direction: str
     cells: tuple[BenchCell, ...]
+    mixed: tuple[BenchMixed, ...]
 
 
 class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +85,7 @@ class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     headlines: tuple[BenchRow, ...]
     rows: tuple[BenchRow, ...]
     conclusions: tuple[str, ...]
+    advice: tuple[BenchAdvice, ...]
 
 
 def answer(found: SideBySide) -> BenchAnswer:
@@ -82,6 +101,10 @@ def answer(found: SideBySide) -> BenchAnswer:
         headlines=tuple(_answer_row(matched, row, row.title) for row in found.headlines),
         rows=tuple(_answer_row(matched, row, row.panel.name) for group in found.groups for row in group.rows),
         conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),
+        advice=tuple(
+            BenchAdvice(why=one.why, compare=one.words, query=query_of(one.nearest) if one.nearest else "")
+            for one in found.advice
+        ),
     )
 
 
@@ -109,6 +132,11 @@ def _answer_row(matched: Matched, row: Row, title: str) -> BenchRow:
         unit=panel.metric.unit,
         direction=panel.direction,
         cells=tuple(_cell(product, shown) for product, shown in cells if shown),
+        mixed=tuple(
+            BenchMixed(product=str(product), choose=mixed.text)
+            for product, mixed in zip(matched.products, row.mixed, strict=True)
+            if mixed
+        ),
     )
 
 
@@ -124,6 +152,7 @@ def _cell(product: Product, shown: Shown) -> BenchCell:
         ratio_low=against.ratio.low if against else None,
         ratio_high=against.ratio.high if against else None,
         better=against.better if against else None,
+        part=shown.part,
         pooled=shown.pooled,
         unstated=len(shown.unstated),
         assumed=shown.assumed,
@@ -144,7 +173,14 @@ _COLUMNS = (
 def bench_table(found: BenchAnswer) -> Table:
     """Products that were not measured at a workload have no row there."""
     names = {one.product: one.name for one in found.products}
-    return Table(_COLUMNS, (_row(found.baseline, names, row, cell) for row in found.rows for cell in row.cells))
+    return Table(_COLUMNS, (line for row in found.rows for line in _lines(found.baseline, names, row)))
+
+
+def _lines(baseline: str, names: Mapping[str, str], row: BenchRow) -> Iterator[Sequence[object]]:
+    yield from (_row(baseline, names, row, cell) for cell in row.cells)
+    for one in row.mixed:
+        place = (row.title, row.workload, row.metric, row.unit, row.direction, one.product, names[one.product])
+        yield (*place, one.product == baseline, *(None,) * 11, one.choose)
 
 
 def _row(baseline: str, names: Mapping[str, str], row: BenchRow, cell: BenchCell) -> Sequence[object]:

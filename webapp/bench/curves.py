@@ -149,7 +149,7 @@ def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
     panels = [(panel, naming(matched.in_panel(panel))) for panel in matched.panels_of(choice)]
     labels = sorted({name for one in matched.workloads.values() for name in one.point if is_label(name)})
     found = (_fullest(matched, panel, factor, names) for factor in (*AXES, *labels) for panel, names in panels)
-    return tuple(curve for curve in found if curve and len(curve.levels) >= MIN_LEVELS)
+    return tuple(curve for curve in found if curve and curve.points and len(curve.levels) >= MIN_LEVELS)
 
 
 def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:

@@ -5,6 +5,7 @@ product. All panels of a page are corrected together.
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,8 @@ from webapp.analysis.conclusions import Conclusions, conclusions
 from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
-from webapp.analysis.words import form_of
+from webapp.analysis.words import Sentences, form_of
+from webapp.bench.alike import Mixed, Places, is_of_several, mixed_cell, part_of
 from webapp.bench.products import Product
 from webapp.bench.workloads import (
     JOBS,
@@ -57,9 +59,10 @@ class Grid:
         self._found = found
         self._ignored = frozenset(ignored)
         rows = [row for own in found.values() for row in own]
+        self._places = Places(found)
         self.labels = varying_labels(rows)
         self._several_tests = self._find_several_tests(rows)
-        places = {(product, self._test(row)): row for product, own in found.items() for row in own}
+        places = {(product, self._test(product, row)): row for product, own in found.items() for row in own}
         stated = {place: self._stated(place[0], row) for place, row in places.items()}
         matched = matched_workloads(stated.values())
         self._workloads = {place: matched[one] for place, one in stated.items()}
@@ -68,6 +71,22 @@ class Grid:
     def placed(self) -> frozenset[tuple[Product, str]]:
         """The workloads of each product, with whatever values."""
         return frozenset((place[0], one.key) for place, found in self._workloads.items() for one in found)
+
+    @property
+    def mixed(self) -> dict[CellKey, Mixed]:
+        products = {str(product): product for product in self._found}
+        cells = ((key, self._mixed(products[key[1]], rows)) for key, rows in self.cells.items())
+        return {key: mixed for key, mixed in cells if mixed}
+
+    @property
+    def of_several(self) -> frozenset[Product]:
+        return frozenset(product for product, rows in self._found.items() if is_of_several(product, rows))
+
+    def is_mixed(self, product: Product, rows: Sequence[ResultRow]) -> bool:
+        return self._mixed(product, rows) is not None
+
+    def _mixed(self, product: Product, rows: Sequence[ResultRow]) -> Mixed | None:
+        return mixed_cell(product, rows, self._ignored, self._places)
 
     def add(self, choice: str) -> None:
         """The cells of one metric."""
@@ -92,7 +111,7 @@ class Grid:
         alike: dict[tuple[str, Test], list[ResultRow]] = {}
         for row in totals(rows) if choice == RATE else rows:
             direction = "mixed" if choice == RATE and BESIDE in row.direction else row.direction
-            alike.setdefault((direction, self._test(row)), []).append(row)
+            alike.setdefault((direction, self._test(product, row)), []).append(row)
         for (direction, test), own in alike.items():
             for one in self._workloads[product, test]:
                 self.workloads[one.key] = one
@@ -109,17 +128,19 @@ class Grid:
     def _stated(self, product: Product, row: ResultRow) -> Stated:
         labels = labels_in(row, self.labels)
         tests = {TEST: row.test} if self._place(row) in self._several_tests else {}
-        key = " ".join([row.point_key, *map(str, (labels | tests).items())])
-        point = {**row.point, **labels, **tests}
+        parts = labels | tests | self._places.of(product, row)
+        key = " ".join([row.point_key, *map(str, parts.items())])
+        point = {**row.point, **parts}
         return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
 
     def _place(self, row: ResultRow) -> tuple[Hashable, ...]:
         return row.imported, row.direction, row.point_key, *labels_in(row, self.labels).items()
 
-    def _test(self, row: ResultRow) -> Test:
+    def _test(self, product: Product, row: ResultRow) -> Test:
+        places = self._places.of(product, row).values()
         if not row.imported:
-            return row.point_key  # the same text for all results of a point, which is a fast key
-        return row.imported, row.test, row.point_key, *labels_in(row, self.labels).items()
+            return row.point_key, *places
+        return row.imported, row.test, row.point_key, *labels_in(row, self.labels).items(), *places
 
 
 @dataclass(frozen=True)
@@ -134,8 +155,10 @@ class Matched:
     texts: Mapping[str, str]  # of workloads
     grouped: Grouped
     measured: Mapping[CellKey, Measured]
+    mixed: Mapping[CellKey, Mixed]  # cells that are no number
     concluded: Conclusions
     tables: Mapping[str, Table]  # by metric
+    of_several: frozenset[Product]  # imports with several drives or layouts
     percentile: str  # of headline numbers: a key of CHOICES
     by_direction: Mapping[tuple[Product, str, str], Sequence[ResultRow]]  # of latencies: product, workload, direction
     placed: frozenset[tuple[Product, str]]  # the workloads of each product, also those without a shown value
@@ -160,19 +183,51 @@ class Matched:
             self.made[place] = self.tables[panel.metric.key].cell(place, 0)
         return self.made[place]
 
-    def sentence(self, panel: Panel, product: Product) -> str:
-        """The product compared with the baseline; "" if they share no workload."""
-        found = self.concluded.series.get((panel.key, str(product)))
-        if found is None or found.ratio is None:
-            return ""
-        levels = Level(panel.key, panel.name, None), Level(str(product), self.names[product], None)
-        return self.tables[panel.metric.key].sentences(*levels).page
+    def ratio(self, panel: Panel, product: Product) -> float | None:
+        """The geometric mean of the ratios to the baseline."""
+        result = self.concluded.series.get((panel.key, str(product)))
+        return result.ratio.value if result and result.ratio else None
+
+    def sentences(self, panel: Panel, product: Product) -> Sentences | None:
+        """The product compared with the baseline; None if they share no workload."""
+        result = self.concluded.series.get((panel.key, str(product)))
+        names = [self._measured_name(panel, side, product) for side in (product, self.baseline)]
+        if result is None or result.ratio is None or not all(names):
+            return None
+        table = self.tables[panel.metric.key].with_baseline(Level(str(self.baseline), names[1], None))
+        return table.sentences(Level(panel.key, panel.name, None), Level(str(product), names[0], None))
+
+    @cached_property
+    def unnamed(self) -> set[Product]:
+        """Imports with ratios of several drives, about which no sentence is said."""
+        products = set()
+        for panel, name in self.concluded.series:
+            product = next(each for each in self.products if str(each) == name)
+            for side in {product, self.baseline} & self.of_several:
+                chart = next(each for each in self.panels if each.key == panel)
+                if self.ratio(chart, product) and not self._measured_name(chart, side, product):
+                    products.add(side)
+        return products
+
+    def _measured_name(self, panel: Panel, side: Product, product: Product) -> str:
+        """The name of what was measured of one side of a comparison: of an import with several drives the one whose
+        results are compared; "" if they are of several, because their mean would be of none."""
+        if side not in self.of_several:
+            return self.names[side]
+        keys = [key for (name, other, key), _ in self.pairs if (name, other) == (panel.key, str(product))]
+        part = part_of(row for key in keys for row in self.rows(panel, side, key))
+        return f"{self.names[side]}: {part}" if part else ""
 
     def rows(self, panel: Panel, product: Product, key: str) -> Sequence[ResultRow]:
         return self.grouped.cells.get((panel.key, str(product), key), ())
 
     def measured_by(self, panel: Panel, key: str) -> list[Product]:
+        """The products with a number."""
         return self._measured_by.get((panel.key, key), [])
+
+    def covered_by(self, panel: Panel, key: str) -> int:
+        """The number of products with a number, or with values of several drives or levels."""
+        return len(self.measured_by(panel, key)) + self._mixed_by[panel.key, key]
 
     @cached_property
     def _measured_by(self) -> dict[tuple[str, str], list[Product]]:
@@ -181,6 +236,10 @@ class Matched:
         for panel, product, key in self.measured:
             found.setdefault((panel, key), []).append(places[product])
         return {workload: [self.products[place] for place in sorted(own)] for workload, own in found.items()}
+
+    @cached_property
+    def _mixed_by(self) -> Counter[tuple[str, str]]:
+        return Counter((panel, key) for panel, _, key in self.mixed)
 
     @property
     def pairs(self) -> Iterator[tuple[CellKey, Pair]]:
@@ -207,7 +266,7 @@ class Matched:
     @cached_property
     def _by_panel(self) -> dict[str, list[Workload]]:
         keys: dict[str, set[str]] = {}
-        for panel, _, key in self.measured:
+        for panel, _, key in (*self.measured, *self.mixed):
             keys.setdefault(panel, set()).add(key)
         return {
             panel: sorted((self.workloads[key] for key in own), key=lambda one: one.order)
@@ -277,7 +336,8 @@ def _concluded(
     texts: Mapping[str, str],
     percentile: str,
 ) -> Matched:
-    cells = dict(_measured(grid, grouped))
+    mixed = grid.mixed
+    cells = {key: cell for key, cell in _measured(grid, grouped) if key not in mixed}
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
     found = conclusions(grouped, cells, baselines, MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])
@@ -297,10 +357,12 @@ def _concluded(
         texts=texts,
         grouped=grouped,
         measured=cells,
+        mixed=mixed,
+        of_several=grid.of_several,
         concluded=found,
         tables=tables,
         percentile=percentile,
-        by_direction=grid.by_direction,
+        by_direction={place: rows for place, rows in grid.by_direction.items() if not grid.is_mixed(place[0], rows)},
         placed=grid.placed,
     )
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from webapp.bench.alike import PLACES
 from webapp.bench.matching import Matched
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import PREFIX, RATE, Workload, chart_words, is_label
@@ -32,11 +33,14 @@ Grid = dict[str, tuple[Value, ...]]
 
 
 def missing(matched: Matched, product: Product) -> list[Workload]:
-    """Workloads that another product has and this one lacks."""
+    """Workloads that another product has and this one lacks, at the places where it has others."""
     found: dict[str, Workload] = {}
+    places = {matched.workloads[key].place for other, key in matched.placed if other == product}
+    if product.kind is Kind.IMPORT:
+        places |= {one.place for one in matched.workloads.values()}
     for panel in matched.panels_of(RATE):
         for one in matched.in_panel(panel):
-            if (product, one.key) not in matched.placed:
+            if (product, one.key) not in matched.placed and (not one.place or one.place in places):
                 found[one.key] = one
     return list(found.values())
 
@@ -75,7 +79,7 @@ def _is_of(product: Product, target: Target) -> bool:
 
 def plan_for(workloads: Iterable[Workload], title: str) -> PlanDocument:
     """One part for each full-factorial grid of these workloads. Factors that all parts share are common factors."""
-    points = [one.point for one in workloads]
+    points = [{name: level for name, level in one.point.items() if name not in PLACES} for one in workloads]
     grids = merged([{name: (level,) for name, level in point.items()} for point in points])[:MAX_PARTS]
     texts = [_texts(grid) for grid in grids]
     common = {name: text for name, text in texts[0].items() if all(each.get(name) == text for each in texts)}

@@ -74,7 +74,9 @@ def _distinct(rows: Sequence[ResultRow], of: Callable[[ResultRow], str]) -> list
 
 MAX_RUNS, MAX_CONFIGURATIONS, MAX_IMPORTS = 100, 50, 100
 PAIRS, MAX_PAIRED, MAX_OFFERS = 6, 2_000, 40
+_NEWEST = {Kind.RUN: MAX_RUNS, Kind.CONFIGURATION: MAX_CONFIGURATIONS, Kind.IMPORT: MAX_IMPORTS}
 _DIGEST_SHOWN = 10
+NO_HOSTS: Mapping["Offer", set[str]] = {}
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,15 @@ def offered() -> tuple[OfferGroup, ...]:
     by_kind: dict[Kind, list[Offer]] = defaultdict(list)
     for offer in found.values():
         by_kind[offer.product.kind].append(offer)
-    return tuple(OfferGroup(LABELS[kind][1], tuple(_sorted(kind, by_kind[kind]))) for kind in Kind if by_kind[kind])
+    return tuple(
+        OfferGroup(_label(kind, by_kind[kind]), tuple(_sorted(kind, by_kind[kind]))) for kind in Kind if by_kind[kind]
+    )
+
+
+def _label(kind: Kind, offers: Iterable[Offer]) -> str:
+    """It says if there may be older ones."""
+    most, whole = _NEWEST.get(kind), sum(not offer.product.part for offer in offers)
+    return f"{LABELS[kind][1]}, the newest {most}" if most and whole >= most else LABELS[kind][1]
 
 
 def _sorted(kind: Kind, offers: list[Offer]) -> list[Offer]:
@@ -207,11 +217,13 @@ def pairs() -> tuple[Pair, ...]:
     """Products that ran the same plan versions: drive models, else targets, else runs; and imports that share
     workloads. Two queries."""
     own = next(filter(None, (_pairs(found, "plan") for found in _planned().values())), ())
-    return (*own, *_pairs(_imported(), "workload"))
+    imported, hosts = _imported()
+    return (*own, *_pairs(imported, "workload", hosts))
 
 
 def _planned() -> dict[Kind, dict[Offer, set[object]]]:
-    """The plan versions of each product, by its kind. A plan can have different parts for devices and directories."""
+    """The plan versions of each product, by its kind; of drives with the host, because they are compared only in one. A
+    plan can have different parts for devices and directories."""
     measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
     columns = ("number", "version", "targets__model", "targets__host__slug", "targets__slug", "targets__kind")
     found: dict[Kind, dict[Offer, set[object]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
@@ -222,32 +234,44 @@ def _planned() -> dict[Kind, dict[Offer, set[object]]]:
         named = ((Kind.MODEL, model, model), (Kind.TARGET, target, target), (Kind.RUN, str(number), f"Run {number}"))
         for kind, value, text in named:
             if value:
-                found[kind].setdefault(Offer(Product(kind, value), text), set()).add((version, target_kind))
+                place = "" if kind is Kind.RUN else host
+                found[kind].setdefault(Offer(Product(kind, value), text), set()).add((version, target_kind, place))
     return found
 
 
-def _imported() -> dict[Offer, set[object]]:
-    """The main factors of the workloads of each reference, and of each drive of own imports; of the newest results."""
+def _imported() -> tuple[dict[Offer, set[object]], dict[Offer, set[str]]]:
+    """The main factors of the workloads of each reference, and of each drive of own imports, with its hosts; of the
+    newest results."""
     columns = (
         "origin__imported__number",
         "origin__imported__title",
         "reference",
         "origin__drive",
+        "origin__host",
         "point",
         "direction",
     )
     rows = Result.objects.filter(origin__isnull=False, invalid=False).values_list(*columns)[:MAX_PAIRED]
     found: dict[Offer, set[object]] = {}
-    for number, title, reference, drive, point, direction in rows:
+    hosts: dict[Offer, set[str]] = defaultdict(set)
+    for number, title, reference, drive, host, point, direction in rows:
         product = Product(Kind.IMPORT, str(number)) if reference or not drive else Product(Kind.MODEL, drive)
         text = title if product.kind is Kind.IMPORT else drive
         main = tuple(str(point.get(name)) for name in (PATTERN, BLOCK, JOBS, DEPTH))
-        found.setdefault(Offer(product, text), set()).add((*main, direction))
-    return found
+        offer = Offer(product, text)
+        found.setdefault(offer, set()).add((*main, direction))
+        hosts[offer].add(host)
+    return found, hosts
 
 
-def _pairs(common: Mapping[Offer, set[object]], words: str) -> tuple[Pair, ...]:
-    """The pairs with the most in common first."""
+def _pairs(
+    common: Mapping[Offer, set[object]], words: str, hosts: Mapping[Offer, set[str]] = NO_HOSTS
+) -> tuple[Pair, ...]:
+    """The pairs with the most in common first. `hosts`: of drives, which are compared only in one."""
     offers: Iterable[Offer] = [*common][:MAX_OFFERS]
-    found = [Pair((one, other), len(common[one] & common[other]), words) for one, other in combinations(offers, 2)]
+    found = [
+        Pair((one, other), len(common[one] & common[other]), words)
+        for one, other in combinations(offers, 2)
+        if {one.product.kind, other.product.kind} != {Kind.MODEL} or not hosts or hosts[one] & hosts[other]
+    ]
     return tuple(sorted((pair for pair in found if pair.common), key=lambda pair: -pair.common)[:PAIRS])

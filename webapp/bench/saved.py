@@ -6,8 +6,9 @@ from urllib.parse import parse_qsl, urlencode
 from webapp.analysis.services import explore_query
 from webapp.bench.products import Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, read_asked
+from webapp.bench.workloads import RATE
 
-KEYS = ("product", "baseline", "metric", "at", "ignore", "ceilings", "all")
+KEYS = ("product", "baseline", "metric", "at", "ignore", "hold", "ceilings", "all")
 
 
 def is_bench(query: str) -> bool:
@@ -32,9 +33,20 @@ def asked_by(query: str) -> Asked:
         metric=given.get("metric", ""),
         workload=given.get("at", ""),
         ignored=[text for key, text in pairs if key == "ignore"],
+        held=[text for key, text in pairs if key == "hold"],
     )
     assert found is not None  # it names products
     return found
+
+
+def query_of(asked: Asked) -> str:
+    """The address of Bench that asks this."""
+    pairs = [("product", str(product)) for product in asked.products]
+    pairs += [("baseline", str(asked.baseline))] if asked.baseline != asked.products[0] else []
+    pairs += [("metric", asked.choice)] if asked.choice != RATE else []
+    pairs += [("ignore", name) for name in sorted(asked.ignored)]
+    pairs += [("hold", f"{factor}:{level}") for factor, level in asked.held]
+    return urlencode(pairs)
 
 
 def products_in_words(query: str, titles: Mapping[int, str]) -> str:

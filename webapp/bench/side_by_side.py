@@ -2,16 +2,19 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from statistics import geometric_mean
 
-from webapp.analysis.answer import Cell
+from webapp.analysis.answer import Cell, Conclusion, rank
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.models import Price
+from webapp.bench.alike import PLACES, Mixed, Places, level_of, mixed_import, part_of
 from webapp.bench.curves import Curve, Ladder, common_limits, curves, ladder, ladder_key, ladders, mean_above_p99
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
+from webapp.bench.nearest import Unlike
 from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.reading import Read, read_results
@@ -43,6 +46,8 @@ from worker.contract.workload import KIB, Pattern
 
 # The content of the page Bench.
 
+MAX_TRIED, MIN_TRIED = 12, 3  # comparisons that are tried for an offer: of a page, and of each product
+
 # Headline numbers: a few workloads that the products share, chosen by a rule.
 #
 # For each headline: of the workloads of its pattern, those that most products have; of those, the block size named
@@ -66,13 +71,21 @@ class OwnLevels:
     @property
     def ignorable(self) -> bool:
         """Reads and writes are never one workload."""
-        return self.factor != PATTERN
+        return self.factor not in (PATTERN, *PLACES)
 
 
 def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
     """Without the factors that are ignored already, that define a product, or that imports do not state."""
     labels = varying_labels(row for rows in found.values() for row in rows)
-    measured = {product: points_with_labels(rows, labels) for product, rows in found.items()}
+    places = Places(found)
+    measured = {
+        product: [
+            {**point, **places.of(product, own[0])}
+            for own in _by_place(product, rows, places)
+            for point in points_with_labels(own, labels)
+        ]
+        for product, rows in found.items()
+    }
     names = {name for points in measured.values() for point in points for name in point}
     imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
     stated = {name for product in imports for point in measured[product] for name in point}
@@ -87,6 +100,13 @@ def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection
             yield OwnLevels(name, factor_words(name), tuple(_texts(name, points) for points in measured.values()))
 
 
+def _by_place(product: Product, rows: Iterable[ResultRow], places: Places) -> Iterable[list[ResultRow]]:
+    by_place: dict[tuple[object, ...], list[ResultRow]] = {}
+    for row in rows:
+        by_place.setdefault(tuple(places.of(product, row).values()), []).append(row)
+    return by_place.values()
+
+
 def _texts(name: str, points: Iterable[Point]) -> str:
     levels = {repr(level): level for level in (point.get(name) for point in points)}.values()
     return ", ".join(sorted("not stated" if level is None else level_text(name, level) for level in levels))
@@ -99,14 +119,16 @@ def _texts(name: str, points: Iterable[Point]) -> str:
 class Finding:
     panel: Panel
     sentence: str
+    rank: tuple[int, float] = (list(Conclusion).index(Conclusion.EQUAL), 0.0)
 
 
 def findings(matched: Matched, choice: str) -> Iterator[Finding]:
     for shown in dict.fromkeys((choice, RATE, matched.percentile)):
         for panel in matched.panels_of(shown):
             for product in matched.products:
-                if sentence := matched.sentence(panel, product):
-                    yield Finding(panel, " ".join((sentence, *_assumptions(matched, panel, product))))
+                if sentences := matched.sentences(panel, product):
+                    words = " ".join((sentences.page, *_assumptions(matched, panel, product)))
+                    yield Finding(panel, words, rank(sentences.conclusion, matched.ratio(panel, product)))
 
 
 def _assumptions(matched: Matched, panel: Panel, product: Product) -> Iterator[str]:
@@ -173,15 +195,21 @@ def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]
         yield Headline(title, panel, highest)
 
 
-def _most(matched: Matched, panel: Panel) -> int:
+def _most(matched: Matched, panel: Panel) -> tuple[int, int]:
     """The products of the workload that most products have."""
-    return max(len(matched.measured_by(panel, one.key)) for one in matched.in_panel(panel))
+    return max(_count(matched, panel, one) for one in matched.in_panel(panel))
+
+
+def _count(matched: Matched, panel: Panel, one: Workload) -> tuple[int, int]:
+    """The products with a number; those with any value if only one product is shown."""
+    covered = matched.covered_by(panel, one.key)
+    return (len(matched.measured_by(panel, one.key)) if len(matched.products) > 1 else covered), covered
 
 
 def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
     """The workloads of one block size that most products have."""
     all_, most = matched.in_panel(panel), _most(matched, panel)
-    return _of_block([one for one in all_ if len(matched.measured_by(panel, one.key)) == most], rule.block)
+    return _of_block([one for one in all_ if _count(matched, panel, one) == most], rule.block)
 
 
 def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
@@ -198,7 +226,12 @@ def _of_known_load(alike: Sequence[Workload]) -> Sequence[Workload]:
 
 def _mean(matched: Matched, panel: Panel, one: Workload) -> float:
     means = [matched.mean(panel, product, one.key) for product in matched.measured_by(panel, one.key)]
+    if not means:  # only values of several drives, which are not shown, but tell which workload is the fastest
+        means = [panel.metric.of(row) or 0.0 for each in matched.products for row in matched.rows(panel, each, one.key)]
     return geometric_mean(means) if min(means) > 0 else 0.0
+
+
+Held = tuple[tuple[str, str], ...]  # factors with their level, as in the address
 
 
 @dataclass(frozen=True)
@@ -210,6 +243,7 @@ class Asked:
     choice: str = RATE  # key of matching.CHOICES: the metric of bars and curves
     ladder: str = ""  # key of a workload
     ignored: frozenset[str] = frozenset()  # factors in which matched workloads may differ
+    held: Held = ()  # only results at these levels, set by a plan or observed
     most_rows: int | None = None  # of each group
 
 
@@ -218,6 +252,7 @@ class Shown:
     """One cell of a row: what one product measured."""
 
     cell: Cell
+    part: str  # the drive or layout of an import with several
     pooled: str  # 2 targets, 3 kernels
     runs: int  # and imports
     unstated: tuple[str, ...]  # labels of the factors of the workload that an import does not state
@@ -236,12 +271,13 @@ class Shown:
 
 @dataclass(frozen=True)
 class Row:
-    """One workload. `cells` has None for a product that was not measured."""
+    """One workload. `cells` has None for a product that has no number: it was not measured, or its cell is `mixed`."""
 
     title: str
     panel: Panel
     workload: Workload
     cells: tuple[Shown | None, ...]
+    mixed: tuple[Mixed | None, ...]
 
 
 @dataclass(frozen=True)
@@ -253,6 +289,15 @@ class Group:
     shared: int
     by_all: int  # workloads that all products have
     alone: int  # workloads that one product has alone
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Why a product has no ratio to the baseline, and the nearest comparison that gives one."""
+
+    why: str  # a sentence
+    words: str = ""  # of the link; "" if nothing in the data is alike
+    nearest: Asked | None = None
 
 
 @dataclass(frozen=True)
@@ -384,7 +429,7 @@ class SideBySide:
             for curve in rates
             for sentence in common_limits(curve, self.asked.baseline, self.matched.names)
         )
-        return (*findings(self.matched, self.asked.choice), *limits)
+        return tuple(sorted((*findings(self.matched, self.asked.choice), *limits), key=lambda one: one.rank))
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
@@ -422,18 +467,74 @@ class SideBySide:
         return tuple(own_levels(self.read.rows, self.asked.ignored))
 
     @cached_property
-    def without_common(self) -> tuple[Product, ...]:
-        """Products with results that share no workload with the baseline. Empty if no products share any."""
-        baseline = self.asked.baseline
-        common = {key[1] for key, _ in self.matched.pairs}
-        others = [product for product in self.products if product != baseline and product not in self.empty]
-        return tuple(product for product in others if str(product) not in common) if self.shared else ()
+    def advice(self) -> tuple[Advice, ...]:
+        """For each product with results that has no ratio to the baseline, and for those with cells that are no number:
+        why, and the nearest comparison that gives a ratio."""
+        baseline, mixed = self.asked.baseline, self._mixed
+        others = [product for product in self.products if product not in (baseline, *self.empty)]
+        compared = {name for _, name, _ in self.matched.concluded.points} | self.matched.overlapping
+        pairs = [(baseline, other) for other in others if str(other) not in compared and baseline not in self.empty]
+        told = {product for pair in pairs for product in pair}
+        of_mixed = [
+            (product, *(other for other in (baseline, *others) if other != product))[:2]
+            for product in mixed
+            if product not in told
+        ]
+        most = max(MIN_TRIED, MAX_TRIED // max(len(pairs) + len(of_mixed), 1))
+        return tuple(self._advice(pair, most) for pair in (*pairs, *of_mixed))
+
+    def _advice(self, products: tuple[Product, ...], most: int) -> Advice:
+        rows = {product: self.read.rows[product] for product in products}
+        apart = (
+            [levels.factor for levels in own_levels(rows, self.asked.ignored) if levels.ignorable]
+            if len(rows) > 1
+            else []
+        )
+        names, mixed = (
+            self.matched.names,
+            {product: self._mixed[product] for product in products if product in self._mixed},
+        )
+        is_pair = len(self.products) == len(products)
+        pair = Unlike(products, names, rows, mixed, tuple(apart or self.matched.other_levels), beside=not is_pair)
+        for candidate in islice(pair.candidates(), most):
+            asked = replace(
+                self.asked,
+                products=candidate.products,
+                baseline=candidate.products[0],
+                ignored=self.asked.ignored | candidate.ignored,
+                held=(*self.asked.held, *candidate.held),
+            )
+            read = replace(self.read, rows=rows) if candidate.products == products else None
+            if side_by_side(asked, read).matched.concluded.points:
+                return Advice(pair.why, candidate.words, asked)
+        return Advice(pair.why)
+
+    @cached_property
+    def _mixed(self) -> dict[Product, Mixed]:
+        """The first such cell of each product; or all cells of an import of which no sentence is said, because its
+        workloads are of several drives."""
+        first: dict[str, Mixed] = {}
+        for (_, name, _), mixed in self.matched.mixed.items():
+            first.setdefault(name, mixed)
+        for product in self.matched.unnamed:
+            if (whole := mixed_import(product, self.read.rows[product])) and str(product) not in first:
+                first[str(product)] = whole
+        return {product: first[str(product)] for product in self.products if str(product) in first}
 
 
-def side_by_side(asked: Asked) -> SideBySide:
-    read = read_results(asked.products)
+def side_by_side(asked: Asked, read: Read | None = None) -> SideBySide:
+    """`read`: the results of these products, if they were read before."""
+    read = read or read_results(asked.products)
+    if asked.held:
+        rows = {product: tuple(row for row in own if _is_held(row, asked.held)) for product, own in read.rows.items()}
+        read = replace(read, rows=rows)
     names = _short({product: _name(product, rows) for product, rows in read.rows.items()})
-    return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.ignored))
+    ignored = asked.ignored | {factor for factor, _ in asked.held}
+    return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, ignored))
+
+
+def _is_held(row: ResultRow, held: Held) -> bool:
+    return all(level_of(row, factor) == level for factor, level in held)
 
 
 def _short(names: Mapping[Product, str]) -> dict[Product, str]:
@@ -458,7 +559,8 @@ def _name(product: Product, rows: Sequence[ResultRow]) -> str:
 
 def _row(matched: Matched, panel: Panel, one: Workload, title: str) -> Row:
     cells = tuple(_shown(matched, panel, product, one) for product in matched.products)
-    return Row(title, panel, one, cells)
+    mixed = tuple(matched.mixed.get((panel.key, str(product), one.key)) for product in matched.products)
+    return Row(title, panel, one, cells, mixed)
 
 
 def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> Shown | None:
@@ -469,6 +571,7 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
     imported = [row for row in rows if row.imported]
     return Shown(
         cell=cell,
+        part=part_of(rows) if product in matched.of_several else "",
         pooled=pooled(rows),
         runs=len({row.source for row in rows}),
         unstated=max((_unstated(one, row) for row in imported), default=(), key=len),
@@ -482,13 +585,13 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
 def _unstated(one: Workload, row: ResultRow) -> tuple[str, ...]:
     """Factors and labels of the workload that a result does not state."""
     labels = labels_in(row, {name.removeprefix(PREFIX) for name in one.point if is_label(name)})
-    return tuple(map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - {TEST})))
+    return tuple(map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - PLACES - {TEST})))
 
 
 def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:
     least = min(2, len(matched.products))
     for panel in matched.panels_of(asked.choice):
-        counts = [(one, len(matched.measured_by(panel, one.key))) for one in matched.in_panel(panel)]
+        counts = [(one, matched.covered_by(panel, one.key)) for one in matched.in_panel(panel)]
         shared = [one for one, count in counts if count >= least]
         by_all = sum(count == len(matched.products) for _, count in counts)
         rows = tuple(_row(matched, panel, one, matched.texts[one.key]) for one in shared[: asked.most_rows])
@@ -502,7 +605,13 @@ def _default_ladder(chosen: Sequence[Headline]) -> str:
 
 
 def read_asked(
-    products: Sequence[str], *, baseline: str = "", metric: str = "", workload: str = "", ignored: Collection[str] = ()
+    products: Sequence[str],
+    *,
+    baseline: str = "",
+    metric: str = "",
+    workload: str = "",
+    ignored: Collection[str] = (),
+    held: Collection[str] = (),
 ) -> Asked | None:
     """None without products. Raises BenchRefused."""
     chosen = read_products(products)
@@ -513,7 +622,17 @@ def read_asked(
     factors = frozenset(ignored) - {""}
     if unknown := sorted(name for name in factors - set(FACTORS) if not is_label(name)):
         raise BenchRefused("bench_factor_unknown", f"ignore={unknown[0]}: there is no factor with this name.")
-    return Asked(chosen, _baseline(baseline, chosen), metric or RATE, workload, factors)
+    return Asked(chosen, _baseline(baseline, chosen), metric or RATE, workload, factors, _held(held))
+
+
+def _held(texts: Iterable[str]) -> Held:
+    """`scheduler:none` is a factor and its level. Raises BenchRefused."""
+    pairs = [text.partition(":") for text in dict.fromkeys(texts) if text]
+    if unknown := [name for name, colon, level in pairs if name not in FACTORS or not colon or not level]:
+        raise BenchRefused(
+            "bench_factor_unknown", f"hold={unknown[0]}: write factor:level, for example scheduler:none."
+        )
+    return tuple((name, level) for name, _, level in pairs)
 
 
 def _baseline(text: str, products: Sequence[Product]) -> Product:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from webapp.analysis.claims import Where, listed
+from webapp.bench.alike import PLACES
 from webapp.bench.specifications import is_specification
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
@@ -126,6 +127,11 @@ class Workload:
         """A level that is a number; 1 if the point does not state it."""
         level = self.point.get(factor, 1)
         return float(level) if isinstance(level, int | float) else 1.0
+
+    @cached_property
+    def place(self) -> frozenset[tuple[str, Value]]:
+        """What must be equal besides the factors: the host, the drive …"""
+        return frozenset((name, level) for name, level in self.point.items() if name in PLACES)
 
     @property
     def concurrency(self) -> float:

@@ -12,12 +12,21 @@ from webapp.analysis.question import CompareQuery, CompareRefused, read_query
 from webapp.analysis.tests.measuring import ENGINES, measure_engines
 from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused
+from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
 from worker.contract.histogram import LAST_BUCKET_NS
 
 pytestmark = pytest.mark.django_db
+
+
+def test_a_note_names_a_failed_run_beside_a_complete_one(lab: Lab) -> None:
+    measure_engines(lab)
+    before = compare(ENGINES).notes
+    Run.objects.filter(pk=lab.run.pk).update(state=RunState.FAILED, trial_count=99)
+    (note,) = [note for note in compare(ENGINES).notes if note not in before]
+    assert f"Run {lab.run.number} failed after {lab.run.trials.count()} of 99 trials." in note
 
 
 def test_it_summarises_repeats_and_compares_them_with_the_baseline(lab: Lab) -> None:

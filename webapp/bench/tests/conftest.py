@@ -14,5 +14,5 @@ def samsung(db: None) -> Lab:
 
 @pytest.fixture
 def intel(samsung: Lab) -> Lab:
-    """The run after it, on another drive in storage2."""
-    return Lab(a_drive(a_host("storage2"), "nvme0", model=INTEL, serial="I1"), number=2)
+    """The run after it, on another drive of the same host."""
+    return Lab(a_drive(samsung.target.host, "nvme1", model=INTEL, serial="I1"), number=2)

@@ -6,8 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from webapp.bench.alike import PLACES
 from webapp.bench.missing import Grid, merged, missing, plan_for
-from webapp.bench.picking import offered, pairs
+from webapp.bench.picking import _NEWEST, offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
@@ -120,7 +121,7 @@ def test_specifications_show_only_what_differs(samsung: Lab, intel: Lab) -> None
     samsung.measure(100.0, iodepth=1, facts=FACTS | seen)
     intel.measure(50.0, iodepth=1, facts=FACTS | {"device.nvme1n1.size_bytes": "3840000000000"})
     differing = {one.label: one.values for one in shown().differing}
-    assert differing == {"Host": (("storage1",), ("storage2",)), "Size": (("1.92 TB",), ("3.84 TB",))}
+    assert differing == {"Size": (("1.92 TB",), ("3.84 TB",))}
 
 
 def test_specifications_have_units(samsung: Lab, intel: Lab) -> None:
@@ -144,7 +145,8 @@ def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: 
     document = plan_for(lacking, "What Intel lacks")
     grids = [part_grid(document, part) for part in document.parts]
     points = {point_key(point) for grid in grids for point in grid.points}
-    assert points == {point_key(one.point) for one in lacking}
+    wanted = [{name: level for name, level in one.point.items() if name not in PLACES} for one in lacking]
+    assert points == {point_key(point) for point in wanted}
     assert len(points) == 3
 
 
@@ -167,6 +169,15 @@ def test_it_offers_what_has_results_by_kind(samsung: Lab, intel: Lab) -> None:
     assert len(groups["Configurations"]) == 1
 
 
+def test_an_offer_of_the_newest_runs_says_that_it_is_one(samsung: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.bench.picking.MAX_RUNS", 2)
+    monkeypatch.setitem(_NEWEST, Kind.RUN, 2)
+    for number in (1, 2, 3):
+        (samsung if number == 1 else Lab(samsung.target, number=number)).measure(100.0)
+    groups = {group.label: [offer.text for offer in group.offers] for group in offered()}
+    assert groups["Runs, the newest 2"] == ["Run 3", "Run 2"]
+
+
 def test_configurations_that_differ_in_their_targets_say_so(samsung: Lab) -> None:
     for name in ("nvme0", "nvme1"):
         samsung.measure(100.0, iodepth=1, facts=FACTS | {"stream.0.target": name})
@@ -175,9 +186,10 @@ def test_configurations_that_differ_in_their_targets_say_so(samsung: Lab) -> Non
 
 
 def test_it_proposes_models_that_ran_the_same_plan(samsung: Lab) -> None:
-    other = Lab(a_drive(a_host("storage2"), "nvme0", model=INTEL), version=samsung.run.version, number=2)
-    samsung.measure(100.0, iodepth=1)
-    other.measure(100.0, iodepth=1)
+    elsewhere = a_drive(a_host("storage2"), "nvme0", model="ELSE")  # drives are compared only in one host
+    other = Lab(a_drive(samsung.target.host, "nvme1", model=INTEL), version=samsung.run.version, number=2)
+    for lab in (samsung, other, Lab(elsewhere, version=samsung.run.version, number=3)):
+        lab.measure(100.0, iodepth=1)
     (pair,) = pairs()
     assert {offer.product for offer in pair.offers} == set(MODELS)
 

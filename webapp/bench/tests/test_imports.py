@@ -3,6 +3,7 @@
 import pytest
 from django.db.models import F
 
+from webapp.bench.alike import Mixed
 from webapp.bench.picking import offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
@@ -191,14 +192,16 @@ def test_equal_results_are_matched_rather_than_one_that_states_more(db: None) ->
 
 
 def test_drives_of_one_model_are_several_targets(db: None) -> None:
-    """The mean over two drives must not look like repeats of one drive."""
+    """The mean over two drives is the value of none of them."""
     for serial, iops in (("S1", "1000"), ("S2", "3000")):
         made = an_import(title=serial, text=PLAIN.replace("10200", iops))
         made.origins.update(serial=serial)
-    (cells, *_) = [row.cells for row in shown(Product(Kind.MODEL, "PM9A3")).groups[0].rows]
-    assert cells[0]
-    assert cells[0].cell.summary.mean == pytest.approx((1000 * 3000) ** 0.5)
-    assert cells[0].pooled == "2 targets"
+    page = shown(Product(Kind.MODEL, "PM9A3"))
+    assert {row.mixed[0] for row in page.groups[0].rows} == {Mixed("2 drives", ("serial:S1", "serial:S2"))}
+    assert not any(cell for row in page.groups[0].rows for cell in row.cells)
+    (advice,) = page.advice
+    assert advice.nearest
+    assert advice.nearest.products == (Product(Kind.SERIAL, "S1"), Product(Kind.SERIAL, "S2"))
 
 
 def test_the_lowest_load_is_that_of_a_stated_queue_depth(db: None) -> None:

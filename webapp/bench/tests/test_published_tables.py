@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from webapp.bench.alike import Mixed
 from webapp.bench.matching import Matched
 from webapp.bench.missing import why_not_alone
 from webapp.bench.picking import offered, products_of_import, products_of_results
@@ -142,7 +143,11 @@ def test_p95_has_headlines_and_percentiles_if_nobody_states_p99(devices: tuple[P
 
 def test_a_drive_with_several_layouts_says_so(devices: tuple[Product, ...]) -> None:
     page = shown(devices[0], of_import("intel-320-random-read", "Intel 320"))
-    assert {row.cells[1].pooled for row in page.groups[0].rows if row.cells[1]} == {"2 layouts"}
+    assert {(row.cells[1], row.mixed[1].words) for row in page.groups[0].rows if row.mixed[1]} == {(None, "2 layouts")}
+    number = devices[0].number
+    assert page.groups[0].rows[0].mixed[1] == Mixed(
+        "2 layouts", tuple(f"import:{number}/Intel 320, {layout}" for layout in ("RAID 0 × 2", "single"))
+    )
 
 
 def test_a_row_never_mixes_iops_and_bandwidth(db: None) -> None:

@@ -75,6 +75,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     point: Point
     facts: Facts  # of the configuration, without device names; of an import, its labels
     tool: str  # that measured: an engine, or the tool whose output was imported
+    run_state: str = ""  # "" for an import
     imported: int = 0  # number of the import
     import_title: str = ""
     reference: bool = False  # a published table
@@ -177,7 +178,7 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
     shared = _Shared(
         points,
         FACTS.get({row[_DIGEST]: row[_DIGEST] for row in found if row[_DIGEST]}) if with_facts else {},
-        _by_key(runs, "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason"),
+        _by_key(runs, "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason", "state"),
         _by_key(targets, "host__slug", "slug", "model", "serial"),
         further_targets([row[0] for row in found if row[_POINT_KEY] in several]),
         _origins({row[_ORIGIN] for row in found if row[_ORIGIN]}),
@@ -187,7 +188,7 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
 
 def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
     point_key, _, repeat, version, digest, trial_id, index, trial_reason, run_id, target_id = row[_POINT_KEY:]
-    *run, run_reason = shared.runs[run_id]
+    *run, run_reason, state = shared.runs[run_id]
     host, *first = shared.targets[target_id]
     further = shared.further.get(row[0])
     target, model, serial = joined_names([(first[0], first[1], first[2]), *further]) if further else first
@@ -196,6 +197,7 @@ def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
     values: tuple[Any, ...] = (
         *row[:_POINT_KEY], repeat, version, point_key, digest or "", trial_id, number_of(index), why, *run, host,
         target, f"{host}/{target}", model, serial, point, shared.facts.get(digest, {}), name_of(point),
+        state,
     )  # fmt: skip
     return ResultRow(*values)
 
@@ -210,7 +212,7 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
         *row[:_POINT_KEY], origin.repeat, origin.tool_version, point_key, "", "", origin.number,
         "marked as invalid" if row[_INVALID] else "", 0, "", "", "", origin.host,
         what, target_name, origin.drive, origin.serial, shared.points[point_key],
-        {name: text for name, text in facts.items() if text}, origin.tool,
+        {name: text for name, text in facts.items() if text}, origin.tool, "",
         imported.number, imported.title, imported.slug is not None, origin.name,
         origin.time_known,
     )  # fmt: skip

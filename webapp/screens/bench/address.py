@@ -36,6 +36,7 @@ def read_address(data: QueryDict) -> Asked | None:
         metric=data.get("metric", ""),
         workload=data.get("at", ""),
         ignored=data.getlist("ignore"),
+        held=data.getlist("hold"),
     )
 
 

@@ -63,9 +63,7 @@ def product_parts(product: Product) -> ProductParts | None:
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
         header=found.header,
-        headlines=tuple(
-            shown_row(row, found.matched.texts[row.workload.key], colours, columns=()) for row in found.headlines
-        ),
+        headlines=tuple(shown_row(found, row, found.matched.texts[row.workload.key]) for row in found.headlines),
         charts=(
             *(_chart(names[product], time_table(one, _words(found, one)), colours_of(one.values)) for one in times),
             *(

@@ -18,9 +18,10 @@ from webapp.bench.side_by_side import Row, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, chart_words, factor_words
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
+from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.rows import Column, ShownCell, absent_words, shown_row
+from webapp.screens.bench.rows import ShownCell, shown_row
 from webapp.screens.ceilings import drawn, in_words
 from worker.contract.histogram import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
@@ -43,7 +44,7 @@ def shared_words(found: SideBySide) -> str:
 def warnings(found: SideBySide) -> Iterator[str]:
     """Beside the headline numbers."""
     names = found.matched.names
-    if found.confounded:
+    if found.confounded and (found.matched.concluded.points or not found.advice):  # else nothing is compared
         yield found.confounded
     if found.latency_kinds:
         yield found.latency_kinds
@@ -58,9 +59,6 @@ def warnings(found: SideBySide) -> Iterator[str]:
             f"No ratio to the baseline {names[found.asked.baseline]} where {same} has the same results: they would be "
             "compared with themselves."
         )
-    if found.without_common:
-        without = ", ".join(names[product] for product in found.without_common)
-        yield f"No ratio to the baseline {names[found.asked.baseline]}: it shares no workload with {without}."
 
 
 def notes(found: SideBySide) -> Iterator[str]:
@@ -73,6 +71,7 @@ def notes(found: SideBySide) -> Iterator[str]:
             f"{names[product]} has more than {found.read.limit:,} results. The page reads {first}, up to this number. "
             "Choose single runs to compare others."
         )
+    yield from unfinished_sentences(row for rows in found.read.rows.values() for row in rows)
     for product in found.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
     if found.single:
@@ -190,6 +189,8 @@ class BenchReport(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...]  # factors whose levels are pooled
     metric: str
     charts: BenchCharts  # of the curves and the ladder
+    advice: tuple[str, ...] = ()  # why products have no ratio to the baseline
+    held: tuple[str, ...] = ()  # factors with the only level whose results are read
 
     @property
     def results(self) -> int:
@@ -232,6 +233,8 @@ def report_of(query: str) -> BenchReport:
         ignored=tuple(factor_words(name) for name in sorted(found.asked.ignored)),
         metric=CHOICES[found.asked.choice],
         charts=BenchCharts(charts=tuple(charts)),
+        advice=tuple(one.why for one in found.advice),
+        held=tuple(f"{factor_words(name)} {level}" for name, level in found.asked.held),
     )
 
 
@@ -263,13 +266,8 @@ def _groups(found: SideBySide) -> Sequence[ReportGroup]:
 
 
 def _row(found: SideBySide, row: Row, words: str) -> ReportRow:
-    measured = found.matched.placed
-    absent = [
-        "no value" if (product, row.workload.key) in measured else absent_words(found.read, product)
-        for product in found.products
-    ]
-    shown = shown_row(row, words, list(found.colours.values()), absent)
-    cells = tuple(cell for cell in shown.cells if not isinstance(cell, Column))
+    shown = shown_row(found, row, words)
+    cells = tuple(cell if isinstance(cell, ShownCell) else cell.words for cell in shown.cells)
     return ReportRow(
         title=row.title, words=words, unit=shown.unit, cells=cells, lower_is_better=shown.lower_is_better
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """Rows of bars: one workload, one cell for each product. All numbers of a row have one unit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from django.http import QueryDict
 
@@ -9,7 +10,6 @@ from webapp.analysis.answer import Cell
 from webapp.analysis.words import unclear
 from webapp.bench.missing import why_no_plan, why_not_alone
 from webapp.bench.products import Product
-from webapp.bench.reading import Read
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric
@@ -32,16 +32,10 @@ class Column:
     is_baseline: bool
     as_baseline: str  # queries of the page
     removed: str
-    missing: frozenset[str]  # keys of the workloads that it lacks
+    missing: int  # workloads that it lacks
     why_no_plan: str  # "" if a plan can measure what the product lacks
     results: int
     is_cut: bool  # it has more results
-    absent: str  # in place of a value
-
-
-def absent_words(read: Read, product: Product) -> str:
-    """What is known of a workload without a value: results that were not read may have one."""
-    return f"not in the {read.limit:,} results read" if product in read.cut else "not measured"
 
 
 def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
@@ -56,11 +50,10 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
             is_baseline=product == found.asked.baseline,
             as_baseline=with_value(data, baseline=str(product)),
             removed=without(data, product),
-            missing=frozenset(one.key for one in found.missing[product]),
+            missing=len(found.missing[product]),
             why_no_plan=why_no_plan(product, found.read.rows[product], usable),
             results=len(found.read.rows[product]),
             is_cut=product in found.read.cut,
-            absent=absent_words(found.read, product),
         )
         for product in found.products
     ]
@@ -100,6 +93,17 @@ class ShownCell:
     reference: bool
     colour: int
     bar: Bar
+    part: str = ""  # the drive or layout of an import with several
+
+
+@dataclass(frozen=True)
+class Absent:
+    """In place of a value."""
+
+    words: str
+    why: str = ""  # "" if a plan can measure it
+    plan: str = ""  # the workload and the product, for the button Plan; "" without one
+    product: str = ""  # its name
 
 
 @dataclass(frozen=True)
@@ -107,12 +111,12 @@ class ShownRow:
     title: str
     words: str  # the workload
     name: str  # pattern and workload
-    workload: str  # its key
-    why_not_alone: str  # why no new plan can measure it; "" if a plan can
     unit: str
     lower_is_better: bool
-    # a product without a value has its column here, for the button Plan, or a text
-    cells: tuple[ShownCell | Column | str, ...]
+    cells: tuple[ShownCell | Absent, ...]
+
+
+NOWHERE: Mapping[Product, str] = MappingProxyType({})
 
 
 def unit_of(metric: Metric, values: Sequence[float]) -> tuple[float, str]:
@@ -128,7 +132,8 @@ def value_text(value: float, factor: float, metric: Metric) -> str:
     return BEYOND if beyond else significant(value / factor)
 
 
-def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Column | str]) -> ShownRow:
+def shown_row(found: SideBySide, row: Row, words: str, no_plan: Mapping[Product, str] = NOWHERE) -> ShownRow:
+    """`no_plan`: why no plan can measure what a product lacks, "" if one can; without it no plan is offered."""
     cells = [each.cell for each in row.cells if each]
     factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
     most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)
@@ -136,15 +141,29 @@ def shown_row(row: Row, words: str, colours: Sequence[int], columns: Sequence[Co
         title=row.title,
         words=words,
         name=f"{row.panel.name} {words}",
-        workload=row.workload.key,
-        why_not_alone=why_not_alone(row.workload),
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
         cells=tuple(
-            _cell(each, row.panel.metric, factor, most, colours[place]) if each else columns[place]
-            for place, each in enumerate(row.cells)
+            _cell(each, row.panel.metric, factor, most, found.colours[product])
+            if each
+            else Absent(mixed.text)
+            if mixed
+            else _absent(found, product, row, no_plan)
+            for product, each, mixed in zip(found.products, row.cells, row.mixed, strict=True)
         ),
     )
+
+
+def _absent(found: SideBySide, product: Product, row: Row, no_plan: Mapping[Product, str]) -> Absent:
+    if (product, row.workload.key) in found.matched.placed:
+        return Absent("no value", "Its results of this workload do not have this value.")
+    if row.workload not in found.missing[product]:
+        return Absent("nothing alike", "It has no results at this host and controller, or of this drive.")
+    is_cut = product in found.read.cut  # results that were not read may have a value
+    words = f"not in the {found.read.limit:,} results read" if is_cut else "not measured"
+    why = no_plan.get(product, "") or why_not_alone(row.workload)
+    plan = f"{row.workload.key} {product}" if product in no_plan and not why else ""
+    return Absent(words, why, plan, found.matched.names[product])
 
 
 def _cell(shown: Shown, metric: Metric, factor: float, most: float, colour: int) -> ShownCell:
@@ -163,6 +182,7 @@ def _cell(shown: Shown, metric: Metric, factor: float, most: float, colour: int)
         why=unclear(against) if against and against.better is None else "",
         doubts=shown.doubts,
         pooled=shown.pooled,
+        part=shown.part,
         unstated=len(shown.unstated),
         assumed=shown.assumed,
         reference=shown.reference,

@@ -1,6 +1,6 @@
 """The page Bench: two to eight products side by side. Its address contains everything."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
@@ -18,6 +18,7 @@ from webapp.bench.answer import answer, bench_table
 from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.picking import Offer, OfferGroup, Pair, offered, pairs, products_of_results
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
+from webapp.bench.saved import query_of
 from webapp.bench.side_by_side import Group, SideBySide, side_by_side
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
 from webapp.core.errors import Refusal
@@ -26,7 +27,7 @@ from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.bench.address import bench_address, product_address, read_address, with_value
 from webapp.screens.bench.charts import BenchCharts, curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.report import ROWS_SHOWN, ceilings_of, notes, shared_words, warnings
-from webapp.screens.bench.rows import Column, ShownRow, columns_of, shown_row
+from webapp.screens.bench.rows import ShownRow, columns_of, shown_row
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
 from webapp.screens.explore.saved import opened
@@ -139,7 +140,7 @@ def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
     return HttpResponse(msgspec.json.encode(found), content_type="application/json", headers=name)
 
 
-KEPT = ("baseline", "metric", "ignore", "saved")  # if other products are chosen
+KEPT = ("baseline", "metric", "ignore", "hold", "saved")  # if other products are chosen
 
 
 @dataclass(frozen=True)
@@ -186,18 +187,17 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     lines = drawn(ceilings.bounds)
     charts = [curve_chart(curve, names, found.colours, lines) for curve in found.curves]
     charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
-    colours, columns = list(found.colours.values()), columns_of(data, found)
+    columns = columns_of(data, found)
+    no_plan = {column.product: column.why_no_plan for column in columns}
     return {
         "found": found,
         "header": [one for one in found.header if not one.repeats(names.values())],
         "columns": columns,
         "picker": _picker(data, found.products),
-        "headlines": [
-            shown_row(row, found.matched.texts[row.workload.key], colours, columns) for row in found.headlines
-        ],
+        "headlines": [shown_row(found, row, found.matched.texts[row.workload.key], no_plan) for row in found.headlines],
         "shared": shared_words(found),
         "warnings": list(warnings(found)),
-        "groups": [_group(group, colours, columns) for group in found.groups if group.rows],
+        "groups": [_group(found, group, no_plan) for group in found.groups if group.rows],
         "alone": sum(group.alone for group in found.groups),
         "ceilings": ceilings,
         "curves": [curve_table(curve, names) for curve in found.curves],
@@ -216,14 +216,14 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
             "known": [one for one in found.differing if not one.is_partly_known],
             "partly": [one for one in found.differing if one.is_partly_known],
         },
-        "ignore": _ignore(data, found),
-        "ignorable": [one.label for one in found.apart if one.ignorable],
+        "advice": [(one, f"?{query_of(one.nearest)}" if one.nearest else "") for one in found.advice],
+        "held": [(factor_words(name), level, _without_held(data, name, level)) for name, level in found.asked.held],
         "ignored": [(factor_words(name), _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
     }
 
 
-def _group(group: Group, colours: Sequence[int], columns: Sequence[Column]) -> ShownGroup:
-    rows = tuple(shown_row(row, row.title, colours, columns) for row in group.rows)
+def _group(found: SideBySide, group: Group, no_plan: Mapping[Product, str]) -> ShownGroup:
+    rows = tuple(shown_row(found, row, row.title, no_plan) for row in group.rows)
     return ShownGroup(group.panel.name, rows, group.shared - len(rows))
 
 
@@ -231,16 +231,12 @@ def _ladders(found: SideBySide) -> tuple[Option, ...]:
     return options_of(found.ladders.items(), found.ladder.key if found.ladder else "")
 
 
-def _ignore(data: QueryDict, found: SideBySide) -> str:
-    """The query that matches workloads despite the factors that keep them apart; "" if that is not possible."""
-    names = [one.factor for one in found.apart if one.ignorable]
-    if not names or (len(found.products) == 2 and len(names) < len(found.apart)):
-        return ""
-    return with_value(data, ignore=[*sorted(found.asked.ignored), *names])
-
-
 def _without_ignored(data: QueryDict, name: str) -> str:
     return with_value(data, ignore=[text for text in data.getlist("ignore") if text != name])
+
+
+def _without_held(data: QueryDict, name: str, level: str) -> str:
+    return with_value(data, hold=[text for text in data.getlist("hold") if text != f"{name}:{level}"])
 
 
 @dataclass(frozen=True)

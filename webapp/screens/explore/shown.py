@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import log
 
 import msgspec
 from msgspec.structs import replace
 
-from webapp.analysis.answer import Cell, Comparison, Conclusion, Panel, Series
+from webapp.analysis.answer import Cell, Comparison, Panel, Series, rank
 from webapp.analysis.cells import mixed_kinds
 from webapp.analysis.latency import PERCENTS, Distribution
 from webapp.analysis.question import ViewOptions
@@ -188,12 +187,7 @@ def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _rank(series: Series) -> tuple[int, float]:
-    """Differences by their size, equality, ratios without a claim, then series without a ratio."""
-    against = series.against_baseline
-    size = abs(log(against.ratio.value)) if against else 0.0
-    if series.conclusion is Conclusion.NONE:
-        return (2 if against else 3), 0.0
-    return list(Conclusion).index(series.conclusion), -size
+    return rank(series.conclusion, series.against_baseline.ratio.value if series.against_baseline else None)
 
 
 def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:

@@ -79,7 +79,7 @@ def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
         page = side_by_side(Asked(products, products[0]))
         if row := _headline([row for row in page.headlines if all(row.cells)]):
             words = page.matched.texts[row.workload.key]
-            shown = shown_row(row, words, list(page.colours.values()), columns=())
+            shown = shown_row(page, row, words)
             names = pair.offers[0].text, pair.offers[1].text
             yield ShownPair(bench_address(products), names, shown, page.confounded)
 

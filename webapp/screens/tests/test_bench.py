@@ -13,7 +13,6 @@ from django.utils.html import strip_tags
 
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
-from webapp.hosts.models import Host, HostState
 from webapp.results.models import Configuration, Import, Result, StreamRun
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
@@ -27,7 +26,7 @@ ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
 def labs(db: None) -> tuple[Lab, Lab]:
     """The same grid on two drives; the second one lacks a queue depth."""
     samsung = Lab(a_drive(a_host("storage1"), "nvme0", model=SAMSUNG, serial="S1", present=True))
-    drive = a_drive(a_host("storage2"), "nvme0", model=INTEL, serial="I1", present=True)
+    drive = a_drive(samsung.target.host, "nvme1", model=INTEL, serial="I1", present=True)
     intel = Lab(drive, version=samsung.run.version, number=2)
     for lab, speed in ((samsung, 1.0), (intel, 2.0)):
         for depth in (1, 2, 4):
@@ -76,7 +75,7 @@ def test_products_have_the_same_colours_in_explore_and_in_any_order(operator: Cl
 
 
 def test_a_curve_says_which_levels_were_not_measured(operator: Client, labs: tuple[Lab, Lab]) -> None:
-    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third = Lab(a_drive(labs[0].target.host, "nvme2", model="THIRD", serial="T1"), number=3)
     for depth in (1, 4):
         third.measure(5.0, iodepth=depth)
     page = shown(operator, f"{ADDRESS}&product=model:THIRD")
@@ -123,7 +122,7 @@ def test_what_a_product_lacks_is_not_measured_and_can_be_planned(operator: Clien
 @pytest.fixture
 def third(labs: tuple[Lab, Lab]) -> Lab:
     """A drive that lacks three of the workloads of the others."""
-    drive = a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1", present=True)
+    drive = a_drive(labs[0].target.host, "nvme2", model="THIRD", serial="T1", present=True)
     lab = Lab(drive, number=3)
     lab.measure(5.0, iodepth=1)
     return lab
@@ -155,7 +154,8 @@ def test_a_cell_of_an_older_page_never_fails(operator: Client, third: Lab, cell:
 
 
 def test_a_product_without_a_usable_target_has_no_plan_and_its_cells_say_why(operator: Client, third: Lab) -> None:
-    Host.objects.filter(slug="storage3").update(state=HostState.REVOKED)
+    third.target.present = False
+    third.target.save(update_fields=["present"])
     assert_not_planned(operator, "THIRD: no target can be used now.")
 
 
@@ -203,7 +203,7 @@ def test_nothing_is_planned_if_nothing_is_missing(operator: Client, labs: tuple[
 
 
 def test_no_claim_without_repeats(operator: Client, labs: tuple[Lab, Lab]) -> None:
-    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third = Lab(a_drive(labs[0].target.host, "nvme2", model="THIRD", serial="T1"), number=3)
     third.measure(5.0, iodepth=1)
     page = shown(operator, f"/bench/?product=model:{SAMSUNG}&product=model:THIRD")
     assert "were measured once" in page
@@ -222,8 +222,9 @@ def test_several_kernels_unfold_in_the_header_and_are_named_at_the_cell(
 
 
 def test_products_without_a_common_workload_can_be_matched_without_what_differs(operator: Client, db: None) -> None:
+    host = a_host("h1")
     for number, runtime in ((1, 10), (2, 60)):
-        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=number)
+        lab = Lab(a_drive(host, f"nvme{number}", model=f"M{number}"), number=number)
         lab.measure(100.0 * number**2, iodepth=1, runtime=runtime)
     page = shown(operator, "/bench/?product=model:M1&product=model:M2")
     assert "No workload in common" in page
@@ -234,8 +235,9 @@ def test_products_without_a_common_workload_can_be_matched_without_what_differs(
 def test_a_pair_without_common_workloads_says_so_even_if_no_single_factor_is_the_cause(
     operator: Client, db: None
 ) -> None:
+    host = a_host("h1")
     for number, depths in ((1, {"randread": 1, "randwrite": 2}), (2, {"randread": 2, "randwrite": 1})):
-        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=number)
+        lab = Lab(a_drive(host, f"nvme{number}", model=f"M{number}"), number=number)
         for pattern, depth in depths.items():
             lab.measure(100.0, pattern=pattern, iodepth=depth, direction=pattern.removeprefix("rand"))
     page = shown(operator, "/bench/?product=model:M1&product=model:M2")
@@ -243,8 +245,9 @@ def test_a_pair_without_common_workloads_says_so_even_if_no_single_factor_is_the
 
 
 def test_ignoring_is_not_offered_again_nor_for_patterns(operator: Client, db: None) -> None:
+    host = a_host("h1")
     for number, pattern in ((1, "randread"), (2, "randwrite")):
-        lab = Lab(a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}"), number=number)
+        lab = Lab(a_drive(host, f"nvme{number}", model=f"M{number}"), number=number)
         lab.measure(100.0, pattern=pattern, runtime=10 * number, direction=pattern.removeprefix("rand"))
     page = shown(operator, "/bench/?product=model:M1&product=model:M2&ignore=runtime")
     assert "no common level of these factors" in page
@@ -253,17 +256,17 @@ def test_ignoring_is_not_offered_again_nor_for_patterns(operator: Client, db: No
 
 
 def test_of_three_products_it_says_what_all_and_what_two_of_them_share(operator: Client, labs: tuple[Lab, Lab]) -> None:
-    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third = Lab(a_drive(labs[0].target.host, "nvme2", model="THIRD", serial="T1"), number=3)
     third.measure(5.0, iodepth=1)
     page = shown(operator, f"{ADDRESS}&product=model:THIRD")
     assert "1 of 4 workloads measured by all 3 products, 3 by at least two" in page
 
 
 def test_a_product_that_shares_nothing_with_the_baseline_is_named(operator: Client, labs: tuple[Lab, Lab]) -> None:
-    third = Lab(a_drive(a_host("storage3"), "nvme0", model="THIRD", serial="T1"), number=3)
+    third = Lab(a_drive(labs[0].target.host, "nvme2", model="THIRD", serial="T1"), number=3)
     third.measure(5.0, iodepth=64)
     page = shown(operator, f"{ADDRESS}&product=model:THIRD")
-    assert f"No ratio to the baseline {SAMSUNG}: it shares no workload with THIRD." in page
+    assert f"THIRD was measured with Queue depth 64, and {SAMSUNG} with 1, 2, 4, 8." in page
 
 
 def test_a_percentile_above_the_histogram_is_a_lower_bound(operator: Client, labs: tuple[Lab, Lab]) -> None:
@@ -286,8 +289,9 @@ def test_properties_that_only_some_products_state_are_folded(operator: Client, l
 
 
 def test_different_hosts_are_a_warning_beside_the_headlines(operator: Client, labs: tuple[Lab, Lab]) -> None:
-    warning = f"Measured in different hosts ({SAMSUNG}: storage1; {INTEL}: storage2)"
-    assert warning in shown(operator)
+    imported = an_import(title="In lab1", text=PLAIN.replace("10200", "10300"))
+    page = shown(operator, f"/bench/?product=model:{SAMSUNG}&product=import:{imported.number}")
+    assert f"Measured in different hosts ({SAMSUNG}: storage1; In lab1: lab1)" in page
     hosts = shown(operator, "/bench/?product=host:storage1&product=host:storage2")
     assert "Measured in different hosts" not in hosts
     one = shown(operator, "/bench/?product=serial:S1&product=target:storage1/nvme0")
@@ -328,8 +332,9 @@ def test_a_mean_above_the_p99_is_a_doubt_of_latencies(operator: Client, labs: tu
 
 def test_opposite_differences_are_split_by_block_size(operator: Client, db: None) -> None:
     version = None
+    host = a_host("h1")
     for number, speeds in ((1, (1.0, 1.0, 1.0)), (2, (1.5, 1.3, 0.8))):
-        drive = a_drive(a_host(f"h{number}"), "nvme0", model=f"M{number}")
+        drive = a_drive(host, f"nvme{number}", model=f"M{number}")
         lab = Lab(drive, version=version, number=number)
         version = lab.run.version
         for block, speed in zip((4096, 65536, 1048576), speeds, strict=True):
@@ -353,7 +358,7 @@ def test_products_without_results_are_named(operator: Client, labs: tuple[Lab, L
     assert "GONE has no valid results" in shown(operator, f"{ADDRESS}&product=model:GONE")
 
 
-@pytest.mark.parametrize("more", ["", "&product=host:storage1&product=target:storage2/nvme0&product=serial:S1"])
+@pytest.mark.parametrize("more", ["", "&product=host:storage1&product=target:storage1/nvme1&product=serial:S1"])
 def test_the_number_of_queries_does_not_depend_on_products(
     queries_of: Callable[[str], int], labs: tuple[Lab, Lab], more: str
 ) -> None:
@@ -405,8 +410,8 @@ def test_a_workload_of_results_that_were_not_read_is_not_called_unmeasured(
 ) -> None:
     """8 results of each are read. Intel has 12, and the oldest 4 are those of queue depth 1."""
     monkeypatch.setattr("webapp.bench.reading.MAX_RESULTS", 24)
-    Result.objects.filter(host__slug="storage1", point__iodepth__gt=2).delete()
-    page = shown(operator, f"{ADDRESS}&product=host:storage1")
+    Result.objects.filter(target__model=SAMSUNG, point__iodepth__gt=2).delete()
+    page = shown(operator, f"{ADDRESS}&product=target:storage1/nvme0")
     assert "not in the 8 results read" in page
     assert "not measured" in page  # by Samsung at queue depth 4, which is not cut
     assert f"{INTEL} has more than 8 results. The page reads the newest run of each plan" in page

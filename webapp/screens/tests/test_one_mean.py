@@ -34,7 +34,7 @@ RATIOS = {depth: mean_of(SECOND[depth]) / mean_of(FIRST[depth]) for depth in FIR
 @pytest.fixture
 def labs(db: None) -> tuple[Lab, Lab]:
     first = Lab(a_drive(a_host("storage1"), "nvme0", model=SAMSUNG, serial="S1"))
-    second = Lab(a_drive(a_host("storage2"), "nvme0", model=INTEL, serial="I1"), number=2)
+    second = Lab(a_drive(first.target.host, "nvme1", model=INTEL, serial="I1"), number=2)
     for lab, values in ((first, FIRST), (second, SECOND)):
         for depth, iops in values.items():
             lab.measure(*iops, iodepth=depth)

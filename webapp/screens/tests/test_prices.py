@@ -10,6 +10,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG, intel, samsung  # noqa: F401 - fixtures
 from webapp.core.models import AuditEntry
+from webapp.hosts.models import Target
 from webapp.results.models import Configuration
 from webapp.tests.factories.results import Lab
 
@@ -117,6 +118,7 @@ def test_prices_of_controllers_divide_neither_capacity_nor_iops_of_several_hosts
     samsung: Lab,  # noqa: F811 - fixture
     intel: Lab,  # noqa: F811 - fixture
 ) -> None:
+    Target.objects.filter(model=SAMSUNG).update(model=INTEL)  # controllers are compared over one model
     for lab, name, hosts in ((samsung, "M1015", 2), (intel, "LSI 9266", 1)):
         lab.measure(4000.0, hosts_at_once=hosts, facts=FACTS | {"name": name})
         Configuration.objects.filter(facts__name=name).update(controller=name)

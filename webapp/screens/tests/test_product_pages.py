@@ -39,7 +39,8 @@ def test_a_model_shows_headlines_values_over_time_curves_and_runs(operator: Clie
     page = unescape(operator.get(f"/products/model/{SAMSUNG}/").content.decode())
     assert "18 in 3 runs" in page
     assert "Random read, highest over time" in page
-    assert "Random read over queue depth" in page
+    assert "2 drives: choose one of S1, S2" in page  # the mean over drives is the value of none of them
+    assert "Random read over queue depth" in operator.get("/products/serial/S1/").content.decode()
     assert page.index("Run 3</a>") < page.index("Run 1</a>")
     assert f'href="/bench/?product=model%3A{SAMSUNG.replace(" ", "+")}"' in page
 
