@@ -13,13 +13,16 @@ INVARIANTS = {
     "lease held": """
         select kind, state, lease_until from runs_attempt where state in ('dispatched', 'accepted', 'running')""",
     "drive locked": "select lock_key from runs_targetlock",
-    "done trial without exactly one done attempt on each host": """
-        select t.index + 1, count(a.id), count(distinct a.host_id) from runs_trial t
-        left join runs_attempt a on a.trial_id = t.id and a.state = 'done'
-            and (t.state = 'done' or t.point ->> 'hosts_at_once' is null)
-        where t.run_id = %(run)s group by t.id
-        having count(a.id) <> (t.state = 'done')::int * coalesce((t.point ->> 'hosts_at_once')::int, 1)
-            or count(a.id) <> count(distinct a.host_id)""",
+    # A try has an attempt on each host. If one of several fails, all hosts repeat the trial, also those that were done.
+    "done trial without exactly one done try, which is the last one": """
+        select t.index + 1, t.state, tries.done, tries.last from runs_trial t
+        cross join lateral (
+            select max(number) as last, array_agg(number) filter (where hosts = wanted) as done from (
+                select a.number, coalesce((t.point ->> 'hosts_at_once')::int, 1) as wanted,
+                    count(distinct a.host_id) filter (where a.state = 'done') as hosts
+                from runs_attempt a where a.trial_id = t.id group by a.number) try) tries
+        where t.run_id = %(run)s
+          and tries.done is distinct from case when t.state = 'done' then array[tries.last] end""",
     "trial without exactly one result a stream and direction": """
         select t.index + 1, l.stream, r.direction, count(r.id) from runs_trial t
         left join results_result r on r.trial_id = t.id
@@ -37,7 +40,8 @@ INVARIANTS = {
         select t.index + 1, r.direction, r.ios, sum(s.ios) from results_result r
         join runs_trial t on t.id = r.trial_id
         join results_streamrun l on l.id = r.stream_run_id
-        left join runs_attempt a on a.trial_id = t.id and a.state = 'done'
+        join runs_attempt of_result on of_result.id = l.attempt_id
+        left join runs_attempt a on a.trial_id = t.id and a.state = 'done' and a.number = of_result.number
         left join results_sample s on s.attempt_id = a.id and s.direction = r.direction
             and (s.stream = l.stream or t.point ->> 'hosts_at_once' is not null)
         where r.run_id = %(run)s group by t.index, r.id

@@ -13,9 +13,11 @@ from dev.faults.fault_schedule import fault_schedule
 from dev.faults.faults import FAULTS
 from dev.faults.queries import INVARIANTS
 from dev.stack.state import REPOSITORY
-from webapp.results.models import StreamRun
+from webapp.hosts.models import Target
+from webapp.results.models import Result, StreamRun
 from webapp.runs.models import Attempt, Run, Trial
 from webapp.tests.factories.hosts import a_drive
+from webapp.tests.factories.results import Lab, add_samples
 from webapp.tests.factories.runs import a_run
 
 FIXED_SEED = "7"
@@ -94,10 +96,10 @@ def test_the_invariants_forbid_a_lease_that_is_held(ended_run: Run) -> None:
 
 def test_the_invariants_forbid_a_trial_recorded_never_or_twice(ended_run: Run) -> None:
     Trial.objects.update(state="done")
-    assert "done trial without exactly one done attempt on each host" in violated(ended_run)
+    assert "done trial without exactly one done try, which is the last one" in violated(ended_run)
     for number in (1, 2):
         an_attempt(ended_run, "done", number)
-    assert "done trial without exactly one done attempt on each host" in violated(ended_run)
+    assert "done trial without exactly one done try, which is the last one" in violated(ended_run)
     assert "trial without exactly one result a stream and direction" in violated(ended_run)
 
 
@@ -108,6 +110,60 @@ def test_the_invariants_forbid_a_missing_second(ended_run: Run) -> None:
         attempt=attempt, stream=0, job_text="", command=[], started_at=timezone.now(), samples_sent=1
     )  # fmt: skip
     assert "samples missing or too many" in violated(ended_run)
+
+
+def a_measured_stream(trial: Trial, drive: Target, number: int, stream: int) -> StreamRun:
+    """Of a done attempt of try `number` on the host of a drive, with one sample of 101 reads."""
+    attempt = Attempt.objects.create(
+        kind="trial", run=trial.run, trial=trial, host=drive.host, state="done", number=number,
+        lease_until=timezone.now(),
+    )  # fmt: skip
+    add_samples(attempt, 1)
+    attempt.samples.update(stream=stream)
+    return StreamRun.objects.create(
+        attempt=attempt, stream=stream, job_text="", command=[], started_at=timezone.now(), samples_sent=1
+    )
+
+
+@pytest.fixture
+def repeated_on_two_hosts(db: None) -> Run:
+    """Its trial was done on one of its two hosts, then, because the other was lost, on both."""
+    first, second = a_drive(), a_drive()
+    (result,) = Lab(first).measure(202.0, hosts_at_once=2)
+    trial = result.trial
+    assert trial is not None
+    trial.attempts.all().delete()
+    a_measured_stream(trial, first, 1, 0)
+    Attempt.objects.create(
+        kind="trial", run=trial.run, trial=trial, host=second.host, state="lost", lease_until=timezone.now()
+    )
+    a_measured_stream(trial, second, 2, 1)
+    result.stream_run = a_measured_stream(trial, first, 2, 0)
+    result.ios, result.bytes = 2 * 101, 2 * 101 * 4096
+    result.save(force_insert=True)
+    return trial.run
+
+
+def test_the_invariants_allow_a_try_that_was_repeated_on_all_hosts(repeated_on_two_hosts: Run) -> None:
+    assert violated(repeated_on_two_hosts) == set()
+
+
+def test_the_invariants_forbid_a_result_of_two_tries(repeated_on_two_hosts: Run) -> None:
+    Result.objects.update(ios=3 * 101)
+    assert violated(repeated_on_two_hosts) == {"samples that do not add up to the result"}
+
+
+def test_the_invariants_forbid_a_trial_done_twice_on_all_hosts(repeated_on_two_hosts: Run) -> None:
+    Attempt.objects.filter(state="lost").update(state="done")
+    assert violated(repeated_on_two_hosts) == {"done trial without exactly one done try, which is the last one"}
+
+
+def test_the_invariants_forbid_a_last_try_that_is_done_on_one_host_only(repeated_on_two_hosts: Run) -> None:
+    Attempt.objects.filter(number=2, streams__stream=1).update(state="lost")
+    assert violated(repeated_on_two_hosts) == {
+        "done trial without exactly one done try, which is the last one",
+        "samples that do not add up to the result",
+    }
 
 
 @pytest.mark.pipeline
