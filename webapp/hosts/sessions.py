@@ -10,6 +10,7 @@ So the host gets no new trials while a second worker is heard: settings are rest
 """
 
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db.models import F, Q
@@ -39,29 +40,31 @@ class SecondWorker(Refusal):
         )
 
 
-def claim_session(*, host: Host, session: str, previous: str, hostname: str = "") -> None:
+def claim_session(*, host: Host, session: str, earlier: Sequence[str], hostname: str = "") -> None:
     """Give the session to this worker, if it may have it. Raises SecondWorker.
 
-    `session`: "" of a command that takes no orders. `hostname`: of its machine, "" if the message does not say it.
+    `session`: "" of a command that takes no orders. `earlier`: of workers with the same state directory; which of them
+    this server has accepted, they do not always know. `hostname`: of its machine, "" if the message does not say it.
     """
     if session in ("", host.session):
         return
     now = timezone.now()
     free = Q(session="") | Q(last_seen_at__lt=now - HEARD_WITHIN)
-    if previous:
-        free |= Q(session=previous)
+    if earlier:
+        free |= Q(session__in=earlier)
     changes = {"session": session, "former_session": F("session"), "session_since": now, "last_seen_at": now}
     if Host.objects.filter(free, pk=host.pk).update(**changes) == 1:
         host.session = session
         return
-    _note_second(host, session, hostname)
+    _note_second(host, [session, *earlier], hostname)
     raise SecondWorker(host)
 
 
-def _note_second(host: Host, session: str, hostname: str) -> None:
+def _note_second(host: Host, sessions: Sequence[str], hostname: str) -> None:
+    """`sessions`: of the sender and, if it may have been stopped since, of those before it."""
     now = timezone.now()
-    late = Q(former_session=session, session_since__gt=now - IN_FLIGHT)
-    others = Host.objects.filter(~late, pk=host.pk).exclude(session=session)
+    late = Q(former_session__in=sessions, session_since__gt=now - IN_FLIGHT)
+    others = Host.objects.filter(~late, pk=host.pk).exclude(session=sessions[0])
     recent = Q(second_worker_at__gte=now - HEARD_WITHIN)
     is_new = others.exclude(recent).update(second_worker_at=now) == 1
     if not is_new and others.update(second_worker_at=now) == 0:

@@ -145,7 +145,7 @@ def test_pages_of_a_host_open_whatever_it_says_of_itself(admin: Client) -> None:
     taken, session = 0, ""
     for plain in rounds(Hello, HELLO):
         understood = {"oldest_contract": 2, "newest_contract": 2, "version": 2}
-        body = msgspec.json.encode(plain | understood | {"previous_session": session})  # else it is a second worker
+        body = msgspec.json.encode(plain | understood | {"earlier_sessions": [session]})  # else it is a second worker
         answer = worker.post("/api/worker/v1/hello", body, content_type="application/json")
         assert answer.status_code in (200, 400), answer.content
         if answer.status_code == 200:

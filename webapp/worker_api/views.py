@@ -66,7 +66,7 @@ def report(request: HttpRequest) -> ReportReply:
 def _taken(request: HttpRequest, host: Host, body: bytes) -> ReportReply:
     parsed = parse_report(body)
     answer_in(request, parsed.report.version)
-    claim_session(host=host, session=parsed.report.session, previous=parsed.report.previous_session)
+    claim_session(host=host, session=parsed.report.session, earlier=parsed.report.earlier_sessions)
     reply = take_report(host=host, parsed=parsed)
     if parsed.report.log is not None:
         keep_log(host=host, shipped=parsed.report.log)
@@ -135,7 +135,7 @@ def register(request: HttpRequest) -> HelloReply:
         raise TooFast
     message = read_message(request, Hello, limit=MAX_HELLO_BYTES)
     claim_session(
-        host=host, session=message.session, previous=message.previous_session, hostname=message.inventory.hostname
+        host=host, session=message.session, earlier=message.earlier_sessions, hostname=message.inventory.hostname
     )
     reply = register_host(host=host, message=message)
     revive_unfinished(host=host, journal=message.journal)

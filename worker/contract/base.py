@@ -44,6 +44,7 @@ LongText = Annotated[str, Meta(max_length=64 * 1024)]
 Path = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^/[^\x00-\x1f]*\Z")]
 # One process of a worker with a state directory of its own; "" if the sender has none, such as `doctor`.
 Session = Annotated[str, Meta(max_length=64)]
+EarlierSessions = Annotated[tuple[Session, ...], Meta(max_length=32)]  # of workers with the same state directory
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 SmallCount = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Number = Annotated[float, Meta(ge=0)]

@@ -4,7 +4,17 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, Id, Message, Session, SmallCount, Text, Time
+from worker.contract.base import (
+    CONTRACT_VERSION,
+    OLDEST_UNDERSTOOD,
+    EarlierSessions,
+    Id,
+    Message,
+    Session,
+    SmallCount,
+    Text,
+    Time,
+)
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
 from worker.contract.signing import Endorsement
 
@@ -30,7 +40,7 @@ class Hello(Message, frozen=True, kw_only=True):
     # The disk of the state directory is full: no trial starts, and `journal` may be incomplete.
     state_disk_full: bool = False
     session: Session = ""
-    previous_session: Session = ""  # of the worker that used the same state directory before
+    earlier_sessions: EarlierSessions = ()  # that the server may hold
     version: int = OLDEST_UNDERSTOOD
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, Count, Id, Message, Session, Text
+from worker.contract.base import CONTRACT_VERSION, Count, EarlierSessions, Id, Message, Session, Text
 from worker.contract.items import Item
 
 
@@ -55,7 +55,7 @@ class Report(Message, frozen=True, kw_only=True):
     spool_bytes: Count = 0  # what waits on the host's disk after this report
     log: WorkerLog | None = None
     session: Session = ""  # as in Hello
-    previous_session: Session = ""
+    earlier_sessions: EarlierSessions = ()
     version: int = CONTRACT_VERSION
 
 

@@ -37,7 +37,7 @@ def encode_report(
         "spool_bytes": spool_bytes,
         "log": log,
         "session": session.id,
-        "previous_session": session.previous,
+        "earlier_sessions": session.earlier,
         "version": version,
     }
     return _encoder.encode(body)

@@ -137,7 +137,7 @@ class Registration:
             trusted_keys=tuple(self.public_keys),
             policy_problem=policy_problem,
             session=self.session.id,
-            previous_session=self.session.previous,
+            earlier_sessions=self.session.earlier,
             state_disk_full=free_bytes(self._paths.state) < RESERVE_BYTES,
         )
 

@@ -1,69 +1,86 @@
 """The session of a worker process, by which the server tells two workers with one identity apart.
 
-The state directory keeps the id of the last session that the server has accepted. A new worker sends it with its own:
-the server then knows that the former worker has ended, because a state directory has one worker at a time
-(`enrolment.sole_use`). The id of a worker that never reached the server, as during an upgrade, is not kept.
+The state directory keeps the ids of the sessions that the server may hold: the last one that it has accepted, and those
+that began since. Of these the worker cannot know whether it holds them, because an answer can be lost. A new worker
+sends them all with its own id: the server then knows that the former worker has ended, because a state directory has
+one worker at a time (`enrolment.sole_use`).
 """
 
 import logging
 import os
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-FILE = "session"  # in the state directory
+FILE = "session"  # in the state directory: one id in each line
 _LENGTH = 32
+_MOST = 16  # ids in the file
+_BYTES = _MOST * (_LENGTH + 1)
 
 
 class Session:
-    """`id`: "" of a command that takes no orders. `previous`: the one that the server accepted before, "" for none."""
+    """`id`: "" of a command that takes no orders. `earlier`: of workers that used the same state directory before."""
 
-    def __init__(self, id: str = "", previous: str = "", *, file: Path | None = None) -> None:
+    def __init__(self, id: str = "", earlier: Sequence[str] = (), *, file: Path | None = None) -> None:
         self.id = id
-        self.previous = previous
-        self._unsaved = file  # None: saved, or a command
+        self.earlier = tuple(earlier)
+        self._file = file  # None: kept as accepted, or a command
         self._warned = False
 
     def may_carry_out(self, session: str) -> bool:
-        """Whether an order for this session is for this worker. The last worker may have left it in the queue."""
-        return session in ("", self.id, self.previous)
+        """Whether an order for this session is for this worker. An earlier worker may have left it in the queue."""
+        return session in ("", self.id, *self.earlier)
+
+    def begin(self) -> None:
+        """Keep its id beside the earlier ones. Call before the first message to the server."""
+        self._keep([*self.earlier, self.id])
 
     def accepted(self) -> None:
-        """Keep its id: the server has taken a message of this session, whatever its kind, so it holds the host.
+        """Keep its id alone: the server has taken a message of this session, of any kind, so it holds the host."""
+        if self._keep([self.id]):
+            self._file = None
 
-        The id is written over the former one, which needs no space on a full disk.
-        """
-        if self._unsaved is None:
-            return
+    def _keep(self, ids: Sequence[str]) -> bool:
+        if self._file is None:
+            return False
         try:
-            fd = os.open(self._unsaved, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                os.pwrite(fd, self.id.encode(), 0)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            _write(self._file, ids)
         except OSError as error:
             if not self._warned:
                 log.warning("The session cannot be saved: after a restart, the server waits with new orders: %s", error)
             self._warned = True
-        else:
-            self._unsaved = None
+            return False
+        return True
 
 
 NO_SESSION = Session()
 
 
 def begin_session(state: Path) -> Session:
-    """A new session, after the last one that the server has accepted."""
+    """A new session, after those that the server may hold."""
     file = state / FILE
-    return Session(secrets.token_hex(_LENGTH // 2), _read(file), file=file)
+    session = Session(secrets.token_hex(_LENGTH // 2), _read(file), file=file)
+    session.begin()
+    return session
 
 
-def _read(path: Path) -> str:
+def _read(file: Path) -> list[str]:
     try:
-        text = path.read_bytes()[:_LENGTH].decode("ascii", "replace")
+        text = file.read_bytes()[:_BYTES].decode("ascii", "replace")
     except OSError:
-        return ""
-    return text if re.fullmatch(f"[0-9a-f]{{{_LENGTH}}}", text) else ""
+        return []
+    ids = re.findall(rf"^[0-9a-f]{{{_LENGTH}}}$", text, re.MULTILINE)
+    return [*ids[:1], *ids[1:][2 - _MOST :]]  # with the next one at most _MOST
+
+
+def _write(file: Path, ids: Sequence[str]) -> None:
+    """Write the ids over the former ones, in the same number of bytes, which needs no space on a full disk."""
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(fd, "".join(f"{id}\n" for id in ids).ljust(_BYTES).encode(), 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from worker.contract.items import Outcome
 from worker.contract.orders import InventoryOrder
 from worker.journal import Journal, TemporaryFolder
-from worker.link.session import begin_session
+from worker.link.session import FILE
 from worker.tests.service import ROOT, Bench, until
 from worker.tests.service_orders import POLICY, trial
 
@@ -62,7 +62,7 @@ def test_a_worker_carries_out_orders_for_the_worker_before_it(bench: Bench) -> N
     attempt = bench.send(InventoryOrder(**{**bench.head(), "session": session}))
     bench.start()
     assert bench.peer.wait_end(attempt).outcome is Outcome.DONE
-    assert bench.peer.hellos[-1].previous_session == session
+    assert bench.peer.hellos[-1].earlier_sessions == (session,)
 
 
 def test_a_worker_that_never_registered_keeps_the_session_of_its_first_report(bench: Bench) -> None:
@@ -70,7 +70,7 @@ def test_a_worker_that_never_registered_keeps_the_session_of_its_first_report(be
     bench.peer.refuses_hellos = True
     bench.launch()
     bench.peer.wait(lambda: bool(bench.peer.sessions))
-    until(lambda: begin_session(bench.paths.state).previous in bench.peer.sessions, 20, bench.log_text)
+    until(lambda: (bench.paths.state / FILE).read_text().split() == [*bench.peer.sessions], 20, bench.log_text)
     bench.kill()
     assert not bench.peer.hellos
 

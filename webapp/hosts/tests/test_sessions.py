@@ -30,14 +30,14 @@ class Workers:
     def __init__(self) -> None:
         self.host, self.token = a_host_with_token(last_seen_at=None)
 
-    def hello(self, session: str, previous: str = "", hostname: str = "store1") -> Any:
+    def hello(self, session: str, *earlier: str, hostname: str = "store1") -> Any:
         message = replace(
-            HELLO, session=session, previous_session=previous, inventory=replace(HELLO.inventory, hostname=hostname)
+            HELLO, session=session, earlier_sessions=earlier, inventory=replace(HELLO.inventory, hostname=hostname)
         )
         return post("hello", message, self.token)
 
-    def report(self, session: str, previous: str = "") -> Any:
-        return post("report", msgspec.json.encode(Report(session=session, previous_session=previous)), self.token)
+    def report(self, session: str, *earlier: str) -> Any:
+        return post("report", msgspec.json.encode(Report(session=session, earlier_sessions=earlier)), self.token)
 
     def refused(self, response: Any) -> bool:
         if response.status_code == 200:
@@ -85,14 +85,25 @@ def test_both_workers_and_the_people_are_told(workers: Workers, client: Client) 
 
 def test_a_restarted_worker_takes_the_session_over(workers: Workers) -> None:
     workers.hello("a")
-    assert not workers.refused(workers.hello("b", previous="a"))
-    assert not workers.refused(workers.report("c", previous="b")), "a report may come before the Hello"
+    assert not workers.refused(workers.hello("b", "a"))
+    assert not workers.refused(workers.report("c", "b")), "a report may come before the Hello"
+    assert not workers.second
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_it_takes_over_from_a_worker_that_was_stopped_before_the_answer(workers: Workers, *, taken: bool) -> None:
+    """It does not know whether the server has taken the message of that worker, or will take it still."""
+    workers.hello("a")
+    if taken:
+        workers.report("b", "a")
+    assert not workers.refused(workers.report("c", "a", "b"))
+    assert workers.refused(workers.report("b", "a"))
     assert not workers.second
 
 
 def test_a_late_message_of_the_worker_before_is_no_second_worker(workers: Workers) -> None:
     workers.hello("a")
-    workers.hello("b", previous="a")
+    workers.hello("b", "a")
     assert workers.refused(workers.report("a"))
     assert not workers.second
     workers.later(IN_FLIGHT)
@@ -138,6 +149,6 @@ def test_no_trial_starts_while_there_are_two_workers(workers: Workers, *, second
 
 def test_of_two_workers_that_start_at_once_one_gets_the_session(workers: Workers) -> None:
     first, second = (Host.objects.get(pk=workers.host.pk) for _ in range(2))
-    claim_session(host=first, session="a", previous="")
+    claim_session(host=first, session="a", earlier=())
     with pytest.raises(SecondWorker):
-        claim_session(host=second, session="b", previous="")
+        claim_session(host=second, session="b", earlier=())
