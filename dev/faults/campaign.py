@@ -1,7 +1,6 @@
 """Rounds of the campaign: start a run on all hosts, inject faults, wait for its end, check the invariants."""
 
 import contextlib
-import shutil
 import threading
 import time
 from collections import Counter
@@ -173,7 +172,7 @@ class Campaign:
         for host in self._installation.hosts:
             for database in ("spool.db", "journal.db"):
                 with contextlib.suppress(OSError):
-                    shutil.copy(host.state_folder / database, folder / f"{host.slug}.{database}")
+                    host.keep(database, folder)
 
     def run_without_faults(self) -> list[str]:
         """Violations of a final run of each plan. All of its trials must be done."""

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from dev.faults import disks
@@ -128,8 +129,10 @@ class StorageHost:
         """A worker with a copy of the state directory. `sees_the_first`: it has the same /run, so it sees its locks."""
         copy = self._root / "copy"
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(self.state_folder, copy, ignore=shutil.ignore_patterns("filler", "layouts", "journal.reserve"))
-        copy.chmod(0o700)
+        # By another process: one that closes a file of a database loses its locks on it. Files may vanish meanwhile.
+        subprocess.run(["cp", "-a", str(self.state_folder), str(copy)], check=False, capture_output=True)
+        for left_out in (disks.FILLER, "journal.reserve"):
+            (copy / left_out).unlink(missing_ok=True)
         command = [part if part != str(self.state_folder) else str(copy) for part in self._worker_command("start")]
         if not sees_the_first:
             command = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh", *command]
@@ -161,8 +164,20 @@ class StorageHost:
 
     def query(self, database: str, sql: str) -> list[tuple[object, ...]]:
         """Rows of the worker's spool.db or journal.db, read without the worker's code."""
-        path = self.state_folder / database
-        if not path.exists():
+        if not (self.state_folder / database).exists():
             return []
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5) as connection:
+        with self._read_only(database) as connection:
             return list(connection.execute(sql))
+
+    def keep(self, database: str, folder: Path) -> None:
+        """Copy a database as the worker's last transaction left it; if it cannot be read, its files as they are."""
+        name = f"{self.slug}.{database}"
+        try:
+            with self._read_only(database) as connection, closing(sqlite3.connect(folder / name)) as copy:
+                connection.backup(copy)
+        except sqlite3.Error:
+            for path in self.state_folder.glob(f"{database}*"):
+                shutil.copy(path, folder / f"{self.slug}.{path.name}")
+
+    def _read_only(self, database: str) -> "closing[sqlite3.Connection]":
+        return closing(sqlite3.connect(f"file:{self.state_folder / database}?mode=ro", uri=True, timeout=5))

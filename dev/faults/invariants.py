@@ -43,7 +43,7 @@ class InvariantChecker:
                 *self._database(run), *self._broker(), *self._processes(),
                 *(line for host in self._installation.hosts for line in self._host(host)),
             ]  # fmt: skip
-        except (psycopg.Error, redis.exceptions.RedisError, sqlite3.Error, OSError) as error:
+        except (psycopg.Error, redis.exceptions.RedisError, OSError) as error:
             return [f"the check failed: {type(error).__name__}: {error}"]
 
     def permanent(self, run: str) -> list[str]:
@@ -108,9 +108,13 @@ class InvariantChecker:
             ("passwords in the journal", "journal.db", "select device from passwords"),
             ("temporary folders in the journal", "journal.db", "select path from folders"),
         ):
-            rows = host.query(database, sql)
-            if rows:
-                yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
+            try:
+                rows = host.query(database, sql)
+            except sqlite3.Error as error:
+                yield f"{host.slug}: {label}: {type(error).__name__}: {error}"
+            else:
+                if rows:
+                    yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
         data = host.precious / "data"
         if not data.exists() or data.read_bytes() != PRECIOUS:
             yield f"{host.slug}: {data} of somebody else was changed or removed"
