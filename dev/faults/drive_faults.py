@@ -5,10 +5,12 @@ a password; the controller's tool hangs.
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import sqlite3
 import stat
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -99,6 +101,50 @@ def keep_busy(installation: Installation, fault: ScheduledFault) -> None:
             installation.pause(fault.duration_s)
         finally:
             program.kill()
+
+
+def mount_elsewhere(installation: Installation, fault: ScheduledFault) -> None:
+    """Mount the drive in a mount namespace of its own, as a container does: the worker's mount table does not show it.
+
+    It ends at once if the worker holds the drive exclusively, or has overwritten the file system.
+    """
+    host = installation.host(fault)
+    host.mount_point.mkdir(exist_ok=True)
+    mount = ("sh", "-c", 'mount -o ro "$1" "$2" && exec sleep 600', "sh", host.device, str(host.mount_point))
+    with subprocess.Popen(["unshare", "--mount", *mount], stderr=subprocess.DEVNULL) as program:
+        _hold(installation, fault, program)
+
+
+def use_unseen(installation: Installation, fault: ScheduledFault) -> None:
+    """A program uses the drive, and its own descriptors do not show it: it has mapped a part of the drive, or another
+    thread with descriptors of its own has opened it."""
+    command = [sys.executable, "-c", _MAP if fault.choice < 0.5 else _OPEN_IN_THREAD, installation.host(fault).device]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as program:
+        _hold(installation, fault, program)
+
+
+def _hold(installation: Installation, fault: ScheduledFault, program: "subprocess.Popen[bytes]") -> None:
+    try:
+        installation.pause(fault.duration_s)
+    finally:
+        program.kill()
+
+
+_LIBC = "import ctypes, os, sys, threading, time; libc = ctypes.CDLL(None, use_errno=True)\n"
+_MAP = f"""{_LIBC}
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+fd = os.open(sys.argv[1], os.O_RDWR)
+libc.mmap(None, 4096, {mmap.PROT_READ}, {mmap.MAP_SHARED}, fd, 0)
+os.close(fd)
+time.sleep(600)
+"""
+_OPEN_IN_THREAD = f"""{_LIBC}
+def use():
+    libc.unshare(0x400)  # CLONE_FILES
+    os.open(sys.argv[1], os.O_RDWR)
+    time.sleep(600)
+threading.Thread(target=use).start()
+"""
 
 
 def remove_drive(installation: Installation, fault: ScheduledFault) -> None:
@@ -212,6 +258,8 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "second path": add_second_path,
     "hidden loop": add_hidden_loop,
     "busy drive": keep_busy,
+    "hidden mount": mount_elsewhere,
+    "hidden user": use_unseen,
     "remove drive": remove_drive,
     "quarantine drive": quarantine_drive,
     "password left": leave_password,
