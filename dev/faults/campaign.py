@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from dev.console import ToolError, print_error, say
+from dev.faults import databases
 from dev.faults.fault_schedule import Round, ScheduledFault
 from dev.faults.faults import FAULTS
 from dev.faults.installation import Installation
@@ -172,7 +173,7 @@ class Campaign:
         for host in self._installation.hosts:
             for database in ("spool.db", "journal.db"):
                 with contextlib.suppress(OSError):
-                    host.keep(database, folder)
+                    databases.keep(host.state_folder / database, folder / f"{host.slug}.{database}")
 
     def run_without_faults(self) -> list[str]:
         """Violations of a final run of each plan. All of its trials must be done."""

@@ -3,11 +3,9 @@
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from dev.faults import disks
@@ -161,23 +159,3 @@ class StorageHost:
         new = self._proxy_mode.with_suffix(".new")
         new.write_text(json.dumps({"mode": mode, "value": value}))
         new.replace(self._proxy_mode)
-
-    def query(self, database: str, sql: str) -> list[tuple[object, ...]]:
-        """Rows of the worker's spool.db or journal.db, read without the worker's code."""
-        if not (self.state_folder / database).exists():
-            return []
-        with self._read_only(database) as connection:
-            return list(connection.execute(sql))
-
-    def keep(self, database: str, folder: Path) -> None:
-        """Copy a database as the worker's last transaction left it; if it cannot be read, its files as they are."""
-        name = f"{self.slug}.{database}"
-        try:
-            with self._read_only(database) as connection, closing(sqlite3.connect(folder / name)) as copy:
-                connection.backup(copy)
-        except sqlite3.Error:
-            for path in self.state_folder.glob(f"{database}*"):
-                shutil.copy(path, folder / f"{self.slug}.{path.name}")
-
-    def _read_only(self, database: str) -> "closing[sqlite3.Connection]":
-        return closing(sqlite3.connect(f"file:{self.state_folder / database}?mode=ro", uri=True, timeout=5))

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import redis
 
+from dev.faults import databases
 from dev.faults.controller import BEFORE, PROGRAM
 from dev.faults.disks import queue_settings
 from dev.faults.host import PRECIOUS, StorageHost
@@ -109,7 +110,7 @@ class InvariantChecker:
             ("temporary folders in the journal", "journal.db", "select path from folders"),
         ):
             try:
-                rows = host.query(database, sql)
+                rows = databases.rows(host.state_folder / database, sql)
             except sqlite3.Error as error:
                 yield f"{host.slug}: {label}: {type(error).__name__}: {error}"
             else:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import redis
 
+from dev.faults import databases
 from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import BROKER_POLL_S, Installation
@@ -84,7 +85,7 @@ def damage_orders(installation: Installation, fault: ScheduledFault) -> None:
     host = installation.host(fault)
     is_open = "select 1 from attempts where finished_at is null"
     until = time.monotonic() + 5
-    while not host.query("journal.db", is_open) and time.monotonic() < until:
+    while not databases.rows(host.state_folder / "journal.db", is_open) and time.monotonic() < until:
         installation.pause(0.02)
     with installation.supervisor.paused(host.worker):
         kill(installation, host.worker)
