@@ -14,6 +14,7 @@ from dev.stack.loop_device import MIB
 from worker.mounts import remove_path
 
 SHIFTS_S = (10.0, 60.0, 600.0, 7200.0)
+START_S = 8.0  # until a worker that was killed runs again and has sent a message
 
 # ---- networks
 
@@ -59,6 +60,18 @@ def spoof_key(installation: Installation, fault: ScheduledFault) -> None:
     try:
         terminate(installation, host.worker)
         installation.pause(max(5.0, fault.duration_s))
+    finally:
+        host.set_proxy_mode("")
+
+
+def start_unanswered(installation: Installation, fault: ScheduledFault) -> None:
+    """The server takes the first messages of a worker, which is killed before an answer reaches it."""
+    host = installation.host(fault)
+    host.set_proxy_mode("no_answer")
+    try:
+        kill(installation, host.worker)
+        installation.pause(max(START_S, fault.duration_s))
+        kill(installation, host.worker)
     finally:
         host.set_proxy_mode("")
 
@@ -179,6 +192,7 @@ FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "break requests": _proxy("cut_request"),
     "spoof key": spoof_key,
     "reports unanswered": _proxy("no_answer"),
+    "start unanswered": start_unanswered,
     "reports twice": _proxy("twice"),
     "reports late": _proxy("late", lambda fault: 1 + 8 * fault.choice),
     "reports again later": _proxy("again_later", lambda fault: 1 + 5 * fault.choice),

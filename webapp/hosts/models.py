@@ -50,9 +50,9 @@ class Host(models.Model):
     next_broker_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of the password sent with the next token
     trusted_keys = models.JSONField(default=list)  # ids of the server keys that it trusts, as last reported
     state_disk_full = models.BooleanField(default=False)  # the disk of its worker's state directory is full
-    # Which worker process may work for it, the one before, and since when: see `sessions`.
+    # Which worker process may work for it, those before it, and since when: see `sessions`.
     session = models.CharField(max_length=64, blank=True)
-    former_session = models.CharField(max_length=64, blank=True)
+    former_sessions = models.CharField(max_length=4000, blank=True)
     session_since = models.DateTimeField(null=True)
     # When a second worker with the host's identity was last refused, and on which machine it runs.
     second_worker_at = models.DateTimeField(null=True)

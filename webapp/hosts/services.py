@@ -348,7 +348,7 @@ def _enrol_again(host: Host, message: Enrol) -> Host:
         next_token_hash=None,
         rotation_requested_at=None,
         session="",
-        former_session="",
+        former_sessions="",
         hostname=message.hostname,
         worker_version=message.worker_version[:40],
     )

@@ -11,9 +11,10 @@ So the host gets no new trials while a second worker is heard: settings are rest
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import F, Q
+from django.db.models import Case, Q, Value, When
+from django.db.models.functions import Concat, Left
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
@@ -25,8 +26,9 @@ log = logging.getLogger(__name__)
 
 # An idle worker registers every minute; it counts as offline after two missed registrations.
 HEARD_WITHIN = timedelta(seconds=150)
-# A message of the former session may arrive so much later, after a proxy or a retry.
+# A message of a former session may arrive so much later, after a proxy or a retry.
 IN_FLIGHT = timedelta(seconds=30)
+FORMER_LENGTH = 4000  # characters, as the column
 
 
 class SecondWorker(Refusal):
@@ -52,19 +54,28 @@ def claim_session(*, host: Host, session: str, earlier: Sequence[str], hostname:
     free = Q(session="") | Q(last_seen_at__lt=now - HEARD_WITHIN)
     if earlier:
         free |= Q(session__in=earlier)
-    changes = {"session": session, "former_session": F("session"), "session_since": now, "last_seen_at": now}
-    if Host.objects.filter(free, pk=host.pk).update(**changes) == 1:
+    changes = {"session": session, "session_since": now, "last_seen_at": now}
+    if Host.objects.filter(free, pk=host.pk).update(former_sessions=_former(earlier, now), **changes) == 1:
         host.session = session
         return
-    _note_second(host, [session, *earlier], hostname)
+    _note_second(host, session, hostname)
     raise SecondWorker(host)
 
 
-def _note_second(host: Host, sessions: Sequence[str], hostname: str) -> None:
-    """`sessions`: of the sender and, if it may have been stopped since, of those before it."""
+def _former(earlier: Sequence[str], now: datetime) -> Left:
+    """The former sessions, each between blanks: those that the new worker names, the last one, and recent ones.
+
+    A worker that was stopped at its start may never have held the host, and its message may arrive later all the same.
+    """
+    recent = Case(When(session_since__gt=now - IN_FLIGHT, then="former_sessions"), default=Value(""))
+    named = Value("".join(f" {each} " for each in earlier))
+    return Left(Concat(named, Value(" "), "session", Value(" "), recent), FORMER_LENGTH)
+
+
+def _note_second(host: Host, session: str, hostname: str) -> None:
     now = timezone.now()
-    late = Q(former_session__in=sessions, session_since__gt=now - IN_FLIGHT)
-    others = Host.objects.filter(~late, pk=host.pk).exclude(session=sessions[0])
+    late = Q(former_sessions__contains=f" {session} ", session_since__gt=now - IN_FLIGHT)
+    others = Host.objects.filter(~late, pk=host.pk).exclude(session=session)
     recent = Q(second_worker_at__gte=now - HEARD_WITHIN)
     is_new = others.exclude(recent).update(second_worker_at=now) == 1
     if not is_new and others.update(second_worker_at=now) == 0:

@@ -87,7 +87,7 @@ class Migration(migrations.Migration):
                 ("trusted_keys", models.JSONField(default=list)),
                 ("state_disk_full", models.BooleanField(default=False)),
                 ("session", models.CharField(blank=True, max_length=64)),
-                ("former_session", models.CharField(blank=True, max_length=64)),
+                ("former_sessions", models.CharField(blank=True, max_length=4000)),
                 ("session_since", models.DateTimeField(null=True)),
                 ("second_worker_at", models.DateTimeField(null=True)),
                 ("second_worker_hostname", models.CharField(blank=True, max_length=255)),

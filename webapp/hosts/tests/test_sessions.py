@@ -97,8 +97,12 @@ def test_it_takes_over_from_a_worker_that_was_stopped_before_the_answer(workers:
     if taken:
         workers.report("b", "a")
     assert not workers.refused(workers.report("c", "a", "b"))
+    assert not workers.refused(workers.report("d", "a", "b", "c"))
     assert workers.refused(workers.report("b", "a"))
+    assert workers.refused(workers.report("c", "a", "b"))
     assert not workers.second
+    assert workers.refused(workers.report("e", "a")), "a copy of the state directory"
+    assert workers.second
 
 
 def test_a_late_message_of_the_worker_before_is_no_second_worker(workers: Workers) -> None:
