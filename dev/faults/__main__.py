@@ -20,6 +20,7 @@ from dev.faults import campaign
 from dev.faults.fault_schedule import MAX_S, fault_schedule
 from dev.faults.faults import FAULTS
 from dev.faults.installation import Installation
+from dev.faults.invariants import InvariantChecker
 from dev.stack import processes
 from dev.stack.state import REPOSITORY, State
 from dev.stack.temporary import temporary
@@ -141,7 +142,7 @@ def _reap_until(child: int) -> int:
 
 
 def _run(installation: Installation, options: argparse.Namespace, tally: campaign.Tally) -> None:
-    names = options.names
+    names, checker = options.names, InvariantChecker(installation)
     installation.bring_up()
     for seed in options.seeds:
         rounds = fault_schedule(
@@ -150,7 +151,7 @@ def _run(installation: Installation, options: argparse.Namespace, tally: campaig
         chosen = [each for each in rounds if options.round in (0, each.number)]
         count = sum(len(each.faults) for each in chosen)
         say(f"Seed {seed}: {count} faults of {len(names)} kinds in {len(chosen)} rounds")
-        campaign_ = campaign.Campaign(installation, seed, chosen, tally, LOGS)
+        campaign_ = campaign.Campaign(installation, checker, seed, chosen, tally, LOGS)
         campaign_.run()
     if not options.no_final_run:
         _final_run(campaign_, tally)

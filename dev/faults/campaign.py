@@ -37,10 +37,16 @@ class Tally:
 
 class Campaign:
     def __init__(
-        self, installation: Installation, seed: int, rounds: Sequence[Round], tally: Tally, logs: Path
+        self,
+        installation: Installation,
+        checker: InvariantChecker,
+        seed: int,
+        rounds: Sequence[Round],
+        tally: Tally,
+        logs: Path,
     ) -> None:
         self._installation = installation
-        self._checker = InvariantChecker(installation)
+        self._checker = checker
         self._seed = seed
         self._rounds = rounds
         self._tally = tally
@@ -72,7 +78,7 @@ class Campaign:
             thread.start()
         for thread in threads:
             thread.join()
-        violations = self._await_end(run)
+        violations = self._await_end(run, [fault.name for fault in each.faults])
         self._count(each, run, violations)
         if violations:
             self._report(each, run, violations, log_sizes)
@@ -122,7 +128,7 @@ class Campaign:
         finally:
             connections.close_all()
 
-    def _await_end(self, run: str) -> list[str]:
+    def _await_end(self, run: str, faults: Sequence[str] = ()) -> list[str]:
         """Wait for the end of the run and for repairs after it; the violations that are left."""
         await_condition(lambda: self._has_ended(run), limit_s=RUN_LIMIT_S)
         violations: list[str] = []
@@ -133,7 +139,7 @@ class Campaign:
             return not violations
 
         await_condition(repaired, limit_s=REPAIR_LIMIT_S)
-        return violations + self._checker.permanent(run)
+        return violations + self._checker.permanent(run, faults)
 
     def _has_ended(self, run: str) -> bool:
         self._installation.pause(0.2)

@@ -4,7 +4,7 @@ import hashlib
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import psycopg
@@ -15,7 +15,16 @@ from dev.faults.controller import BEFORE, PROGRAM
 from dev.faults.disks import queue_settings
 from dev.faults.host import PRECIOUS, StorageHost
 from dev.faults.installation import Installation
-from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RUN_END, TRIAL_STREAMS
+from dev.faults.process_faults import SECOND_WORKER
+from dev.faults.queries import (
+    ATTEMPTS,
+    FAILED_TRIALS,
+    INVARIANTS,
+    OUTCOMES,
+    REFUSED_WORKERS,
+    RUN_END,
+    TRIAL_STREAMS,
+)
 
 # Reasons that a fault explains. Any other reason is a bug in the product.
 EXPECTED_REASONS = frozenset(
@@ -36,6 +45,8 @@ EXPECTED_MESSAGES = (*ABSENT, "is quarantined", f"{PROGRAM} did not finish")
 class InvariantChecker:
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
+        self._refused_workers = 0  # in all rounds before
+        self._had_second = False  # a second worker in the round before; its host may refuse for another 150 s
 
     def repairable(self, run: str) -> list[str]:
         """Violations that may still be repaired, for example because the worker retries."""
@@ -47,9 +58,10 @@ class InvariantChecker:
         except (psycopg.Error, redis.exceptions.RedisError, OSError) as error:
             return [f"the check failed: {type(error).__name__}: {error}"]
 
-    def permanent(self, run: str) -> list[str]:
-        """Permanent violations in the record of a run that has ended."""
-        return [*self._reasons(run), *self._fio_starts(run)]
+    def permanent(self, run: str, faults: Collection[str]) -> list[str]:
+        """Permanent violations in the record of a run that has ended; `faults`: the names of the round's. Call it once
+        for each round."""
+        return [*self._reasons(run), *self._fio_starts(run), *self._refusals(has_second=SECOND_WORKER in faults)]
 
     def outcomes(self, run: str) -> Counter[str]:
         """Number of the run's trials by state and reason code."""
@@ -85,6 +97,12 @@ class InvariantChecker:
             count = starts[f"{attempt}.{stream}"]
             if count > 1 or (state == "done" and count != bool(is_fio)):
                 yield f"attempt {attempt} is {state} and fio of its stream {stream} was started {count} times"
+
+    def _refusals(self, *, has_second: bool) -> Iterator[str]:
+        ((count,),) = self._rows(REFUSED_WORKERS, "")
+        if count != self._refused_workers and not (has_second or self._had_second):
+            yield "a worker was refused as a second one, and there was no other"
+        self._refused_workers, self._had_second = int(str(count)), has_second
 
     def _broker(self) -> Iterator[str]:
         with self._installation.broker() as connection:

@@ -18,6 +18,7 @@ from dev.faults.installation import Installation
 from dev.stack import postgres, processes, redis_server, services
 from worker.process import supervisor
 
+SECOND_WORKER = "second worker"
 SECOND_WORKER_LIMIT_S = 60.0  # for its end
 FaultFunction = Callable[[Installation, ScheduledFault], None]
 
@@ -182,7 +183,7 @@ FAULTS: dict[str, FaultFunction] = {
     "kill worker 4 times": kill_worker_repeatedly,
     "freeze worker": freeze_worker,
     "terminate worker": terminate_worker,
-    "second worker": start_second_worker,
+    SECOND_WORKER: start_second_worker,
     "kill fio": kill_fio,
     "freeze fio": freeze_fio,
     "kill fio's supervisor": kill_fio_supervisor,

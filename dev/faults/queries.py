@@ -65,4 +65,5 @@ TRIAL_STREAMS = """
     select a.id, l.stream, a.state, left(l.job_text, 1) = '[' from runs_attempt a
     join results_streamrun l on l.attempt_id = a.id where a.run_id = %(run)s and a.kind = 'trial'"""
 OUTCOMES = "select state, reason_code from runs_trial where run_id = %(run)s"
+REFUSED_WORKERS = "select count(*) from core_auditentry where action = 'host.second_worker'"
 ATTEMPTS = "select state, outcome_code from runs_attempt"

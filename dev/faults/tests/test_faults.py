@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
@@ -11,7 +12,8 @@ from django.utils import timezone
 
 from dev.faults.fault_schedule import fault_schedule
 from dev.faults.faults import FAULTS
-from dev.faults.queries import INVARIANTS
+from dev.faults.invariants import InvariantChecker
+from dev.faults.queries import INVARIANTS, REFUSED_WORKERS
 from dev.stack.state import REPOSITORY
 from webapp.hosts.models import Target
 from webapp.results.models import Result, StreamRun
@@ -164,6 +166,18 @@ def test_the_invariants_forbid_a_last_try_that_is_done_on_one_host_only(repeated
         "done trial without exactly one done try, which is the last one",
         "samples that do not add up to the result",
     }
+
+
+def test_a_refused_worker_is_explained_by_a_second_one_in_this_round_or_the_last() -> None:
+    refused = iter((0, 1, 2, 2, 3))
+
+    class Checker(InvariantChecker):
+        def _rows(self, query: str, run: str) -> list[tuple[object, ...]]:
+            return [(next(refused),)] if query == REFUSED_WORKERS else []
+
+    checker = Checker(SimpleNamespace(hosts=[]))  # type: ignore[arg-type]
+    rounds: list[list[str]] = [[], ["second worker"], [], [], []]
+    assert [len(checker.permanent("", faults)) for faults in rounds] == [0, 0, 0, 0, 1]
 
 
 @pytest.mark.pipeline
