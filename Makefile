@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size fuzz truth truth-statistics faults presets lab
+.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size fuzz truth truth-statistics findings faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -89,6 +89,10 @@ truth: ## compare measurements and claims with known values (ARGS="drives events
 truth-statistics: ## simulate pages without real differences and count false claims (ARGS="--pages N --seed S")
 	@.ci/setup --tests
 	@$(DEV).truth.statistics $(ARGS)
+
+findings: ## generate tables of a known truth and count false and found findings (ARGS="--pages N --seed S")
+	@.ci/setup --tests
+	@$(DEV).findings $(ARGS)
 
 faults: ## inject 200 faults into a private installation and check its invariants (ARGS="--faults N --seed S")
 	@.ci/setup --tests

@@ -124,6 +124,50 @@ class Panel(Struct, frozen=True, kw_only=True):
     series: tuple[Series, ...]
 
 
+class FindingKind(StrEnum):
+    """What is seen along an axis, or between charts (`analysis.findings`)."""
+
+    SATURATION = "saturation"  # more of x brings no more
+    CEILING = "ceiling"  # several series stop at the same value
+    NOTHING_MORE = "nothing_more"  # a higher level of the series brings no more, at whatever x
+    GAP = "gap"  # a collapse inside a curve, which recovers
+    OUTLIER = "outlier"  # one value out of line
+    CLIFF = "cliff"  # a collapse from one level to the next, which stays
+    CROSSING = "crossing"  # one series leads up to a level, the other one beyond
+    TREND = "trend"  # each level is higher, or each is lower
+    LINEAR = "linear"  # each unit of x adds the same amount
+    PEAK = "peak"  # the highest value is inside the curve
+    TRADE_OFF = "trade_off"  # better in one chart, worse in another
+    MIX_COST = "mix_cost"  # writes among reads cost more than their share
+    EFFECT = "effect"  # a ratio of two levels
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """Points of a chart that are evidence: a stretch of one series."""
+
+    panel: int  # index
+    series: int  # index in the panel
+    first: int  # index of the comparison's levels
+    last: int
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One conclusion from a whole chart or several. `single`: from values that were measured once."""
+
+    kind: FindingKind
+    sentence: str
+    single: bool
+    size: float  # of the effect, as the absolute value of ln(ratio)
+    value: float | None = None  # where it is, in the unit of the metric: of a limit, for example
+    level: int | None = None  # index of the comparison's levels: from or up to which it holds
+    marks: tuple[Mark, ...] = ()
+
+
+def once(finding: Finding) -> str:
+    """Its sentence, which says whether its values were measured once."""
+    return f"{finding.sentence[:-1]} (measured once)." if finding.single else finding.sentence
+
+
 class Comparison(Struct, frozen=True, kw_only=True):
     metric: str
     metric_label: str
@@ -147,6 +191,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]  # why some values are not compared
     notes: tuple[str, ...]
     results: int  # number of results compared
+    findings: tuple[Finding, ...] = ()  # the most important first
 
 
 _FIGURES = ("geometric mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")

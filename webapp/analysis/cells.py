@@ -76,6 +76,19 @@ def _key(levels: Sequence[Level]) -> str:
     return ",".join([level.key.replace("\\", "\\\\").replace(",", "\\,") for level in levels])
 
 
+def levels_of(key: str) -> list[str]:
+    """The keys of the levels that `_key` joined."""
+    parts, escaped = [""], False
+    for letter in key:
+        if escaped or letter not in ",\\":
+            parts[-1], escaped = parts[-1] + letter, False
+        elif letter == "\\":
+            escaped = True
+        else:
+            parts.append("")
+    return parts
+
+
 def _charts(panels: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:
     """In the order of their levels. `4 KiB` is clear in the title of a chart, `32` is not."""
     ordered = sorted(panels.items(), key=lambda item: [level.order for level in item[1]])

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from webapp.analysis.answer import Comparison, Level, RatioForm
 from webapp.analysis.cells import (
     PERCENTILES,
@@ -21,6 +23,7 @@ from webapp.analysis.claims import UNKNOWN_ORDER, contrast
 from webapp.analysis.conclusions import Conclusions, conclusions
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
+from webapp.analysis.findings import findings
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
@@ -246,7 +249,7 @@ def comparison_of(selected: Selected) -> Comparison:
         margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
-    return Comparison(
+    made = Comparison(
         metric=metric.key,
         metric_label=metric.label,
         shown_as=metric.shown_as,
@@ -270,6 +273,7 @@ def comparison_of(selected: Selected) -> Comparison:
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
     )
+    return structs.replace(made, findings=findings(made, metric))
 
 
 def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Mapping[str, Kinds]:

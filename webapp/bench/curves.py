@@ -1,19 +1,18 @@
-"""Curves of products over queue depth, jobs, block size or a label that is a number, where they level off at the same
-rate, and the latency percentiles of one workload.
-
-The sentences say what was measured, and no cause: a shared link or controller looks like this, and so do drives with
-equal limits. Equality is that of the page, corrected for the number of its comparisons. The interval of the ratio at
-lower load has to be outside the margin. So values without repeats never support a sentence.
+"""Curves of products over queue depth, jobs, block size or a label that is a number, what they show as a whole, and the
+latency percentiles of one workload.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
-from webapp.analysis.answer import Cell
+from msgspec.structs import replace
+
+from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, Level, Panel, RatioForm, Series
 from webapp.analysis.cells import Grouped, measured
+from webapp.analysis.findings import findings
 from webapp.analysis.question import MARGIN
+from webapp.bench import workloads
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.workloads import (
@@ -22,7 +21,6 @@ from webapp.bench.workloads import (
     JOBS,
     P95,
     P99,
-    Panel,
     Workload,
     factor_words,
     in_words,
@@ -82,19 +80,19 @@ def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)
 
 
-def ladder_key(panel: Panel, one: Workload) -> str:
+def ladder_key(panel: workloads.Panel, one: Workload) -> str:
     return _key(panel, one)
 
 
-def _key(panel: Panel, one: Workload) -> str:
+def _key(panel: workloads.Panel, one: Workload) -> str:
     return f"{one.key}.{panel.direction}"
 
 
-def _title(matched: Matched, panel: Panel, one: Workload) -> str:
+def _title(matched: Matched, panel: workloads.Panel, one: Workload) -> str:
     return f"{panel.name} · {matched.texts[one.key]}"
 
 
-def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
+def _shared(matched: Matched) -> Iterator[tuple[workloads.Panel, Workload]]:
     """Workloads that at least two products have, otherwise all."""
     all_ = [(panel, one) for panel in matched.panels_of(matched.percentile) for one in matched.in_panel(panel)]
     counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
@@ -122,7 +120,7 @@ _USUAL_BLOCK = 4 * KIB
 class Curve:
     """One chart. `points` has the cells of each product by level."""
 
-    panel: Panel
+    panel: workloads.Panel
     factor: str
     words: str  # what all its workloads have in common
     levels: tuple[Value, ...]
@@ -152,7 +150,7 @@ def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
     return tuple(curve for curve in found if curve and curve.points and len(curve.levels) >= MIN_LEVELS)
 
 
-def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) -> Curve | None:
+def _fullest(matched: Matched, panel: workloads.Panel, factor: str, names: Sequence[str]) -> Curve | None:
     """The curve with the most cells; if several have as many, that of 4 KiB, then the one of the lowest concurrency:
     curves of high concurrency are often flat."""
     if len({one.point.get(factor) for one in matched.in_panel(panel)}) < MIN_LEVELS:
@@ -167,13 +165,13 @@ def _fullest(matched: Matched, panel: Panel, factor: str, names: Sequence[str]) 
     return _curve(matched, panel, factor, in_words(fullest[0], rest), fullest) if fullest else None
 
 
-def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
+def _size(matched: Matched, panel: workloads.Panel, alike: Sequence[Workload]) -> tuple[int, int]:
     """The number of products with at least two levels, and the number of cells."""
     counts = Counter(product for one in alike for product in matched.measured_by(panel, one.key))
     return sum(count > 1 for count in counts.values()), counts.total()
 
 
-def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
+def _alike(matched: Matched, panel: workloads.Panel, factor: str) -> Iterable[list[Workload]]:
     """Groups of workloads that differ in this factor only, in the order of block size and concurrency."""
     groups: dict[tuple[frozenset[tuple[str, Value]], str], list[Workload]] = {}
     for one in matched.in_panel(panel):
@@ -190,7 +188,7 @@ def _number(factor: str, level: Value) -> tuple[float, str] | None:
     return number_of(level)
 
 
-def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
+def _curve(matched: Matched, panel: workloads.Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
     ordered = sorted(alike, key=lambda one: _number(factor, one.point[factor]) or (0.0, ""))
     points: dict[Product, dict[Value, Cell]] = {}
     for one in ordered:
@@ -200,59 +198,27 @@ def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Seque
     return Curve(panel, factor, words, tuple(one.point[factor] for one in ordered), points)
 
 
-MIN_FLAT = 2  # levels at the upper end of both curves
-Pair = tuple[Value, Cell, Cell]  # a level, and the cells of the baseline and of the other product
-
-
-def common_limits(curve: Curve, baseline: Product, names: Mapping[Product, str]) -> Iterator[str]:
-    """A sentence for each product that levels off where the baseline does."""
-    if curve.factor not in (DEPTH, JOBS) or baseline not in curve.points:
-        return
-    for product in curve.points:
-        if product != baseline and (found := _flat(curve, curve.points[baseline], curve.points[product])):
-            yield _sentence(curve, names[product], names[baseline], *found)
-
-
-def _flat(curve: Curve, one: Mapping[Value, Cell], other: Mapping[Value, Cell]) -> tuple[list[Pair], Pair] | None:
-    """The levels at which both curves are flat and equal, and the lowest one with a ratio beyond the margin."""
-    highest = [[level for level in curve.levels if level in cells][-1] for cells in (one, other)]
-    if highest[0] != highest[1]:
-        return None  # the curve that ends first may rise further
-    common = [(level, one[level], other[level]) for level in curve.levels if level in one and level in other]
-    flat = list(takewhile(lambda pair: _is_flat(pair, common[-1]) and _equal(pair), reversed(common)))[::-1]
-    below = common[: len(common) - len(flat)]
-    differing = [pair for pair in below if _differs(pair)]
-    if len(flat) < MIN_FLAT or not differing or _is_flat(below[0], flat[-1]):
-        return None
-    return flat, differing[0]
-
-
-def _is_flat(pair: Pair, top: Pair) -> bool:
-    """Whether both values are within the margin of those at the highest level."""
-    means = [(cell.summary.mean, highest.summary.mean) for cell, highest in zip(pair[1:], top[1:], strict=True)]
-    return all(highest > 0 and 1 / (1 + MARGIN) <= mean / highest <= 1 + MARGIN for mean, highest in means)
-
-
-def _equal(pair: Pair) -> bool:
-    against = pair[2].against_baseline
-    return against is not None and against.equal and not (pair[1].doubts or pair[2].doubts)
-
-
-def _differs(pair: Pair) -> bool:
-    against = pair[2].against_baseline
-    if against is None or against.ratio.low is None or against.ratio.high is None:
-        return False
-    return against.ratio.low > 1 + MARGIN or against.ratio.high < 1 / (1 + MARGIN)
-
-
-def _sentence(curve: Curve, product: str, baseline: str, flat: Sequence[Pair], differing: Pair) -> str:
-    label = curve.label[:1].lower() + curve.label[1:]
-    at = " to ".join(level_text(curve.factor, pair[0]) for pair in (flat[0], flat[-1]))
-    words = f" ({curve.words})" if curve.words else ""
-    against = differing[2].against_baseline
-    assert against is not None  # it is outside the margin
-    return (
-        f"{product} and {baseline} level off at the same rate: they differ by less than {100 * MARGIN:g} % in "
-        f"{curve.panel.metric.label} at {label} {at}{words}, where neither rises further. At {label} "
-        f"{level_text(curve.factor, differing[0])}, the ratio is {against.text} (95 % CI {against.interval_text})."
-    )
+def seen_in(curve: Curve, names: Mapping[Product, str]) -> tuple[Finding, ...]:
+    """What the curve shows as a whole: where products level off, stop at one limit, or change places."""
+    places = {level: place for place, level in enumerate(curve.levels)}
+    series = tuple(
+        Series(
+            key=str(product), name=names[product], is_baseline=False,
+            cells=tuple(replace(cell, level=places[level]) for level, cell in cells.items() if not cell.doubts),
+            sentence="", conclusion=Conclusion.NONE, headline="", headline_conclusion=Conclusion.NONE,
+            against_baseline=None, points=0, order="",
+        )
+        for product, cells in curve.points.items()
+    )  # fmt: skip
+    metric, panel = curve.panel.metric, Panel(key="", name=curve.words, scaling=(), series=series)
+    levels = tuple(map(Level, map(str, curve.levels), curve.texts, curve.numbers))
+    return findings(
+        Comparison(
+            metric=metric.key, metric_label=metric.label, shown_as=metric.shown_as, unit=metric.unit,
+            lower_is_better=metric.lower_is_better, x=curve.factor, x_label=curve.label, x_numeric=True,
+            series_by=("product",), series_label="", panel_label="", levels=levels, panels=(panel,), baseline="",
+            ratio_as=RatioForm.RATIO, margin=MARGIN, verdict="", single_factor=True, differs=(), warnings=(), notes=(),
+            results=0,
+        ),
+        metric,
+    )  # fmt: skip

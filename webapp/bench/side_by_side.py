@@ -7,11 +7,11 @@ from functools import cached_property
 from itertools import islice
 from statistics import geometric_mean
 
-from webapp.analysis.answer import Cell, Conclusion, rank
+from webapp.analysis.answer import Cell, Conclusion, once, rank
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.models import Price
 from webapp.bench.alike import PLACES, Mixed, Places, level_of, mixed_import, part_of
-from webapp.bench.curves import Curve, Ladder, common_limits, curves, ladder, ladder_key, ladders, mean_above_p99
+from webapp.bench.curves import Curve, Ladder, curves, ladder, ladder_key, ladders, mean_above_p99, seen_in
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.nearest import Unlike
@@ -120,6 +120,9 @@ class Finding:
     panel: Panel
     sentence: str
     rank: tuple[int, float] = (list(Conclusion).index(Conclusion.EQUAL), 0.0)
+
+
+_SEEN = (list(Conclusion).index(Conclusion.DIFFERENT), 0.0)  # beside certain differences, after the large ones
 
 
 def findings(matched: Matched, choice: str) -> Iterator[Finding]:
@@ -423,13 +426,13 @@ class SideBySide:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        rates = self.curves if self.asked.choice == RATE else curves(self.matched, RATE)
-        limits = (
-            Finding(curve.panel, sentence)
-            for curve in rates
-            for sentence in common_limits(curve, self.asked.baseline, self.matched.names)
+        rates = () if self.asked.choice == RATE else curves(self.matched, RATE)
+        seen = (
+            Finding(curve.panel, once(one), _SEEN)
+            for curve in (*self.curves, *rates)
+            for one in seen_in(curve, self.matched.names)
         )
-        return tuple(sorted((*findings(self.matched, self.asked.choice), *limits), key=lambda one: one.rank))
+        return tuple(sorted((*findings(self.matched, self.asked.choice), *seen), key=lambda one: one.rank))
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:

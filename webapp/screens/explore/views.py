@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 from django.contrib import messages
-from django.db.models import Min
+from django.core.cache import cache
+from django.db.models import Max, Min
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.analysis.answer import Comparison, comparison_table
-from webapp.analysis.comparing import Selected, compare, for_latencies
+from webapp.analysis.comparing import Selected, compare, comparison_of, for_latencies
 from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, dimension, varying_parts
 from webapp.analysis.latency import chart_point, chart_points
 from webapp.analysis.question import (
@@ -50,6 +52,7 @@ from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
+from webapp.results.validity import marks_changed
 from webapp.screens import points
 from webapp.screens.access import page, person
 from webapp.screens.choices import Choice, Group, Option, options_of
@@ -57,7 +60,7 @@ from webapp.screens.explore.answer import answer_of
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, resolved, with_defaults
 from webapp.screens.explore.revision import BEFORE, Fitted, before_of, fitted
 from webapp.screens.explore.saved import opened
-from webapp.screens.explore.shown import shown
+from webapp.screens.explore.shown import sentences_of, shown
 from webapp.screens.results.picks import (
     Pick,
     attribute_picks,
@@ -330,28 +333,52 @@ def _offered(pairs: Pairs) -> list[Point]:
 
 
 class TableLink(NamedTuple):
-    """A table of an import with rows and columns of its own."""
+    """A table of an import with rows and columns of its own. `says`: its first conclusion, "" if it is shown."""
 
     name: str
     url: str
     shown: bool
+    says: str
+
+
+MOST_TABLES_READ = 40  # whose conclusions are beside their links
+TABLES_KEPT_SECONDS = 24 * 3600
 
 
 def tables_of(pairs: Pairs) -> list[TableLink]:
-    """The tables of the only import that is shown, in its order; none if it has one. One query."""
+    """The tables of the only import that is shown, in its order; none if it has one. One query, and those of the
+    comparisons of all tables the first time."""
     asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
     if len(asked.imports) != 1 or asked.runs:
         return []
     (number,) = asked.imports
     origins = Origin.objects.filter(imported__number=number, other__has_key=TABLE_LABEL)
-    first = origins.values("other__table").annotate(first=Min("number")).order_by("first")
-    names = list(first.values_list("other__table", flat=True))
-    shown = asked.facts.get(TABLE_LABEL, ())
-    links = [
-        TableLink(name, f"{reverse('explore')}?{urlencode([('import', number), (TABLE, name)])}", name in shown)
-        for name in names
-    ]
-    return links if len(links) > 1 else []
+    first = origins.values("other__table").annotate(first=Min("number"), newest=Max("pk")).order_by("first")
+    found = list(first.values_list("other__table", "newest"))
+    if len(found) < 2:
+        return []
+    shown, newest = asked.facts.get(TABLE_LABEL, ()), max(pk for _, pk in found)
+    links = []
+    for place, (name, _) in enumerate(found):
+        own = [("import", str(number)), (TABLE, name)]
+        says = "" if name in shown or place >= MOST_TABLES_READ else _first_conclusion(own, newest)
+        links.append(TableLink(name, f"{reverse('explore')}?{urlencode(own)}", name in shown, says))
+    return links
+
+
+def _first_conclusion(pairs: Pairs, newest: int) -> str:
+    """Of the default comparison of a table. `newest`: of its results, so that another import is read again."""
+    key = f"table:{marks_changed()}:{newest}:{sha256(urlencode(pairs).encode()).hexdigest()}"
+    says: str | None = cache.get(key)
+    if says is None:
+        try:
+            selected = resolved(pairs).selected
+            sentences = sentences_of(comparison_of(selected)) if selected else []
+        except Refusal:
+            sentences = []
+        says = ": ".join(filter(None, sentences[0])) if sentences else ""
+        cache.set(key, says, TABLES_KEPT_SECONDS)
+    return says
 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:

@@ -1,0 +1,128 @@
+"""`make findings`: how often findings are false, and how often a planted one is found, at its place.
+
+Generates tables of a known truth, with 2, 5 and 10 % noise and 1, 3 or 5 repeats. Needs no database. Writes its table
+to .build/findings.md. Status 1 if more than 1 % of the tables without anything to find have a false finding.
+"""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+from dev.console import run_command, say, step
+from dev.django_setup import set_up_without_database
+
+RESULT = Path(".build/findings.md")
+SEED = 20261128
+NOISES, REPEATS, LEVELS, SERIES = (0.02, 0.05, 0.10), (1, 3, 5), (6, 8, 14), 2
+MOST_FALSE = 0.01
+
+
+@dataclass(frozen=True)
+class Combination:
+    levels: int
+    noise: float  # standard deviation of ln(value)
+    repeats: int
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Shares of the pages."""
+
+    false: float
+    found: float
+    in_place: float  # of the found ones: within one level
+    kinds: Counter[str]  # of false findings
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make findings", description="False findings, and found ones.")
+    parser.add_argument("--pages", type=int, default=300, help="for each combination")
+    parser.add_argument("--combinations", type=int, help="only the first ones")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    options = parser.parse_args(arguments)
+    chosen = [Combination(*each) for each in product(LEVELS, NOISES, REPEATS)][: options.combinations]
+    set_up_without_database()
+    with (
+        step(f"{len(chosen)} combinations of {options.pages} tables of each family"),
+        ProcessPoolExecutor(options.processes, initializer=set_up_without_database) as pool,
+    ):
+        measured = list(pool.map(partial(measure, pages=options.pages, seed=options.seed), chosen))
+    text, most = _report(chosen, measured, options.pages)
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(f"{text}\n")
+    say(text)
+    return 0 if most <= MOST_FALSE else 1
+
+
+def measure(combination: Combination, pages: int, seed: int) -> dict[str, Rates]:
+    """By family."""
+    from dev.findings.tables import NOTHING, PLANTED
+
+    return {family.name: rates(family.name, combination, pages, seed) for family in (*NOTHING, *PLANTED)}
+
+
+def rates(name: str, combination: Combination, pages: int, seed: int) -> Rates:
+    import numpy as np
+
+    from dev.findings.tables import FAMILIES, table
+    from webapp.analysis.findings import findings
+    from webapp.results.metrics import IOPS
+
+    family, kinds, false, found, in_place = FAMILIES[name], Counter[str](), 0, 0, 0
+    chance = np.random.default_rng((seed, combination.levels, round(1000 * combination.noise), combination.repeats))
+    for _ in range(pages):
+        made = table(
+            family, chance, levels=combination.levels, series=SERIES, noise=combination.noise,
+            repeats=combination.repeats,
+        )  # fmt: skip
+        said = findings(made.comparison, IOPS)
+        wrong = [one.kind.value for one in said if one.kind is not family.planted and one.kind not in family.allowed]
+        kinds.update(wrong)
+        own = [one for one in said if one.kind is family.planted]
+        places = [at for at in made.at if at is not None]
+        right = bool(own) and (not places or any(abs((own[0].level or 0) - at) <= 1 for at in places))
+        false, found, in_place = false + bool(wrong), found + bool(own), in_place + right
+    return Rates(false / pages, found / pages, in_place / found if found else 0.0, kinds)
+
+
+def _report(chosen: Sequence[Combination], measured: Sequence[dict[str, Rates]], pages: int) -> tuple[str, float]:
+    """The text, and the share of false pages among all tables without anything to find, of the worst family."""
+    from dev.findings.tables import NOTHING, PLANTED
+
+    most = max(sum(rates[one.name].false for rates in measured) / len(measured) for one in NOTHING)
+    lines = [f"{pages} tables of {SERIES} series for each figure.", "", "False pages, in percent:", ""]
+    lines += _table(chosen, [[f"{100 * rates[one.name].false:.1f}" for one in NOTHING] for rates in measured], NOTHING)
+    lines += ["", "Found / of these at its place / pages with another finding that is false, in percent:", ""]
+    cells = [[_words(rates[one.name]) for one in PLANTED] for rates in measured]
+    lines += _table(chosen, cells, PLANTED)
+    kinds = sum((rates[one.name].kinds for rates in measured for one in NOTHING), Counter[str]())
+    lines += ["", f"Worst family without anything to find: {100 * most:.2f} % of its tables (limit: 1 %)."]
+    lines += [
+        f"Kinds of false findings there: {', '.join(f'{kind} {n}' for kind, n in kinds.most_common()) or 'none'}."
+    ]
+    return "\n".join(lines), most
+
+
+def _words(one: Rates) -> str:
+    return f"{100 * one.found:.0f} / {100 * one.in_place:.0f} / {100 * one.false:.1f}"
+
+
+def _table(chosen: Sequence[Combination], cells: Sequence[Sequence[str]], families: Sequence[object]) -> list[str]:
+    heads = ["levels", "noise", "repeats", *(str(family) for family in families)]
+    rows = [
+        [str(one.levels), f"{100 * one.noise:g} %", str(one.repeats), *own]
+        for one, own in zip(chosen, cells, strict=True)
+    ]
+    return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

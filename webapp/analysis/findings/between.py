@@ -1,0 +1,164 @@
+"""Findings between the series and charts of a comparison: a higher level of the series that brings nothing more, the
+effect of a factor in each chart (a gain here may cost there), and the price of writes among reads.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import exp, log1p
+
+from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.cells import levels_of
+from webapp.analysis.claims import listed
+from webapp.analysis.findings.curves import COUNTED, Curve, Curves, change, counted, led
+from webapp.core.formatting import ratio as as_ratio
+
+ALIKE, MEAN_ALIKE = log1p(0.05), log1p(0.03)
+MOSTLY = 0.8  # of the levels of x
+FEWEST = 4  # levels of x that are compared
+BEFORE = log1p(0.20)  # what the step before brought
+GAIN, LOSS = log1p(0.10), log1p(0.05)
+MIX = log1p(0.15)  # reads are faster than the mix by at least so much
+_MIXED = {"randread": "randrw", "read": "readwrite"}
+MOST_LEVELS = 6  # of a factor whose effect is said
+
+
+def find(found: Curves) -> Iterator[Finding]:
+    if found.metric.is_speed:
+        yield from _nothing_more(found)
+        yield from _mix_costs(found)
+    yield from _effects(found)
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return sum(ratios) / len(ratios)
+
+
+def _ratios(one: Curve, other: Curve) -> dict[int, float]:
+    """ln(one / other) by level."""
+    theirs = dict(zip(other.levels, other.logs, strict=True))
+    return {level: value - theirs[level] for level, value in zip(one.levels, one.logs, strict=True) if level in theirs}
+
+
+# ---- more of the series brings no more
+
+
+def _nothing_more(found: Curves) -> Iterator[Finding]:
+    """The series are levels of one count, such as jobs."""
+    series_by = found.comparison.series_by
+    if len(series_by) != 1 or series_by[0] not in COUNTED:
+        return
+    for panel in range(len(found.comparison.panels)):
+        numbers = {_key(found, curve): curve for curve in found.curves if curve.panel == panel and len(curve)}
+        ordered = [numbers[key] for key in sorted(numbers, key=float)]
+        for first in range(1, len(ordered) - 1):
+            tail = ordered[first:]
+            steps = [_ratios(b, a) for a, b in pairwise(tail)]
+            brought = list(_ratios(tail[0], ordered[first - 1]).values())
+            if all(map(_is_alike, steps)) and brought and _mean(brought) >= BEFORE:
+                yield _no_more(found, tail, steps, ordered[first - 1], _mean(brought))
+                break
+
+
+def _key(found: Curves, curve: Curve) -> str:
+    return found.comparison.panels[curve.panel].series[curve.series].key
+
+
+def _is_alike(ratios: Mapping[int, float]) -> bool:
+    alike = sum(abs(each) <= ALIKE for each in ratios.values())
+    return len(ratios) >= FEWEST and alike >= MOSTLY * len(ratios) and abs(_mean([*ratios.values()])) <= MEAN_ALIKE
+
+
+def _no_more(
+    found: Curves, tail: Sequence[Curve], steps: Sequence[Mapping[int, float]], before: Curve, brought: float
+) -> Finding:
+    total, alike = sum(map(len, steps)), sum(abs(each) <= ALIKE for step in steps for each in step.values())
+    name, less = (counted(found.comparison.series_by[0], _key(found, curve)) for curve in (tail[0], before))
+    where = f"all {total}" if alike == total else f"{alike} of {total}"
+    sentence = (
+        f"More than {name} bring nothing more, within 5 % at {where} points; {name} reach {as_ratio(exp(brought))} the "
+        f"{found.subject} of {less}."
+    )
+    return Finding(
+        kind=FindingKind.NOTHING_MORE,
+        sentence=led(found.panel_name(tail[0].panel), sentence),
+        single=found.once,
+        size=brought,
+        marks=tuple(curve.mark(0, len(curve) - 1) for curve in tail),
+    )
+
+
+# ---- the effect of a factor of the series, chart by chart
+
+
+def _effects(found: Curves) -> Iterator[Finding]:
+    """Of factors whose levels are words, if series name several factors or charts differ: one factor at one chart is
+    the sentence of the series itself."""
+    comparison = found.comparison
+    if len(comparison.series_by) == 1 and len(comparison.panels) == 1:
+        return
+    baseline = levels_of(comparison.baseline)
+    for place, name in enumerate(comparison.series_by):
+        own = {curve: levels_of(_key(found, curve)) for curve in found.curves}
+        levels = list(dict.fromkeys(parts[place] for parts in own.values()))
+        if name in COUNTED or not 2 <= len(levels) <= MOST_LEVELS or not found.once:
+            continue
+        first = baseline[place] if baseline[place] in levels else levels[0]
+        for level in levels:
+            if level != first:
+                yield from _effect(found, own, place, level, first)
+
+
+def _effect(found: Curves, own: Mapping[Curve, Sequence[str]], place: int, level: str, first: str) -> Iterator[Finding]:
+    by_panel: dict[int, list[float]] = {}
+    for one, parts in own.items():
+        same = [*parts[:place], first, *parts[place + 1 :]]
+        others = [other for other, keys in own.items() if list(keys) == same and other.panel == one.panel]
+        if parts[place] == level and others:
+            by_panel.setdefault(one.panel, []).extend(_ratios(one, others[0]).values())
+    means = {panel: _mean(ratios) for panel, ratios in by_panel.items() if ratios}
+    if not means or max(map(abs, means.values())) < GAIN:
+        return
+    sign = -1 if found.metric.lower_is_better else 1
+    gains, losses = (any(sign * mean * way >= LOSS for mean in means.values()) for way in (1, -1))
+    parts_of = [" ".join(filter(None, (found.panel_name(p), change(mean)))) for p, mean in means.items()]
+    mixed = gains and losses
+    yield Finding(
+        kind=FindingKind.TRADE_OFF if mixed else FindingKind.EFFECT,
+        sentence=(
+            f"{level} against {first}: {listed(parts_of)} in {found.subject} "
+            f"({sum(map(len, by_panel.values()))} common points)."
+        ),
+        single=found.once,
+        size=max(map(abs, means.values())),
+    )
+
+
+# ---- writes among reads
+
+
+def _mix_costs(found: Curves) -> Iterator[Finding]:
+    """Charts by pattern: reads alone against reads with writes between them, series by series."""
+    panels = {panel.key: index for index, panel in enumerate(found.comparison.panels)}
+    for alone, mixed in _MIXED.items():
+        if alone not in panels or mixed not in panels:
+            continue
+        by_key = {_key(found, curve): curve for curve in found.curves if curve.panel == panels[alone]}
+        pairs = [(curve, by_key.get(_key(found, curve))) for curve in found.curves if curve.panel == panels[mixed]]
+        ratios = [value for one, other in pairs if other for value in _ratios(one, other).values()]
+        if len(ratios) >= FEWEST and _mean(ratios) <= -MIX:
+            yield _mix_cost(found, panels[alone], panels[mixed], ratios)
+
+
+def _mix_cost(found: Curves, alone: int, mixed: int, ratios: Sequence[float]) -> Finding:
+    lower = sum(each < 0 for each in ratios)
+    where = f"all {len(ratios)}" if lower == len(ratios) else f"{lower} of {len(ratios)}"
+    return Finding(
+        kind=FindingKind.MIX_COST,
+        sentence=(
+            f"{found.panel_name(mixed)}: {100 * (1 - exp(_mean(ratios))):.0f} % fewer {found.subject} than "
+            f"{found.panel_name(alone)} on average: the writes among the reads cost so much (lower at {where} points, "
+            f"by up to {100 * (1 - exp(min(ratios))):.0f} %)."
+        ),
+        single=found.once,
+        size=-_mean(ratios),
+    )

@@ -1,0 +1,278 @@
+"""What findings look at: the curves of a comparison along an ordered axis, and how noisy their values are."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, pairwise
+from statistics import median
+
+from webapp.analysis.answer import Comparison, Level, Mark
+from webapp.analysis.cells import is_clear
+from webapp.analysis.claims import listed
+from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
+from webapp.core.statistics import mean_of
+from webapp.results.metrics import METRICS, Metric
+
+BLOCK_SIZE = "block_size"
+LOADS = frozenset({BLOCK_SIZE, "numjobs", "iodepth"})  # axes along which rates change without news
+_OF_BLOCKS = {"iops": "bytes_per_s", "bytes_per_s": "iops"}  # the other rate of one measurement
+# Counts read better after their number: “from 8 jobs on”, but “from queue depth 8 on”.
+COUNTED = {
+    "numjobs": "jobs", "at_once": "targets at once", "hosts_at_once": "hosts at once", "fact.blades": "blades",
+}  # fmt: skip
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?: ?[^\d\s+]{1,12})?", re.ASCII)  # with a unit, and nothing behind it
+FEWEST, OFF_LINE = 4, 0.03  # points of a straight line, and their largest distance from it, of the range of values
+MIN_FREEDOM = 4  # degrees of freedom from which repeats say how noisy a page is
+MIN_RESIDUALS = 8  # residuals from which the smoothness of curves says it
+QUARTILE = 0.3186  # of the absolute value of a standard normal variable
+NO_NOISE = 0.002  # a smaller standard deviation of ln(value) is not believed
+SIGMAS = 4.0  # a difference of so many standard deviations is not chance, whichever of a page's points it is at
+
+SMOOTH_SIGMAS = 4.5  # the same, if the noise is an upper bound from the curves themselves
+
+ENOUGH = 24  # points of a chart; with fewer it is even more careful
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of ln(value) of one measurement, and whether repeats say it."""
+
+    sigma: float
+    of_repeats: bool
+    sigmas: float = SIGMAS
+
+    @property
+    def is_known(self) -> bool:
+        """From repeats, or from many points."""
+        return self.of_repeats or self.sigmas == SMOOTH_SIGMAS
+
+    def least(self, n: int = 1, other: int = 1) -> float:
+        """The smallest difference of two ln(mean) over n and `other` values that is beyond chance on this page."""
+        return self.sigmas * self.sigma * math.sqrt(1 / n + 1 / other)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The points of one series in one chart, in the order of x. All values are above 0."""
+
+    panel: int  # index
+    series: int  # index in the panel
+    levels: tuple[int, ...]  # indices of the comparison's levels
+    xs: tuple[float, ...]  # their numbers
+    values: tuple[float, ...]
+    counts: tuple[int, ...]  # repeats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def places(self) -> tuple[float, ...]:
+        """On the axis: logarithms if the levels span a factor of 4 or more, so that doublings have one distance."""
+        if self.xs and self.xs[0] > 0 and self.xs[-1] >= 4 * self.xs[0]:
+            return tuple(map(math.log2, self.xs))
+        return self.xs
+
+    @cached_property
+    def logs(self) -> tuple[float, ...]:
+        return tuple(map(math.log, self.values))
+
+    def mark(self, first: int, last: int) -> Mark:
+        """The points `first` to `last` of this curve as evidence."""
+        return Mark(panel=self.panel, series=self.series, first=self.levels[first], last=self.levels[last])
+
+    def mean(self, first: int, last: int) -> float:
+        return mean_of(self.values[first : last + 1])
+
+
+@dataclass(frozen=True)
+class Curves:
+    """All curves of a comparison with a metric, and their words."""
+
+    comparison: Comparison
+    metric: Metric
+    curves: tuple[Curve, ...]
+    noises: tuple[Noise | None, ...]  # of each chart; None if neither repeats nor smooth curves say it
+
+    @property
+    def once(self) -> bool:
+        return all(count == 1 for curve in self.curves for count in curve.counts)
+
+    def noise(self, curve: Curve) -> Noise | None:
+        return self.noises[curve.panel]
+
+    def least(self, curve: Curve, one: int, other: int) -> float:
+        """The smallest believed difference of ln(value) between two points; 0 if the noise is unknown."""
+        noise = self.noise(curve)
+        return noise.least(curve.counts[one], curve.counts[other]) if noise else 0.0
+
+    def at(self, level: int) -> str:
+        """`8 jobs`, `queue depth 8`, `64 KiB`"""
+        found = self.comparison.levels[level]
+        if self.comparison.x in COUNTED:
+            return counted(self.comparison.x, found.text)
+        return found.text if is_clear(found) else f"{in_sentence(self.comparison.x_label)} {found.text}"
+
+    def value(self, value: float) -> str:
+        """With its unit: the sentence names the metric."""
+        return self.metric.format(value)
+
+    @property
+    def verb_s(self) -> str:
+        """The ending of a verb after the metric: IOPS are many."""
+        return "" if self.metric.label == "IOPS" else "s"
+
+    @property
+    def subject(self) -> str:
+        """The metric inside a sentence."""
+        return in_sentence(self.metric.label)
+
+    def panel_name(self, panel: int) -> str:
+        return self.comparison.panels[panel].name
+
+    def series_name(self, curve: Curve) -> str:
+        """ "" if the chart has one series."""
+        series = self.comparison.panels[curve.panel].series
+        return series[curve.series].name if len(series) > 1 else ""
+
+    def names(self, curves: Sequence[Curve]) -> str:
+        """`randread: Jobs 10 and Jobs 40`; "" for the only curve of the only chart."""
+        by_panel: dict[int, list[str]] = {}
+        for curve in curves:
+            by_panel.setdefault(curve.panel, []).append(self.series_name(curve))
+        parts = []
+        for panel, series in by_panel.items():
+            count = len(self.comparison.panels[panel].series)
+            own = f"all {count} series" if len(series) == count > 2 else listed(series) if series[0] else ""
+            parts.append(": ".join(filter(None, (self.panel_name(panel), own))))
+        return "; ".join(filter(None, parts))
+
+
+def curves_of(comparison: Comparison, metric: Metric) -> Curves:
+    """Without levels that have no place on the axis, such as “not set”, and without zeros."""
+    places = {index: place for index, level in enumerate(comparison.levels) if (place := place_of(level)) is not None}
+    order = sorted(places, key=lambda index: places[index])
+    curves = tuple(_curves(comparison, order, places))
+    noises = (noise_of(comparison, index, curves) for index in range(len(comparison.panels)))
+    return Curves(comparison, metric, curves, tuple(noises))
+
+
+def place_of(level: Level) -> float | None:
+    """The number of a level, also of one that begins with a number such as `20 %` or `64 kB`; None for words."""
+    if level.number is not None:
+        return level.number
+    _, _, size, _ = level.order
+    if math.isfinite(size) and "/" not in level.text:
+        return size
+    number = _NUMBER.fullmatch(level.text)
+    return float(number[1]) if number else None
+
+
+def _curves(comparison: Comparison, order: Sequence[int], places: Mapping[int, float]) -> Iterator[Curve]:
+    for panel_index, panel in enumerate(comparison.panels):
+        for series_index, series in enumerate(panel.series):
+            cells = {cell.level: cell.summary for cell in series.cells if cell.summary.mean > 0}
+            levels = tuple(index for index in order if index in cells)
+            values, counts = (cells[index].mean for index in levels), (cells[index].n for index in levels)
+            xs = tuple(places[index] for index in levels)
+            yield Curve(panel_index, series_index, levels, xs, tuple(values), tuple(counts))
+
+
+def noise_of(comparison: Comparison, panel: int, curves: Sequence[Curve]) -> Noise | None:
+    """Of one chart: from its repeats if there are enough, else from those of the page, else from how smooth its curves
+    are. Third differences, (1, -3, 3, -1) / sqrt(20) of ln(value), see no line and no parabola (after T. Gasser,
+    L. Sroka, C. Jennen-Steinmetz: Residual variance and residual pattern in nonlinear regression, Biometrika 73, 1986).
+    A break spoils four of them, but only one step: so steps are taken as well, around the median step of their curve,
+    and around none for curves that stay at a limit. Of each the lower quartile counts, because knees and breaks are no
+    noise, raised by three of its own standard errors, 1.8 / sqrt(m) for m independent residuals; and of the three the
+    smallest, since whatever is no noise makes them larger."""
+    for panels in ([panel], range(len(comparison.panels))):
+        squares, freedom = _inside(comparison, panels)
+        if freedom >= MIN_FREEDOM:
+            raised = 1 + 1 / math.sqrt(2 * freedom)
+            return Noise(max(raised * math.sqrt(squares / freedom), NO_NOISE), of_repeats=True)
+    own = [curve.logs for curve in curves if curve.panel == panel]
+    estimates = [
+        (1 + 3 * 1.8 / math.sqrt(len(residuals))) * sorted(residuals)[len(residuals) // 4] / QUARTILE
+        for residuals in (list(map(abs, chain(*map(residuals_of, own)))) for residuals_of in (_thirds, _steps, _level))
+        if len(residuals) >= MIN_RESIDUALS
+    ]
+    few = max(ENOUGH - sum(map(len, own)), 0) / ENOUGH
+    sigmas = SMOOTH_SIGMAS * (1 + few)
+    return Noise(max(min(estimates), NO_NOISE), of_repeats=False, sigmas=sigmas) if estimates else None
+
+
+def _inside(comparison: Comparison, panels: Iterable[int]) -> tuple[float, int]:
+    """The squares of ln(value) around the means of cells, and their degrees of freedom."""
+    squares, freedom = 0.0, 0
+    for summary in (c.summary for panel in panels for series in comparison.panels[panel].series for c in series.cells):
+        if summary.n > 1 and min(summary.values) > 0:
+            logs = [math.log(value) for value in summary.values]
+            middle = math.fsum(logs) / len(logs)
+            squares += math.fsum((each - middle) ** 2 for each in logs)
+            freedom += len(logs) - 1
+    return squares, freedom
+
+
+def _steps(logs: Sequence[float]) -> Iterator[float]:
+    steps = [after - before for before, after in pairwise(logs)]
+    return ((step - median(steps)) / math.sqrt(2) for step in steps) if len(steps) > 2 else iter(())
+
+
+def _level(logs: Sequence[float]) -> Iterator[float]:
+    return ((after - before) / math.sqrt(2) for before, after in pairwise(logs))
+
+
+def _thirds(logs: Sequence[float]) -> Iterator[float]:
+    for one, two, three, four in zip(logs, logs[1:], logs[2:], logs[3:], strict=False):
+        yield (one - 3 * two + 3 * three - four) / math.sqrt(20)
+
+
+def is_straight(curve: Curve) -> bool:
+    """Whether each unit of x adds the same amount, along counts from 0 or 1 on: then a first value that is small is not
+    out of line."""
+    xs, values = curve.xs, curve.values
+    if len(curve) < FEWEST or xs[0] not in (0.0, 1.0) or any(b - a != 1 for a, b in pairwise(xs)):
+        return False
+    slope, start = line_of(xs, values)
+    span, off = max(values) - min(values), max(abs(start + slope * x - y) for x, y in zip(xs, values, strict=True))
+    return off <= OFF_LINE * span and span > 0.1 * min(values)
+
+
+def line_of(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """Slope and value at 0 of the least squares."""
+    middle, mean = sum(xs) / len(xs), sum(ys) / len(ys)
+    slope = sum((x - middle) * (y - mean) for x, y in zip(xs, ys, strict=True)) / sum((x - middle) ** 2 for x in xs)
+    return slope, mean - slope * middle
+
+
+def counted(name: str, text: str) -> str:
+    """`1 job`, `8 jobs`"""
+    return f"{text} {COUNTED[name].removesuffix('s') if text == '1' else COUNTED[name]}"
+
+
+def change(total: float) -> str:
+    """ln(ratio) as `×2.60` or `−38 %`."""
+    return shown(math.exp(total), PERCENT if abs(total) < math.log(2) else RATIO)
+
+
+def led(names: str, sentence: str) -> str:
+    """A sentence after the names of its curves, if they have any. Names stay as people typed them."""
+    return f"{names}: {sentence}" if names else sentence
+
+
+def twin_of(found: Curves) -> Curves | None:
+    """The same measurements in the other rate: bandwidth is IOPS times the block size. None along other axes."""
+    other = _OF_BLOCKS.get(found.metric.key)
+    if found.comparison.x != BLOCK_SIZE or other is None:
+        return None
+    sizes = [level.number or 0.0 for level in found.comparison.levels]
+    curves = tuple(
+        replace(curve, values=tuple(
+            value * sizes[level] if other == "bytes_per_s" else value / sizes[level]
+            for level, value in zip(curve.levels, curve.values, strict=True)
+        ))
+        for curve in found.curves
+    )  # fmt: skip
+    return Curves(found.comparison, METRICS[other], curves, found.noises)

@@ -1,0 +1,183 @@
+"""Saturation and common ceilings: a curve that stays at its highest value over several levels of x.
+
+A plateau is the longest stretch at one end of the curve that holds its highest value, and whose values differ by at
+most `FLAT` (up to `WIDEST` on a noisy page, never more than three standard deviations of the noise). Outside of it the
+nearest value is clearly lower, and some value is at least `RISE` lower. Three points are needed, because two neighbours
+are often alike by chance; two are enough at the upper end if they are within `ALIKE` after a step of `STEP` or more.
+
+Curves that stop at one value have a common ceiling, if they do not begin alike: what differs between them does not
+limit them there. (The rules and their rates of error were found by simulation: docs/decisions/28.)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import expm1, log, log1p
+
+from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.findings.curves import BLOCK_SIZE, LOADS, Curve, Curves, led, twin_of
+
+FLAT, WIDEST = log1p(0.05), log1p(0.12)
+RISE, STEP, ALIKE = log1p(0.20), log1p(0.15), log1p(0.01)
+CLEAR, CLEAR_AFTER = log1p(0.03), log1p(0.08)  # so much lower is the nearest value before a plateau, or after one
+SLOWER = 3.0  # the steps outside are so many times as large as those of the plateau
+MAX_NOISE = 0.06  # noise of a single value, from which two or three like values say nothing
+BEGIN = log1p(0.30)  # curves of a common ceiling begin so far apart
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Points `first` to `last` of a curve, which may lack single values that are out of line."""
+
+    curve: Curve
+    first: int
+    last: int
+
+    @property
+    def value(self) -> float:
+        return self.curve.mean(self.first, self.last)
+
+    @property
+    def is_upper(self) -> bool:
+        return self.last == len(self.curve) - 1
+
+    @property
+    def rise(self) -> float:
+        """ln(plateau / lowest value)"""
+        return log(self.value) - min(self.curve.logs)
+
+
+def plateau_of(found: Curves, curve: Curve) -> Plateau | None:
+    noise = found.noise(curve)
+    if len(curve) < 3 or (noise and noise.sigma > MAX_NOISE * min(curve.counts) ** 0.5):
+        return None
+    flat = min(max(FLAT, 3 * noise.sigma), WIDEST) if noise and noise.of_repeats else FLAT
+    stretches = [*_upper(curve, flat), *_lower(curve, flat)]
+    fitting = [one for one in stretches if _is_plateau(found, one)]
+    return max(fitting, key=lambda one: (one.last - one.first, one.is_upper), default=None)
+
+
+def _upper(curve: Curve, flat: float) -> Iterator[Plateau]:
+    last = len(curve) - 1
+    yield from (Plateau(curve, first, last) for first in range(1, last) if _spread(curve, first, last) <= flat)
+
+
+def _lower(curve: Curve, flat: float) -> Iterator[Plateau]:
+    yield from (Plateau(curve, 0, last) for last in range(2, len(curve) - 1) if _spread(curve, 0, last) <= flat)
+
+
+def _spread(curve: Curve, first: int, last: int) -> float:
+    inside = curve.logs[first : last + 1]
+    return max(inside) - min(inside)
+
+
+def _is_plateau(found: Curves, one: Plateau) -> bool:
+    logs, level = one.curve.logs, log(one.value)
+    outside = [*logs[: one.first], *logs[one.last + 1 :]]
+    near = one.first - 1 if one.is_upper else one.last + 1
+    noise, beyond = found.noise(one.curve), CLEAR if one.is_upper else CLEAR_AFTER
+    if noise:
+        beyond = max(beyond, found.least(one.curve, near, one.first) if noise.of_repeats else 2 * noise.sigma)
+    if not one.is_upper and min(logs[: one.last + 1]) - logs[near] < FLAT:
+        return False
+    if max(outside) >= level - FLAT / 2 or level - logs[near] < beyond or level - min(outside) < RISE:
+        return False
+    if one.last - one.first < 2:
+        return _spread(one.curve, one.first, one.last) <= ALIKE and level - logs[near] >= STEP
+    further = near - 1 if one.is_upper else near + 1
+    edge = logs[one.first if one.is_upper else one.last]
+    before = (edge - logs[further]) / 2 if 0 <= further < len(logs) else edge - logs[near]
+    return before >= SLOWER * abs(logs[one.last] - logs[one.first]) / (one.last - one.first)
+
+
+def find(found: Curves) -> Iterator[Finding]:
+    """Each rate of a measurement by itself: IOPS stop at small blocks, bandwidth at large ones."""
+    twin = twin_of(found)
+    for curves in (found, twin) if twin else (found,):
+        if curves.metric.is_speed or curves.metric.shown_as == "entered":
+            plateaus = [one for curve in curves.curves if len(curve) > 3 and (one := plateau_of(curves, curve))]
+            fitting = [one for one in plateaus if _is_limit(curves, one)]
+            fitting += _reaching(curves, fitting)
+            yield from (_finding(curves, group) for group in _groups(fitting))
+
+
+def _reaching(found: Curves, plateaus: Sequence[Plateau]) -> Iterator[Plateau]:
+    """Curves that end with two like values at the limit of another one: that limit is what they reach."""
+    known = {id(one.curve) for one in plateaus}
+    for curve in found.curves:
+        end = Plateau(curve, len(curve) - 2, len(curve) - 1)
+        if len(curve) > 3 and id(curve) not in known and _spread(curve, end.first, end.last) <= ALIKE:
+            at_limit = any(one.is_upper and abs(log(one.value / end.value)) <= 2 * ALIKE for one in plateaus)
+            if at_limit and end.rise >= RISE and max(curve.logs) <= log(end.value) + ALIKE:
+                yield end
+
+
+def _is_limit(found: Curves, one: Plateau) -> bool:
+    """Along block sizes, IOPS only stop at the small ones and bandwidth only at the large ones."""
+    if found.comparison.x != BLOCK_SIZE:
+        return True
+    return one.is_upper == (found.metric.key == "bytes_per_s")
+
+
+def _groups(plateaus: Sequence[Plateau]) -> Iterator[list[Plateau]]:
+    """Those at one end with one value, the highest first."""
+    left = sorted(plateaus, key=lambda one: -one.value)
+    while left:
+        first = left[0]
+        group = [one for one in left if one.is_upper == first.is_upper and log(first.value / one.value) <= FLAT]
+        left = [one for one in left if one not in group]
+        yield group
+
+
+def _finding(found: Curves, group: Sequence[Plateau]) -> Finding:
+    is_of_load = LOADS.intersection(found.comparison.series_by)
+    common = len(group) > 1 and group[0].is_upper and not is_of_load and _is_common(group)
+    value = found.value(_mean(group))
+    names = found.names([one.curve for one in group])
+    upper = group[0].is_upper
+    ends = [one.first if upper else one.last for one in group]
+    levels = sorted({(one.curve.xs[end], one.curve.levels[end]) for one, end in zip(group, ends, strict=True)})
+    firsts = [level for _, level in levels]
+    where, label, s = _where(found, firsts, upper=upper), found.metric.label, found.verb_s
+    if common:
+        what = f"{label} stop{s} at the same {value} {where}: a common limit."
+    elif upper:
+        what = f"{label} level{s} off at {value} {where}."
+    else:
+        low, at = _lowest(group)
+        what = f"{label} stay{s} at {value} {where}, then fall{s} to {found.value(low)} at {found.at(at)}."
+    return Finding(
+        kind=FindingKind.CEILING if common else FindingKind.SATURATION,
+        sentence=led(names, what),
+        single=found.once,
+        size=max(one.rise for one in group),
+        value=_mean(group),
+        level=firsts[0],
+        marks=tuple(one.curve.mark(one.first, one.last) for one in group),
+    )
+
+
+def _where(found: Curves, levels: Sequence[int], *, upper: bool) -> str:
+    first, last = found.at(levels[0]), found.at(levels[-1])
+    at = first if first == last else f"{first} to {last}"
+    return f"from {at} on" if upper else f"up to {at}"
+
+
+def _lowest(group: Sequence[Plateau]) -> tuple[float, int]:
+    curve = group[0].curve
+    place = min(range(len(curve)), key=lambda index: curve.values[index])
+    return curve.values[place], curve.levels[place]
+
+
+def _mean(group: Sequence[Plateau]) -> float:
+    return group[0].value * (1 + expm1(sum(log(one.value / group[0].value) for one in group) / len(group)))
+
+
+def _is_common(group: Sequence[Plateau]) -> bool:
+    """Whether the curves begin apart, seen from their plateau: at the first level outside that all of them have."""
+    outside = [
+        {level: curve.logs[place] for place, level in enumerate(curve.levels) if not one.first <= place <= one.last}
+        for one in group
+        for curve in [one.curve]
+    ]
+    shared = set.intersection(*(set(each) for each in outside))
+    return any(max(each[level] for each in outside) - min(each[level] for each in outside) >= BEGIN for level in shared)

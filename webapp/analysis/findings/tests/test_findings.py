@@ -1,0 +1,214 @@
+"""Each kind of finding fires on a table that shows it, and stays silent on one that does not."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from webapp.analysis.answer import (
+    Cell,
+    Comparison,
+    Conclusion,
+    Finding,
+    FindingKind,
+    Level,
+    Panel,
+    RatioForm,
+    Series,
+)
+from webapp.analysis.findings import findings
+from webapp.core.statistics import summarise
+from webapp.results.metrics import METRICS
+
+K = FindingKind
+Values = Sequence[float | Sequence[float]]  # of one series: a value or its repeats for each level
+
+
+def made(
+    levels: Sequence[float | str], panels: dict[str, dict[str, Values]], *, x: str = "iodepth", by: str = "model",
+    metric: str = "iops",
+) -> Comparison:  # fmt: skip
+    """The comparison of a page. `by`: names of the dimensions of the series, whose keys are their levels."""
+    return Comparison(
+        metric=metric, metric_label=METRICS[metric].label, shown_as=METRICS[metric].shown_as,
+        unit=METRICS[metric].unit, lower_is_better=METRICS[metric].lower_is_better, x=x, x_label="Queue depth",
+        x_numeric=True, series_by=tuple(by.split(",")), series_label="", panel_label="",
+        levels=tuple(
+            Level(str(each), str(each), float(each) if isinstance(each, (int, float)) else None) for each in levels
+        ),
+        panels=tuple(
+            Panel(key=name, name=name, scaling=(), series=tuple(_series(*one) for one in series.items()))
+            for name, series in panels.items()
+        ),
+        baseline=next(iter(next(iter(panels.values())))), ratio_as=RatioForm.RATIO, margin=0.05, verdict="",
+        single_factor=True, differs=(), warnings=(), notes=(), results=0,
+    )  # fmt: skip
+
+
+def _series(key: str, values: Values) -> Series:
+    cells = []
+    for level, each in enumerate(values):
+        repeats = [float(each)] if isinstance(each, (int, float)) else [float(one) for one in each]
+        if not any(map(math.isnan, repeats)):
+            cells.append(
+                Cell(level=level, summary=summarise(repeats), text="", spread_text="", doubts=(), against_baseline=None)
+            )
+    return Series(
+        key=key, name=key, is_baseline=False, cells=tuple(cells), sentence="", conclusion=Conclusion.NONE, headline="",
+        headline_conclusion=Conclusion.NONE, against_baseline=None, points=0, order="",
+    )  # fmt: skip
+
+
+def found(comparison: Comparison) -> tuple[Finding, ...]:
+    return findings(comparison, METRICS[comparison.metric])
+
+
+def kinds(comparison: Comparison) -> list[FindingKind]:
+    return [one.kind for one in found(comparison)]
+
+
+DEPTHS = (1, 2, 4, 8, 16, 32)
+
+
+def test_a_capped_drive_levels_off_where_and_at_what() -> None:
+    (one,) = found(made(DEPTHS, {"": {"A": (458, 919, 1820, 2000, 2000, 2000)}}))
+    assert (one.kind, one.level, round(one.value or 0), one.single) == (K.SATURATION, 3, 2000, True)
+    assert one.sentence == "IOPS level off at 2.00k from queue depth 8 on."
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (458, 919, 1820, 3600, 7000, 13000),  # it rises to the end
+        (1000, 1020, 980, 1010, 990, 1005),  # flat from the start: no limit was reached by load
+        (100, 150, 210, 280, 360, 450),  # each step brings less, and none brings nothing
+        (458, 919, 1820, 2000, 1500, 900),  # it falls again
+    ],
+)
+def test_a_curve_without_a_limit_does_not_level_off(values: Values) -> None:
+    assert K.SATURATION not in kinds(made(DEPTHS, {"": {"A": values}}))
+
+
+def test_drives_that_stop_at_one_value_have_a_common_limit() -> None:
+    """The IOPS of two SATA drives of different makers at depths 1 to 64."""
+    intel = (8361, 16127, 28515, 41905, 49340, 52800, 52807)
+    samsung = (16225, 32871, 50881, 52412, 52419, 52419, 52415)
+    said = found(made((*DEPTHS, 64), {"": {"INTEL": intel, "SAMSUNG": samsung}}))
+    assert said[0].kind is K.CEILING
+    assert round(said[0].value or 0, -3) in (52000, 53000)
+    assert "INTEL" in said[0].sentence
+    assert "SAMSUNG" in said[0].sentence
+
+
+def test_equal_drives_have_no_common_limit_but_level_off() -> None:
+    values = (458, 919, 1820, 2000, 2000, 2000)
+    assert kinds(made(DEPTHS, {"": {"A": values, "B": values}})) == [K.SATURATION]
+
+
+def test_more_jobs_bring_nothing_more_at_any_block_size() -> None:
+    sizes, one = (512, 1024, 2048, 4096, 8192), (10e3, 9.8e3, 9.6e3, 9.3e3, 9e3)
+    many = [3 * value for value in one]
+    chart = made(sizes, {"": {"1": one, "10": many, "40": [1.01 * value for value in many]}}, x="size", by="numjobs")
+    said = next(each for each in found(chart) if each.kind is K.NOTHING_MORE)
+    assert said.sentence == (
+        "More than 10 jobs bring nothing more, within 5 % at all 5 points; 10 jobs reach ×3.00 the IOPS of 1 job."
+    )
+    rising = made(sizes, {"": {"1": one, "10": many, "40": [1.5 * v for v in many]}}, x="size", by="numjobs")
+    assert K.NOTHING_MORE not in kinds(rising)
+
+
+def test_iops_stop_at_small_blocks_and_bandwidth_at_large_ones() -> None:
+    sizes = [512 * 2**n for n in range(12)]
+    iops = [min(60000.0 - 20 * n, 1.8e9 / size) for n, size in enumerate(sizes)]
+    said = [one for one in found(made(sizes, {"": {"A": iops}}, x="block_size")) if one.kind is K.SATURATION]
+    assert sorted(one.sentence.partition(" at ")[0] for one in said) == ["Bandwidth levels off", "IOPS stay"]
+
+
+def test_one_value_out_of_line_is_named_inside_and_at_an_end() -> None:
+    smooth = [1000 * 1.5**n for n in range(14)]
+    for place in (0, 6):
+        values = [value * (0.1 if n == place else 1) for n, value in enumerate(smooth)]
+        (one,) = found(made([2**n for n in range(14)], {"": {"A": values}}, x="iodepth"))
+        assert (one.kind, one.level) == (K.OUTLIER, place)
+    assert not found(made([2**n for n in range(14)], {"": {"A": smooth}}, x="iodepth"))
+
+
+def test_a_knee_is_no_outlier_and_a_cliff_is_not_either() -> None:
+    cliff = (1000, 1010, 990, 1005, 100, 101, 99, 100)
+    (one,) = found(made([2**n for n in range(8)], {"": {"A": cliff}}, x="size"))
+    assert (one.kind, one.level) == (K.CLIFF, 4)
+
+
+def test_a_stretch_that_collapses_and_recovers_is_a_gap() -> None:
+    values = [1000 * 1.2**n * (0.05 if n in (4, 5, 6) else 1) for n in range(14)]
+    gap = next(each for each in found(made([2**n for n in range(14)], {"": {"A": values}})) if each.kind is K.GAP)
+    assert (gap.level, gap.marks[0].first, gap.marks[0].last) == (4, 4, 6)
+
+
+def test_two_drives_change_places_and_equal_ones_do_not() -> None:
+    first, second = (100, 180, 320, 500, 600, 640, 660, 670), (60, 120, 240, 480, 800, 1100, 1300, 1400)
+    depths = (1, 2, 4, 8, 16, 32, 64, 128)
+    repeated = [[(value * 0.99, value, value * 1.01) for value in each] for each in (first, second)]
+    said = [one for one in found(made(depths, {"": {"A": repeated[0], "B": repeated[1]}})) if one.kind is K.CROSSING]
+    assert [one.sentence for one in said] == [
+        "A leads up to queue depth 4 (+67 % at most), B from queue depth 16 on (×2.09 at most)."
+    ]
+    assert said[0].level == 4
+    once = [one for one in found(made(depths, {"": {"A": first, "B": second}})) if one.kind is K.CROSSING]
+    assert [(one.single, one.level in (4, 5)) for one in once] == [(True, True)]
+    near = [value * (1.01 if n % 2 else 0.99) for n, value in enumerate(first)]
+    assert K.CROSSING not in kinds(made(depths, {"": {"A": first, "B": near}}))
+
+
+def test_a_fall_at_each_level_is_a_trend_and_a_straight_line_says_its_step() -> None:
+    fill = ("20 %", "30 %", "40 %", "50 %", "60 %", "70 %", "80 %", "90 %", "100 %")
+    bandwidth = (1.15e9, 1.05e9, 865e6, 643e6, 416e6, 323e6, 249e6, 123e6, 104e6)
+    (one,) = found(made(fill, {"": {"all": bandwidth}}, x="fact.fill level", metric="bytes_per_s"))
+    assert (one.kind, one.sentence.partition(", most")[0]) == (
+        K.TREND, "Bandwidth falls at each level, from 1.15 GB/s at 20 % to 104 MB/s at 100 % (×0.09)",
+    )  # fmt: skip
+    (line,) = found(made((0, 1, 2, 3, 4), {"": {"all": (30, 210, 347, 499, 647)}}, x="fact.blades"))
+    assert (line.kind, round(line.value or 0)) == (K.LINEAR, 152)
+
+
+def test_noise_of_the_repeats_silences_what_it_could_explain() -> None:
+    quiet = [(value * 0.99, value, value * 1.01) for value in (100, 200, 400, 430, 435, 432)]
+    noisy = [(value * 0.7, value, value * 1.4) for value in (100, 200, 400, 430, 435, 432)]
+    assert K.SATURATION in kinds(made(DEPTHS, {"": {"A": quiet}}))
+    assert K.SATURATION not in kinds(made(DEPTHS, {"": {"A": noisy}}))
+
+
+def test_a_gain_in_one_chart_that_costs_in_another_is_a_trade_off() -> None:
+    chart = made(
+        (1, 2, 10),
+        {
+            "read": {"Read,default": (330, 189, 144), "Read,tuned": (900, 491, 463)},
+            "write": {"Read,default": (331, 348, 290), "Read,tuned": (280, 300, 260)},
+        },
+        x="numjobs",
+        by="test,fact.table",
+    )
+    (one,) = [each for each in found(chart) if each.kind is K.TRADE_OFF]
+    assert one.sentence.startswith("tuned against default: read ×")
+
+
+def test_writes_among_reads_cost_more_than_their_share() -> None:
+    reads, mixed = (1000, 2000, 4000, 5000), (700, 1000, 1600, 2000)
+    chart = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": mixed}})
+    assert K.MIX_COST in kinds(chart)
+    same = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": [0.95 * v for v in reads]}})
+    assert K.MIX_COST not in kinds(same)
+
+
+def test_latencies_have_no_limits_but_places_to_change() -> None:
+    values = (90e3, 91e3, 92e3, 150e3, 300e3, 600e3)
+    chart = made(DEPTHS, {"": {"A": values}}, metric="latency_mean")
+    assert K.SATURATION not in kinds(chart)
+
+
+def test_a_chart_without_values_or_with_one_level_says_nothing() -> None:
+    assert not found(made((1,), {"": {"A": (5,)}}))
+    empty = made(DEPTHS, {"": {"A": (1, 2, 3, 4, 5, 6)}})
+    without = replace(empty, panels=(replace(empty.panels[0], series=()),))
+    assert not found(without)

@@ -1,0 +1,192 @@
+"""What changes along the whole axis: in one direction at each level, by the same amount for each unit, from one of two
+levels to the other, or up to a highest value inside.
+
+A trend needs levels that are each lower, or each higher, than the one before, and a total of `TOTAL`. That n values are
+in order by chance has a probability of 2/n!, 0.3 % for six, so fewer need a total of `LARGE`, and `FEWEST` are needed.
+With repeats, a fitted line beyond their noise is enough. IOPS always fall with the block size, and rates rise with
+load: these are no news, and left to the other rules.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import log, log1p
+from statistics import fmean
+
+from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.findings.breaks import outliers
+from webapp.analysis.findings.curves import (
+    BLOCK_SIZE,
+    COUNTED,
+    LOADS,
+    SIGMAS,
+    Curve,
+    Curves,
+    Noise,
+    change,
+    counted,
+    is_straight,
+    led,
+    line_of,
+    twin_of,
+)
+from webapp.analysis.findings.plateau import plateau_of
+
+FEWEST, MANY, TOTAL, LARGE = 4, 6, log1p(0.20), log1p(0.50)
+PEAK = log1p(0.10)  # both ends are so much lower than the highest value
+SHORT = log1p(0.33)  # the same, if few single values say it
+TWO = log1p(0.25)  # the change from one of two levels to the other that is news
+LISTED = 3
+
+
+def find(found: Curves) -> Iterator[Finding]:
+    for curve in found.curves:
+        if line := _straight(found, curve):
+            yield line
+        elif found.comparison.x not in LOADS and plateau_of(found, curve) is None and (one := _trend(found, curve)):
+            yield one
+    rates = twin_of(found) if found.metric.key == "iops" and found.comparison.x == BLOCK_SIZE else found
+    if rates and rates.metric.is_speed:
+        yield from _peaks(rates)
+    yield from _two_levels(found)
+
+
+def _trend(found: Curves, curve: Curve) -> Finding | None:
+    logs = curve.logs
+    if len(curve) < FEWEST:
+        return None
+    steps, total, noise = [after - before for before, after in pairwise(logs)], logs[-1] - logs[0], found.noise(curve)
+    is_steady = all(step * total > 0 for step in steps)
+    if not is_steady:
+        slope, _ = line_of(curve.places, logs)
+        total = slope * (curve.places[-1] - curve.places[0])
+        if noise is None or not noise.of_repeats or not _is_beyond(curve, noise, total):
+            return None
+    elif abs(total) < (TOTAL if len(curve) >= MANY else LARGE):
+        return None
+    steepest = max(range(len(steps)), key=lambda place: abs(steps[place]))
+    each = (
+        f", most between {found.at(curve.levels[steepest])} and {found.at(curve.levels[steepest + 1])}"
+        if is_steady
+        else ", with ups and downs"
+    )
+    sentence = (
+        f"{found.metric.label} {'rise' if total > 0 else 'fall'}{found.verb_s}{' at each level' if is_steady else ''}, "
+        f"from {found.value(curve.values[0])} at {found.at(curve.levels[0])} to {found.value(curve.values[-1])} at "
+        f"{found.at(curve.levels[-1])} ({change(logs[-1] - logs[0])}){each}."
+    )
+    return Finding(
+        kind=FindingKind.TREND,
+        sentence=led(found.names([curve]), sentence),
+        single=found.once,
+        size=abs(total),
+        value=curve.values[-1],
+        level=curve.levels[steepest + 1],
+        marks=(curve.mark(0, len(curve) - 1),),
+    )
+
+
+def _is_beyond(curve: Curve, noise: Noise, total: float) -> bool:
+    """Whether the change along a fitted line is beyond the noise, and goes on in both halves of the axis."""
+    centre = fmean(curve.places)
+    spread = sum((place - centre) ** 2 for place in curve.places) ** 0.5
+    error = noise.sigma / min(curve.counts) ** 0.5 * (curve.places[-1] - curve.places[0]) / spread
+    thirds = len(curve) // 3
+    ends = [
+        sum(part) / len(part)
+        for part in (curve.logs[: thirds + 1], curve.logs[thirds:-thirds], curve.logs[-thirds - 1 :])
+    ]
+    onward = (ends[1] - ends[0]) * total > 0 and (ends[2] - ends[1]) * total > 0
+    return onward and abs(total) >= max(TOTAL, SIGMAS * error) and (curve.logs[-1] - curve.logs[0]) * total > 0
+
+
+def _straight(found: Curves, curve: Curve) -> Finding | None:
+    if not is_straight(curve):
+        return None
+    values, x = curve.values, found.comparison.x
+    slope, _ = line_of(curve.xs, values)
+    unit = counted(x, "1").partition(" ")[2] if x in COUNTED else f"level of {found.comparison.x_label}"
+    sentence = (
+        f"Each further {unit} {'adds' if slope > 0 else 'takes'} about {found.value(abs(slope))}: from "
+        f"{found.value(values[0])} at {found.at(curve.levels[0])} to {found.value(values[-1])} at "
+        f"{found.at(curve.levels[-1])}."
+    )
+    return Finding(
+        kind=FindingKind.LINEAR,
+        sentence=led(found.names([curve]), sentence),
+        single=found.once,
+        size=log(max(values) / min(values)),
+        value=slope,
+        marks=(curve.mark(0, len(curve) - 1),),
+    )
+
+
+def _peaks(found: Curves) -> Iterator[Finding]:
+    """One for all curves of a chart with their highest value at one level."""
+    groups: dict[tuple[int, int], list[tuple[Curve, int]]] = {}
+    for curve in found.curves:
+        top = _peak(found, curve)
+        if top is not None and top not in [place for place, _ in outliers(found, curve)]:
+            groups.setdefault((curve.panel, curve.levels[top]), []).append((curve, top))
+    for (_, level), group in groups.items():
+        curve, top = max(group, key=lambda one: one[0].values[one[1]])
+        are = "are" if found.metric.label == "IOPS" else "is"
+        sentence = (
+            f"{found.metric.label} {are} highest at {found.at(level)}: {found.value(curve.values[top])}, against "
+            f"{found.value(curve.values[0])} at {found.at(curve.levels[0])} and {found.value(curve.values[-1])} at "
+            f"{found.at(curve.levels[-1])}."
+        )
+        yield Finding(
+            kind=FindingKind.PEAK,
+            sentence=led(found.names([one for one, _ in group]), sentence),
+            single=found.once,
+            size=max(_lower(one, at) for one, at in group),
+            value=curve.values[top],
+            level=level,
+            marks=tuple(one.mark(at, at) for one, at in group),
+        )
+
+
+def _lower(curve: Curve, top: int) -> float:
+    return min(curve.logs[top] - curve.logs[0], curve.logs[top] - curve.logs[-1])
+
+
+def _peak(found: Curves, curve: Curve) -> int | None:
+    """The place of a highest value inside, from which both sides fall without a step up that is beyond the noise. Few
+    values in this order are often chance: then both sides must be `SHORT` lower."""
+    if len(curve) < FEWEST:
+        return None
+    logs, noise = curve.logs, found.noise(curve)
+    top = max(range(len(logs)), key=lambda place: logs[place])
+    least = PEAK if noise and noise.is_known else SHORT
+    beyond = max(least, found.least(curve, 0, top), found.least(curve, -1, top))
+    if top in (0, len(logs) - 1) or _lower(curve, top) < beyond:
+        return None
+    slack = max(0.02, noise.sigma * 2 if noise and noise.of_repeats else 0.0)
+    if any(b < a - slack for a, b in pairwise(logs[: top + 1])) or any(b > a + slack for a, b in pairwise(logs[top:])):
+        return None
+    return top
+
+
+def _two_levels(found: Curves) -> Iterator[Finding]:
+    """One finding for all curves with the same two levels: who changes most, and who least."""
+    pairs = [curve for curve in found.curves if len(curve) == 2]
+    if len(pairs) < max(1, len(found.curves) - 1) or len({curve.levels for curve in pairs}) != 1:
+        return
+    changes = {curve: curve.logs[1] - curve.logs[0] for curve in pairs}
+    least = max(TWO, *(found.least(curve, 0, 1) for curve in pairs))
+    moved = sorted((curve for curve in pairs if abs(changes[curve]) >= least), key=lambda one: -abs(changes[one]))
+    if not moved or (found.comparison.x in LOADS and len(moved) == 1 < len(pairs)):
+        return
+    most = [" ".join(filter(None, (found.names([curve]), change(changes[curve])))) for curve in moved[:LISTED]]
+    most += [f"{len(moved) - LISTED} more"] if len(moved) > LISTED else []
+    calm = min(pairs, key=lambda curve: abs(changes[curve]))
+    others = "" if calm in moved else f"; least: {found.names([calm])} {change(changes[calm])}"
+    first, last = (found.at(level) for level in pairs[0].levels)
+    yield Finding(
+        kind=FindingKind.EFFECT,
+        sentence=f"From {first} to {last}, {found.subject} change{found.verb_s}: {', '.join(most)}{others}.",
+        single=found.once,
+        size=abs(changes[moved[0]]),
+        level=pairs[0].levels[1],
+        marks=tuple(curve.mark(0, 1) for curve in moved),
+    )
