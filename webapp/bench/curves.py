@@ -144,25 +144,44 @@ class Curve:
 
 def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
     """For each panel and factor, the curve that most products have."""
+    found = (
+        _curve(matched, panel, factor, in_words(fullest[0], rest), fullest)
+        for panel, factor, rest, groups in _grouped(matched, choice)
+        if (fullest := _fullest(matched, panel, groups))
+    )
+    return tuple(curve for curve in found if curve.points and len(curve.levels) >= MIN_LEVELS)
+
+
+def other_curves(matched: Matched, choice: str) -> Iterator[Curve]:
+    """Those that `curves` leaves out: the same panels and factors at other levels of the rest."""
+    for panel, factor, rest, groups in _grouped(matched, choice):
+        fullest = _fullest(matched, panel, groups)
+        for alike in groups:
+            if alike is not fullest and len(alike) >= MIN_LEVELS:
+                yield _curve(matched, panel, factor, in_words(alike[0], rest), alike)
+
+
+def _grouped(
+    matched: Matched, choice: str
+) -> Iterator[tuple[workloads.Panel, str, list[str], Sequence[list[Workload]]]]:
+    """Panel, factor, names of the other factors, and the groups of workloads that differ in the factor only."""
     panels = [(panel, naming(matched.in_panel(panel))) for panel in matched.panels_of(choice)]
     labels = sorted({name for one in matched.workloads.values() for name in one.point if is_label(name)})
-    found = (_fullest(matched, panel, factor, names) for factor in (*AXES, *labels) for panel, names in panels)
-    return tuple(curve for curve in found if curve and curve.points and len(curve.levels) >= MIN_LEVELS)
+    for factor in (*AXES, *labels):
+        for panel, names in panels:
+            if len({one.point.get(factor) for one in matched.in_panel(panel)}) >= MIN_LEVELS:
+                rest = [name for name in names if name != factor]
+                yield panel, factor, rest, list(_alike(matched, panel, factor))
 
 
-def _fullest(matched: Matched, panel: workloads.Panel, factor: str, names: Sequence[str]) -> Curve | None:
+def _fullest(matched: Matched, panel: workloads.Panel, groups: Sequence[list[Workload]]) -> list[Workload] | None:
     """The curve with the most cells; if several have as many, that of 4 KiB, then the one of the lowest concurrency:
     curves of high concurrency are often flat."""
-    if len({one.point.get(factor) for one in matched.in_panel(panel)}) < MIN_LEVELS:
-        return None
-    groups = _alike(matched, panel, factor)
-    fullest = max(
+    return max(
         groups,
         key=lambda alike: (_size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK),
         default=None,
     )
-    rest = [name for name in names if name != factor]
-    return _curve(matched, panel, factor, in_words(fullest[0], rest), fullest) if fullest else None
 
 
 def _size(matched: Matched, panel: workloads.Panel, alike: Sequence[Workload]) -> tuple[int, int]:

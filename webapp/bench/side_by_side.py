@@ -7,11 +7,22 @@ from functools import cached_property
 from itertools import islice
 from statistics import geometric_mean
 
-from webapp.analysis.answer import Cell, Conclusion, once, rank
+from webapp.analysis.answer import Cell, Conclusion, FindingKind, once, rank
+from webapp.analysis.answer import Finding as Seen
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.models import Price
 from webapp.bench.alike import PLACES, Mixed, Places, level_of, mixed_import, part_of
-from webapp.bench.curves import Curve, Ladder, curves, ladder, ladder_key, ladders, mean_above_p99, seen_in
+from webapp.bench.curves import (
+    Curve,
+    Ladder,
+    curves,
+    ladder,
+    ladder_key,
+    ladders,
+    mean_above_p99,
+    other_curves,
+    seen_in,
+)
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
 from webapp.bench.nearest import Unlike
@@ -122,7 +133,14 @@ class Finding:
     rank: tuple[int, float] = (list(Conclusion).index(Conclusion.EQUAL), 0.0)
 
 
-_SEEN = (list(Conclusion).index(Conclusion.DIFFERENT), 0.0)  # beside certain differences, after the large ones
+_BETWEEN = (FindingKind.CEILING, FindingKind.CROSSING)  # of products, not of one of them
+
+
+def _place(seen: Seen) -> tuple[int, float]:
+    """What products have in common stands beside certain differences, after the large ones; what one of them shows, and
+    what was measured once, after those that are equal."""
+    first = seen.kind in _BETWEEN and not seen.single
+    return list(Conclusion).index(Conclusion.DIFFERENT if first else Conclusion.EQUAL), 0.0
 
 
 def findings(matched: Matched, choice: str) -> Iterator[Finding]:
@@ -426,13 +444,20 @@ class SideBySide:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        rates = () if self.asked.choice == RATE else curves(self.matched, RATE)
-        seen = (
-            Finding(curve.panel, once(one), _SEEN)
-            for curve in (*self.curves, *rates)
-            for one in seen_in(curve, self.matched.names)
-        )
+        choices = dict.fromkeys((self.asked.choice, RATE))
+        shown = [curve for choice in choices for curve in curves(self.matched, choice)]
+        others = [curve for choice in choices for curve in other_curves(self.matched, choice)]
+        seen = [Finding(curve.panel, once(one), _place(one)) for curve in shown for one in self._seen_in(curve)]
+        seen += [
+            Finding(curve.panel, once(one), _place(one))
+            for curve in others
+            for one in self._seen_in(curve)
+            if one.kind in _BETWEEN
+        ]
         return tuple(sorted((*findings(self.matched, self.asked.choice), *seen), key=lambda one: one.rank))
+
+    def _seen_in(self, curve: Curve) -> tuple[Seen, ...]:
+        return seen_in(curve, self.matched.names)
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:

@@ -4,11 +4,11 @@ effect of a factor in each chart (a gain here may cost there), and the price of 
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import exp, log1p
+from math import exp, log, log1p
 
-from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.answer import Finding, FindingKind, Mark
 from webapp.analysis.cells import levels_of
-from webapp.analysis.claims import listed
+from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.findings.curves import COUNTED, Curve, Curves, change, counted, led
 from webapp.core.formatting import ratio as as_ratio
 
@@ -27,6 +27,7 @@ def find(found: Curves) -> Iterator[Finding]:
         yield from _nothing_more(found)
         yield from _mix_costs(found)
     yield from _effects(found)
+    yield from _by_level(found)
 
 
 def _mean(ratios: Sequence[float]) -> float:
@@ -88,6 +89,40 @@ def _no_more(
 
 
 # ---- the effect of a factor of the series, chart by chart
+
+
+def _by_level(found: Curves) -> Iterator[Finding]:
+    """Along words on x, such as read and write, a mean over them describes neither: each level is said by itself. With
+    three repeats or more, each has to be a claim of the page."""
+    if any(curve.levels for curve in found.curves):
+        return
+    for panel_index, panel in enumerate(found.comparison.panels):
+        base = next((index for index, one in enumerate(panel.series) if one.is_baseline), None)
+        for index, one in enumerate(panel.series):
+            cells = [cell for cell in one.cells if cell.against_baseline and cell.against_baseline.ratio.value > 0]
+            fewest = min((cell.against_baseline.n for cell in cells if cell.against_baseline), default=0)
+            if base is None or not 2 <= len(cells) <= MOST_LEVELS:
+                continue
+            if fewest < MIN_BLOCKS or all(c.against_baseline and c.against_baseline.better is not None for c in cells):
+                ratios = {cell.level: log(cell.against_baseline.ratio.value) for cell in cells if cell.against_baseline}
+                if max(ratios.values()) - min(ratios.values()) >= LOSS and max(map(abs, ratios.values())) >= LOSS:
+                    yield _levels(found, panel_index, (index, base), ratios, fewest)
+
+
+def _levels(found: Curves, panel: int, series: tuple[int, int], ratios: Mapping[int, float], fewest: int) -> Finding:
+    one, base = (found.comparison.panels[panel].series[each] for each in series)
+    parts = [f"{found.comparison.levels[level].text} {change(ratio)}" for level, ratio in ratios.items()]
+    is_mixed = max(ratios.values()) >= LOSS and min(ratios.values()) <= -LOSS
+    few = f" (n = {fewest}: too few repeats)" if 1 < fewest < MIN_BLOCKS else ""
+    return Finding(
+        kind=FindingKind.TRADE_OFF if is_mixed else FindingKind.EFFECT,
+        sentence=led(
+            found.panel_name(panel), f"{one.name} against {base.name}: {listed(parts)} in {found.subject}{few}."
+        ),
+        single=fewest == 1,
+        size=max(map(abs, ratios.values())),
+        marks=(Mark(panel=panel, series=series[0], first=min(ratios), last=max(ratios)),),
+    )
 
 
 def _effects(found: Curves) -> Iterator[Finding]:

@@ -95,9 +95,11 @@ class Curves:
     curves: tuple[Curve, ...]
     noises: tuple[Noise | None, ...]  # of each chart; None if neither repeats nor smooth curves say it
 
-    @property
+    @cached_property
     def once(self) -> bool:
-        return all(count == 1 for curve in self.curves for count in curve.counts)
+        """Whether every value was measured once, also those that are on no curve."""
+        panels = self.comparison.panels
+        return all(cell.summary.n == 1 for panel in panels for series in panel.series for cell in series.cells)
 
     def noise(self, curve: Curve) -> Noise | None:
         return self.noises[curve.panel]

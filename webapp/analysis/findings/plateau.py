@@ -5,8 +5,9 @@ most `FLAT` (up to `WIDEST` on a noisy page, never more than three standard devi
 nearest value is clearly lower, and some value is at least `RISE` lower. Three points are needed, because two neighbours
 are often alike by chance; two are enough at the upper end if they are within `ALIKE` after a step of `STEP` or more.
 
-Curves that stop at one value have a common ceiling, if they do not begin alike: what differs between them does not
-limit them there. (The rules and their rates of error were found by simulation: docs/decisions/28.)
+Curves that stop at one value have a common ceiling, if they are of different products, or apart elsewhere: what differs
+between them does not limit them there. Whether a link, a controller or equal drives do, the curves cannot say. (How
+often the rules are wrong: decision 28.)
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ RISE, STEP, ALIKE = log1p(0.20), log1p(0.15), log1p(0.01)
 CLEAR, CLEAR_AFTER = log1p(0.03), log1p(0.08)  # so much lower is the nearest value before a plateau, or after one
 SLOWER = 3.0  # the steps outside are so many times as large as those of the plateau
 MAX_NOISE = 0.06  # noise of a single value, from which two or three like values say nothing
+PRODUCTS = ("product",)  # the series of Bench
 BEGIN = log1p(0.30)  # curves of a common ceiling begin so far apart
 
 
@@ -129,19 +131,19 @@ def _groups(plateaus: Sequence[Plateau]) -> Iterator[list[Plateau]]:
 
 
 def _finding(found: Curves, group: Sequence[Plateau]) -> Finding:
-    is_of_load = LOADS.intersection(found.comparison.series_by)
-    common = len(group) > 1 and group[0].is_upper and not is_of_load and _is_common(group)
+    common = len(group) > 1 and _is_common(found, group)
     value = found.value(_mean(group))
     names = found.names([one.curve for one in group])
     upper = group[0].is_upper
     ends = [one.first if upper else one.last for one in group]
     levels = sorted({(one.curve.xs[end], one.curve.levels[end]) for one, end in zip(group, ends, strict=True)})
     firsts = [level for _, level in levels]
-    where, label, s = _where(found, firsts, upper=upper), found.metric.label, found.verb_s
+    level = firsts[-1] if upper else firsts[0]  # where it holds for all of them
+    where, label, s = f"{'from' if upper else 'up to'} {found.at(level)}", found.metric.label, found.verb_s
     if common:
-        what = f"{label} stop{s} at the same {value} {where}: a common limit."
+        what = f"{label} {'stop' if upper else 'stay'}{s} at the same {value} {where}{' on' if upper else ''}."
     elif upper:
-        what = f"{label} level{s} off at {value} {where}."
+        what = f"{label} level{s} off at {value} {where} on."
     else:
         low, at = _lowest(group)
         what = f"{label} stay{s} at {value} {where}, then fall{s} to {found.value(low)} at {found.at(at)}."
@@ -151,15 +153,9 @@ def _finding(found: Curves, group: Sequence[Plateau]) -> Finding:
         single=found.once,
         size=max(one.rise for one in group),
         value=_mean(group),
-        level=firsts[0],
+        level=level,
         marks=tuple(one.curve.mark(one.first, one.last) for one in group),
     )
-
-
-def _where(found: Curves, levels: Sequence[int], *, upper: bool) -> str:
-    first, last = found.at(levels[0]), found.at(levels[-1])
-    at = first if first == last else f"{first} to {last}"
-    return f"from {at} on" if upper else f"up to {at}"
 
 
 def _lowest(group: Sequence[Plateau]) -> tuple[float, int]:
@@ -172,8 +168,14 @@ def _mean(group: Sequence[Plateau]) -> float:
     return group[0].value * (1 + expm1(sum(log(one.value / group[0].value) for one in group) / len(group)))
 
 
-def _is_common(group: Sequence[Plateau]) -> bool:
-    """Whether the curves begin apart, seen from their plateau: at the first level outside that all of them have."""
+def _is_common(found: Curves, group: Sequence[Plateau]) -> bool:
+    """Whether the curves are of different products, or are apart at some level outside of their plateaus. Levels of
+    load, such as jobs, are one thing measured in several ways."""
+    series_by = found.comparison.series_by
+    if LOADS.intersection(series_by):
+        return False
+    if series_by == PRODUCTS:
+        return True
     outside = [
         {level: curve.logs[place] for place, level in enumerate(curve.levels) if not one.first <= place <= one.last}
         for one in group

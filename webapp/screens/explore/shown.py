@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from webapp.analysis.answer import Cell, Comparison, Panel, Series, once, rank
+from webapp.analysis.answer import Cell, Comparison, FindingKind, Panel, Series, once, rank
 from webapp.analysis.cells import mixed_kinds
 from webapp.analysis.latency import PERCENTS, Distribution
 from webapp.analysis.question import ViewOptions
@@ -178,17 +178,21 @@ def series_names(comparison: Comparison) -> list[SeriesName]:
     return [SeriesName(name=name, is_baseline=is_baseline, colour=colours[name]) for name, is_baseline in known.items()]
 
 
+OF_SERIES = (FindingKind.TRADE_OFF, FindingKind.EFFECT)  # in place of one mean over their levels
+
+
 def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
     """All conclusions, each with the name of its chart: first what whole charts show, then what is claimed of single
     series, last what cannot be compared. The range of a single series is left out where a finding says more."""
     findings = [("", once(one)) for one in comparison.findings]
     scaling = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
     known = {mark.panel for one in comparison.findings for mark in one.marks}
+    told = {(mark.panel, mark.series) for one in comparison.findings if one.kind in OF_SERIES for mark in one.marks}
     compared = [
         (panel, series)
         for index, panel in enumerate(comparison.panels)
-        for series in panel.series
-        if series.sentence and not (len(panel.series) == 1 and index in known)
+        for place, series in enumerate(panel.series)
+        if series.sentence and not (len(panel.series) == 1 and index in known) and (index, place) not in told
     ]
     ranked = sorted(compared, key=lambda item: _rank(item[1]))
     return [*findings, *scaling, *((panel.name, series.sentence) for panel, series in ranked)]
