@@ -18,6 +18,7 @@ from webapp.analysis.dimensions import (
     DIMENSIONS,
     LABEL,
     MATCHED,
+    PART,
     Dimension,
     FactorDimension,
     known_dimension,
@@ -156,8 +157,8 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     """All differences; confounding first, then pooling."""
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
-    # names of tests often repeat the workload, so they only matter where a mean covers several
-    found = [one for one in found if one.name != "test" or one.kind is DifferenceKind.POOLED]
+    # names of tests and parts often repeat the workload, so they only matter where a mean covers several
+    found = [one for one in found if one.name not in ("test", PART) or one.kind is DifferenceKind.POOLED]
     found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
     found = [_of_cause(one, query) for one in _of_streams(_of_changes(found, query, holdings), query, holdings)]
     found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)

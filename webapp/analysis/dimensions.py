@@ -126,6 +126,7 @@ def others_of(line: str) -> str:
 
 
 LABEL = "label"
+PART = "part"  # of a plan
 MATCHED = "matched"  # only as x
 JOINER = " · "  # between the parts of its levels
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
@@ -199,6 +200,22 @@ class DriveDimension(Dimension):
         if not row.serial:
             return Level(row.target_name, f"{row.target_name} (no serial)", None)
         return Level(row.serial, f"{row.model} {row.serial}".strip(), None)
+
+
+class _PartLevel(Level, frozen=True, gc=False):
+    """Parts keep the order in which they were measured, which is that of the plan: rows are in this order."""
+
+    @property
+    def order(self) -> tuple[bool, float, float, tuple[str | int, ...]]:
+        return True, 0.0, 0.0, ()
+
+
+@dataclass(frozen=True)
+class PartDimension(Dimension):
+    """The part of the plan."""
+
+    def level(self, row: ResultRow) -> Level:
+        return _PartLevel(row.part, row.part or UNKNOWN, None)
 
 
 @dataclass(frozen=True)
@@ -307,6 +324,7 @@ _ATTRIBUTES = (
     ImportDimension("imported", "Import"),
     RunDimension("run", "Run"),
     Dimension("plan", "Plan"),
+    PartDimension(PART, "Part"),
     LabelDimension(LABEL, "Label"),
     Dimension("direction", "Direction"),
     NumberDimension("repeat", "Repeat", word="repeat"),

@@ -164,7 +164,7 @@ _PARAMETERS: list[dict[str, object]] = [
     for name, text in (
         (
             "x",
-            "factor, host, target, model, serial, run, plan, label, direction, repeat, configuration, or fact.<name>; "
+            "factor, host, target, model, serial, run, plan, part, label, direction, repeat, configuration, or fact.<name>; "
             "or matched: everything that varies beside series and panel, so that only equals are compared",
         ),
         ("series", "up to three of the same, comma-separated: each combination is a series"),

@@ -139,6 +139,7 @@ FILTERS: list[dict[str, object]] = [
         ("configuration", "prefix of the digest of an observed configuration, at least 6 characters"),
         ("repeat", "number of a repeat, or 2..5"),
         ("plan", "slug of a plan"),
+        ("part", "name of a part of a plan"),
         ("label", "label of a host in its group; `no label` for results without one"),
         ("direction", "read, write, trim or `read + write` (only the sum is known)"),
         ("invalid", "1 to include invalid results"),

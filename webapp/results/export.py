@@ -106,7 +106,7 @@ _BEFORE: Sequence[tuple[Column, Read]] = [
     (Column("run", Kind.INTEGER), lambda result: result.run or None),
     (Column("import"), lambda result: result.import_title or None),
     (Column("import_labels"), _labels_of_import),
-    *_texts("plan"),
+    *_texts("plan", "part"),
     _stored("trial", Kind.INTEGER),
     _stored("repeat", Kind.INTEGER),
     *_texts("host", "target", "label", "tool", "controller"),

@@ -1,8 +1,8 @@
 """A filter on results, and its form in an address.
 
-    run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&label=adaptec&direction=read&repeat=2..5
-    &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1&import=3&controller=…&layout=…&tool=bm-flash
-    &tool_version=fio 3.33&reference=1&fact.table=4K random
+    run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&part=aged&label=adaptec
+    &direction=read&repeat=2..5&factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1&import=3&controller=…
+    &layout=…&tool=bm-flash&tool_version=fio 3.33&reference=1&fact.table=4K random
 
 A repeated key, or several levels of a factor, match any of them; different keys must all match, except that a run and
 an import match the results of both.
@@ -67,6 +67,7 @@ class ResultFilter:
     imports: tuple[int, ...] = ()  # numbers
     configurations: tuple[str, ...] = ()  # beginnings of digests
     plans: tuple[str, ...] = ()  # slugs
+    parts: tuple[str, ...] = ()  # names of parts of plans
     labels: tuple[str, ...] = ()  # of hosts in their groups; NO_LABEL for results without one
     directions: tuple[str, ...] = ()  # contract.items.Direction or results.models.BOTH
     repeats: tuple[int, ...] = ()  # from 1
@@ -166,6 +167,7 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "import": ("imports", _numbers("import", "write import numbers")),
     "configuration": ("configurations", _digests),
     "plan": ("plans", _texts),
+    "part": ("parts", _texts),
     "label": ("labels", _texts),
     "direction": ("directions", _one_of("direction", DIRECTIONS)),
     "repeat": ("repeats", _numbers("repeat", "write repeat numbers")),

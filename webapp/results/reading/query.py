@@ -177,7 +177,8 @@ def _of_runs(asked: ResultFilter) -> Q:
     if asked.facts or (asked.imports and not asked.runs):
         return Q(pk__in=[])
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
-    condition = Q(repeat__in=asked.repeats) if asked.repeats else Q()
+    plain = {"repeat__in": asked.repeats, "trial__part__in": asked.parts}
+    condition = Q(**{lookup: values for lookup, values in plain.items() if values})
     for lookup, ids in keys.items():
         condition &= Q(**{lookup: ids}) | _of_trials_beside(lookup, ids, asked)
     if asked.configurations:
@@ -196,7 +197,8 @@ def _of_runs(asked: ResultFilter) -> Q:
 
 def _of_imports(asked: ResultFilter) -> Q:
     """The condition for imported results; empty if nothing is asked."""
-    if asked.plans or asked.labels or asked.targets or asked.configurations or (asked.runs and not asked.imports):
+    of_own = asked.plans or asked.parts or asked.labels or asked.targets or asked.configurations
+    if of_own or (asked.runs and not asked.imports):
         return Q(pk__in=[])
     named = {
         "imported__number__in": asked.imports, "host__in": asked.hosts, "drive__in": asked.models,

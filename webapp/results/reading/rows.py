@@ -81,6 +81,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     reference: bool = False  # a published table
     test: str = ""  # its name in the tool whose output was imported
     time_known: bool = True  # else `measured_at` is the time of the import
+    part: str = ""  # name of the plan's part, "" for an import
     summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
 
     @property
@@ -145,10 +146,10 @@ _OWN = ResultRow.__struct_fields__[: ResultRow.__struct_fields__.index("repeat")
 _COLUMNS: tuple[str | Cast, ...] = (
     *_OWN, "point_key", "origin_id", "repeat", "stream_run__engine_version", "stream_run__configuration_id",
     # A text is a faster dictionary key than a UUID.
-    Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason",
+    Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason", "trial__part",
     Cast("run_id", TextField()), Cast("target_id", TextField()),
 )  # fmt: skip
-_POINT_KEY, _ORIGIN, _DIGEST, _RUN, _TARGET = -10, -9, -6, -2, -1
+_POINT_KEY, _ORIGIN, _DIGEST, _RUN, _TARGET = -11, -10, -7, -2, -1
 _INVALID = _OWN.index("invalid")
 
 TargetNames = tuple[str, str, str]  # slug, model and serial
@@ -187,7 +188,7 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
 
 
 def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
-    point_key, _, repeat, version, digest, trial_id, index, trial_reason, run_id, target_id = row[_POINT_KEY:]
+    point_key, _, repeat, version, digest, trial_id, index, trial_reason, part, run_id, target_id = row[_POINT_KEY:]
     *run, run_reason, state = shared.runs[run_id]
     host, *first = shared.targets[target_id]
     further = shared.further.get(row[0])
@@ -199,7 +200,7 @@ def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
         target, f"{host}/{target}", model, serial, point, shared.facts.get(digest, {}), name_of(point),
         state,
     )  # fmt: skip
-    return ResultRow(*values)
+    return ResultRow(*values, part=part)
 
 
 def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:

@@ -52,6 +52,7 @@ def _metric(key: str) -> Column:
 
 _ATTRIBUTES = (
     Column("plan", "Plan", lambda result: result.plan_title),
+    Column("part", "Part", lambda result: result.part or "–"),
     Column("host", "Host", lambda result: result.host),
     Column("target", "Target", lambda result: result.target_name),
     Column("controller", "Controller", lambda result: result.controller or "–"),

@@ -6,13 +6,14 @@ A chosen value is always an option, so that people can see and remove it.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Min
 from django.http import QueryDict
 
 from webapp.hosts.models import Host, Target
 from webapp.hosts.selectors import NO_LABEL
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import FACTORS
-from webapp.plans.models import Plan
+from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Configuration, Import, Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import (
@@ -27,7 +28,7 @@ from webapp.results.reading.filter import (
     write_level,
 )
 from webapp.results.reading.rows import name_with_version
-from webapp.runs.models import Run
+from webapp.runs.models import Run, Trial
 from webapp.screens import points
 from webapp.screens.choices import Option, options_of
 from worker.contract.steadiness import LABELS as STEADINESS
@@ -95,6 +96,7 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
     return [
         _runs(asked),
         _pick("plan", "Plan", Plan.objects.filter(deleted_at=None).values_list("slug", "title"), asked.plans),
+        *_parts(asked),
         *_labels(asked),
         _pick("host", "Host", zip(hosts, hosts, strict=True), asked.hosts),
         _pick("target", "Target", zip(names, names, strict=True), asked.targets),
@@ -150,6 +152,19 @@ def _labels(asked: ResultFilter) -> list[Pick]:
     known = list(Run.objects.exclude(label="").order_by("label").values_list("label", flat=True).distinct())
     offered = [*known, NO_LABEL] if known else []
     return [_pick("label", "Label", zip(offered, offered, strict=True), asked.labels)] if known or asked.labels else []
+
+
+def _parts(asked: ResultFilter) -> list[Pick]:
+    """Parts of the chosen runs, or of the chosen plans; one query, none if neither is chosen."""
+    names = list(asked.parts)
+    if asked.runs:
+        trials = Trial.objects.filter(run__number__in=asked.runs).order_by()
+        names += trials.values_list("part", flat=True).annotate(first=Min("index")).order_by("first")
+    elif asked.plans:
+        versions = PlanVersion.objects.filter(plan__slug__in=asked.plans).order_by("number")
+        names += [part["name"] for content in versions.values_list("document", flat=True) for part in content["parts"]]
+    offered = dict.fromkeys(names)
+    return [_pick("part", "Part", zip(offered, offered, strict=True), asked.parts)] if offered else []
 
 
 def _runs(asked: ResultFilter) -> Pick:
