@@ -8,11 +8,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.analysis.answer import Level
-from webapp.analysis.dimensions import MATCHED, MATCHED_DIMENSION, MatchedDimension, known_dimension, label_of
+from webapp.analysis.dimensions import (
+    LAYOUT_PARTS,
+    MATCHED,
+    MATCHED_DIMENSION,
+    PART,
+    PRODUCTS,
+    MatchedDimension,
+    known_dimension,
+    label_of,
+    varying_parts,
+)
 from webapp.analysis.question import CompareQuery
 from webapp.core.statistics import mean_of
-from webapp.plans.factors import FACTORS
-from webapp.plans.points import differing, in_order, varying
+from webapp.plans.factors import CHANGE, FACTORS
+from webapp.plans.points import differing, follow_from, in_order, varying
 from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import NOT_SET
@@ -61,12 +71,21 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
 
 
 def _matched(rows: Sequence[ResultRow], query: CompareQuery) -> MatchedDimension:
-    """The varying factors that neither series nor charts name, and the target if there are several."""
+    """The varying factors that neither series nor charts name, and that no compared change or part of a layout
+    contains; the target if there are several, and the part of the plan if several have equal points."""
     used = {*query.series, *query.panels}
-    points = {row.point_key: row.point for row in rows}
-    names = tuple(name for name in varying(points.values()) if name in FACTORS and name not in used)
-    by_target = not used & {"target", "host", "model", "serial"} and len({row.target_name for row in rows}) > 1
-    return replace(MATCHED_DIMENSION, names=names, by_target=by_target)
+    points = list({row.point_key: row.point for row in rows}.values())
+    contained = follow_from(CHANGE, points) if CHANGE in used else set[str]()
+    parts: tuple[str, ...] = ()
+    if not used.isdisjoint(LAYOUT_PARTS):
+        contained.add("layout")
+        parts = tuple(name for name in varying_parts({row.layout for row in rows}) if name not in used)
+    names = tuple(name for name in varying(points) if name in FACTORS and name not in used | contained)
+    by_target = used.isdisjoint(PRODUCTS) and len({row.target_name for row in rows}) > 1
+    places = {(row.target_name, row.point_key, row.part) for row in rows}
+    by_part = PART not in used and len({place[:2] for place in places}) < len(places)
+    attributes = (*(["target"] if by_target else []), *([PART] if by_part else []))
+    return replace(MATCHED_DIMENSION, names=names, layout_parts=parts, attributes=attributes)
 
 
 def _key(levels: Sequence[Level]) -> str:

@@ -349,7 +349,8 @@ class Side:
     """Points that differ for certain in one direction."""
 
     where: str  # 4 KiB to 64 KiB
-    ratios: tuple[float, ...]
+    ratios: tuple[float, ...]  # of points, or of means over points with one level of a factor
+    points: int
 
 
 Found = Mapping[str, tuple[float, Claim]]
@@ -366,7 +367,7 @@ def opposites(found: Found, where: Where) -> tuple[Side, Side] | None:
 
 
 def _side(keys: Sequence[str], found: Found, where: Where) -> Side:
-    return Side(where(keys, found.keys() - set(keys)), tuple(found[key][0] for key in keys))
+    return Side(where(keys, found.keys() - set(keys)), tuple(found[key][0] for key in keys), len(keys))
 
 
 def by_range(levels: Sequence[Level], label: str) -> Where:

@@ -20,7 +20,7 @@ from webapp.analysis.cells import (
     with_points,
 )
 from webapp.analysis.claims import UNKNOWN_ORDER, contrast
-from webapp.analysis.conclusions import Conclusions, conclusions
+from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
@@ -176,7 +176,11 @@ def select(query: CompareQuery) -> Selected:
     """At most sixteen database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
-    matching = _read(found)
+    return select_from(query, found, read_all(found))
+
+
+def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[ResultRow]) -> Selected:
+    """The results of a checked query, of the rows that `read_all` has read. Raises CompareRefused."""
     observed = with_observed(matching, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
@@ -208,7 +212,8 @@ def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metri
     return sum((row.source, row.trial) not in known for row in without)
 
 
-def _read(found: ResultQuery) -> list[ResultRow]:
+def read_all(found: ResultQuery) -> list[ResultRow]:
+    """In the order of measuring. Raises CompareRefused for more than MAX_RESULTS."""
     rows = read_rows(found.results.order_by()[: MAX_RESULTS + 1])
     if len(rows) > MAX_RESULTS:
         message = f"More than {MAX_RESULTS:,} results match. Choose runs, hosts, drives or levels of a factor."
@@ -237,13 +242,28 @@ def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery
 
 def comparison_of(selected: Selected) -> Comparison:
     """Means, ratios and what else differs. Without a query, so that simulations need no database."""
+    return comparisons_of([selected])[0]
+
+
+def comparisons_of(selections: Sequence[Selected]) -> list[Comparison]:
+    """One for each; they have one margin, and their claims are corrected together."""
+    baselines = [baseline_of(selected.query, selected.grouped) for selected in selections]
+    compared = [_cells_of(*each) for each in zip(selections, baselines, strict=True)]
+    found = conclusions(compared, selections[0].query.margin) if selections else []
+    return [_comparison(*each) for each in zip(selections, baselines, compared, found, strict=True)]
+
+
+def _cells_of(selected: Selected, baseline: Level) -> GroupedCells:
+    grouped = selected.grouped
+    cells = with_points(measured(grouped, selected.metric), grouped)
+    return GroupedCells(grouped, cells, _baselines(selected.query, grouped, baseline))
+
+
+def _comparison(selected: Selected, baseline: Level, compared: GroupedCells, concluded: Conclusions) -> Comparison:
     query, metric, grouped = selected.query, selected.metric, selected.grouped
+    cells, baselines = compared.cells, compared.baselines
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
-    baseline = baseline_of(query, grouped)
-    cells = with_points(measured(grouped, metric), grouped)
-    baselines = _baselines(query, grouped, baseline)
-    concluded = conclusions(grouped, cells, baselines, query.margin)
     table = Table(
         metric=metric, x=query.x, baselines=baselines, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
         margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),

@@ -5,8 +5,9 @@ luck. Likewise the mean over points is at least as uncertain as the differences 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from statistics import fmean, median
 
 from webapp.analysis.answer import Level
@@ -24,6 +25,7 @@ from webapp.analysis.claims import (
     same_order,
     within_variance,
 )
+from webapp.analysis.dimensions import JOINER
 from webapp.core.statistics import Ratio
 
 # A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the
@@ -31,6 +33,7 @@ from webapp.core.statistics import Ratio
 # describes none of them.
 _FAR = math.log(2)
 _FEW = 1 / 4
+MOST_GROUPS = 8  # levels of a factor on which a difference may depend
 SeriesKey = tuple[str, str]  # keys of panel and series
 
 
@@ -44,6 +47,15 @@ class PointResult:
 
 
 @dataclass(frozen=True)
+class PointGroup:
+    """The points of a series with one level of one of the factors that are matched, such as `Queue depth 1`."""
+
+    place: int  # of the factor among the parts of a level of x
+    text: str
+    keys: tuple[CellKey, ...]
+
+
+@dataclass(frozen=True)
 class SeriesResult:
     """All points of a chart that both series have."""
 
@@ -52,6 +64,7 @@ class SeriesResult:
     n: int  # blocks at the point that has the fewest
     points: tuple[CellKey, ...]  # in the mean
     apart: tuple[CellKey, ...]  # not in the mean
+    groups: tuple[tuple["PointGroup", PointResult], ...]  # on which the difference may depend
     order: str  # contrasts.same_order
 
 
@@ -92,6 +105,7 @@ class _Chart:
             self.keys.setdefault(key[1], []).append(key)
         self.apart = {series: self._apart(keys) for series, keys in self.keys.items()}
         self.means = {series: self._mean(series) for series in self.keys}
+        self.groups = {series: _groups(self.inside(series), grouped.x) for series in self.keys}
         self._pool()
 
     def _apart(self, keys: Sequence[CellKey]) -> tuple[CellKey, ...]:
@@ -130,10 +144,27 @@ class _Chart:
 
     def series_test(self, series: str, mean: Contrast) -> ContrastTest:
         inside = self.inside(series)
-        if len(inside) == 1:
-            return self.point_test(inside[0])
-        floor = within_variance(self._inside_contrasts(series), mean) / len(inside)
+        return self.point_test(inside[0]) if len(inside) == 1 else self._mean_test(inside, mean)
+
+    def group_test(self, group: PointGroup) -> ContrastTest:
+        return self._mean_test(group.keys, contrast([self.pairs[key] for key in group.keys]))
+
+    def _mean_test(self, keys: Sequence[CellKey], mean: Contrast) -> ContrastTest:
+        floor = within_variance([self.contrasts[key] for key in keys], mean) / len(keys)
         return ContrastTest(mean, replace(mean, variance=max(mean.variance, floor)))
+
+
+def _groups(keys: Sequence[CellKey], levels: Sequence[Level]) -> tuple[PointGroup, ...]:
+    """The points at each level of each factor in x, if it has a few levels and each of them several points."""
+    parts = {level.key: list(zip(level.key.split(JOINER), level.text.split(JOINER), strict=False)) for level in levels}
+    found: list[PointGroup] = []
+    for place in range(min((len(parts[key[2]]) for key in keys), default=0)):
+        by_level: dict[tuple[str, str], list[CellKey]] = {}
+        for key in keys:
+            by_level.setdefault(parts[key[2]][place], []).append(key)
+        if 1 < len(by_level) <= MOST_GROUPS and all(len(own) > 1 for own in by_level.values()):
+            found += [PointGroup(place, text, tuple(own)) for (_, text), own in by_level.items()]
+    return tuple(found)
 
 
 def _comparable(pair: Pair) -> bool:
@@ -143,35 +174,87 @@ def _comparable(pair: Pair) -> bool:
     return alike and all(one.balanced and one.positive for one in pair)
 
 
-def conclusions(
-    grouped: Grouped, cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level], margin: float
-) -> Conclusions:
-    """`baselines`: panel key -> the series with which the others of its chart are compared."""
-    charts = {panel.key: _Chart(panel.key, grouped, cells, baselines[panel.key].key) for panel in grouped.panels}
-    series = {(panel, key): chart for panel, chart in charts.items() for key in chart.keys}
-    means = {key: mean for key, chart in series.items() if (mean := chart.means[key[1]]) is not None}
-    ranges = _ranges(grouped, cells) if len(grouped.series) == 1 else {}
-    tests = [series[key].series_test(key[1], mean) for key, mean in means.items()]
-    found = claims([*tests, *(test for *_, test in ranges.values())], margin)
-    claimed = dict(zip(means, found, strict=False))
-    results = {key: _series_result(chart, key[1], claimed.get(key, NOTHING)) for key, chart in series.items()}
-    points, tested = _points(charts, results, margin)
-    extremes = {
-        panel: Extremes(
-            low,
-            high,
-            test.shown.ratio.value,
-            claim,
-            test.shown.n,
-            count,
-            same_order([(cells[high], cells[low])]),
-        )
-        for (panel, (low, high, count, test)), claim in zip(ranges.items(), found[len(tests) :], strict=True)
-    }
-    return Conclusions(points, results, extremes, len(found), tested)
+@dataclass(frozen=True)
+class GroupedCells:
+    """The cells of one comparison."""
+
+    grouped: Grouped
+    cells: Mapping[CellKey, Measured]
+    baselines: Mapping[str, Level]  # panel key -> the series with which the others of its chart are compared
 
 
-def _series_result(chart: _Chart, series: str, claim: Claim) -> SeriesResult:
+def conclusions(comparisons: Sequence[GroupedCells], margin: float) -> list[Conclusions]:
+    """One for each. All their claims are corrected together."""
+    pages = [_Page(each) for each in comparisons]
+    sentences = claims([test for page in pages for test in page.sentence_tests], margin)
+    points = claims([test for page in pages for test in page.point_tests], margin)
+    of_sentences, of_points = iter(sentences), iter(points)
+    return [page.concluded(of_sentences, of_points, len(sentences), len(points)) for page in pages]
+
+
+class _Page:
+    """The tests of one comparison, before the correction."""
+
+    def __init__(self, comparison: GroupedCells) -> None:
+        grouped, self._cells = comparison.grouped, comparison.cells
+        self._charts = {
+            panel.key: _Chart(panel.key, grouped, self._cells, comparison.baselines[panel.key].key)
+            for panel in grouped.panels
+        }
+        self._series = {(panel, key): chart for panel, chart in self._charts.items() for key in chart.keys}
+        self._means = {key: mean for key, chart in self._series.items() if (mean := chart.means[key[1]]) is not None}
+        self._ranges = _ranges(grouped, self._cells) if len(grouped.series) == 1 else {}
+        means = [self._series[key].series_test(key[1], mean) for key, mean in self._means.items()]
+        self.sentence_tests = [*means, *(test for *_, test in self._ranges.values())]
+        # the only point of a series is its sentence
+        inside = {key: chart.inside(key[1]) for key, chart in self._series.items()}
+        self._alone = {keys[0]: key for key, keys in inside.items() if len(keys) == 1}
+        self._points = {
+            key: chart.point_test(key)
+            for chart in self._charts.values()
+            for key in chart.contrasts
+            if key not in self._alone
+        }
+        self._groups = [(key, group) for key, chart in self._series.items() for group in chart.groups[key[1]]]
+        self.point_tests = [*self._points.values(), *(self._group_test(*each) for each in self._groups)]
+
+    def _group_test(self, key: SeriesKey, group: PointGroup) -> ContrastTest:
+        return self._series[key].group_test(group)
+
+    def concluded(
+        self, of_sentences: Iterator[Claim], of_points: Iterator[Claim], sentences: int, tested: int
+    ) -> Conclusions:
+        """Takes its claims from both iterators. The numbers count the claims of all comparisons."""
+        means = dict(zip(self._means, islice(of_sentences, len(self._means)), strict=True))
+        extremes = {
+            panel: self._extremes(*found, claim)
+            for (panel, found), claim in zip(self._ranges.items(), islice(of_sentences, len(self._ranges)), strict=True)
+        }
+        claimed = dict(zip(self._points, islice(of_points, len(self._points)), strict=True))
+        claimed |= {key: means[series] for key, series in self._alone.items()}
+        groups: dict[SeriesKey, list[tuple[PointGroup, PointResult]]] = {}
+        for (key, group), claim in zip(self._groups, islice(of_points, len(self._groups)), strict=True):
+            shown = self._group_test(key, group).shown
+            groups.setdefault(key, []).append((group, PointResult(shown.ratio, claim, shown.n)))
+        results = {
+            key: _series_result(chart, key[1], means.get(key, NOTHING), groups.get(key, ()))
+            for key, chart in self._series.items()
+        }
+        points = {
+            key: PointResult(one.ratio, claimed[key], one.n)
+            for chart in self._charts.values()
+            for key, one in chart.contrasts.items()
+        }
+        return Conclusions(points, results, extremes, sentences, tested)
+
+    def _extremes(self, low: CellKey, high: CellKey, count: int, test: ContrastTest, claim: Claim) -> Extremes:
+        order = same_order([(self._cells[high], self._cells[low])])
+        return Extremes(low, high, test.shown.ratio.value, claim, test.shown.n, count, order)
+
+
+def _series_result(
+    chart: _Chart, series: str, claim: Claim, groups: Sequence[tuple[PointGroup, PointResult]]
+) -> SeriesResult:
     inside, mean = chart.inside(series), chart.means[series]
     return SeriesResult(
         ratio=mean.ratio if mean else None,
@@ -179,22 +262,9 @@ def _series_result(chart: _Chart, series: str, claim: Claim) -> SeriesResult:
         n=mean.n if mean else 0,
         points=tuple(inside),
         apart=chart.apart[series],
+        groups=tuple(groups),
         order=same_order([chart.pairs[key] for key in inside]),
     )
-
-
-def _points(
-    charts: Mapping[str, _Chart], results: Mapping[SeriesKey, SeriesResult], margin: float
-) -> tuple[dict[CellKey, PointResult], int]:
-    """The only point of a series is its sentence, which was tested before."""
-    alone = {one.points[0]: one.claim for one in results.values() if len(one.points) == 1}
-    tests = {key: chart.point_test(key) for chart in charts.values() for key in chart.contrasts if key not in alone}
-    claimed = alone | dict(zip(tests, claims(list(tests.values()), margin), strict=True))
-    found: dict[CellKey, PointResult] = {}
-    for chart in charts.values():
-        for key, one in chart.contrasts.items():
-            found[key] = PointResult(one.ratio, claimed[key], one.n)
-    return found, len(tests)
 
 
 def _ranges(

@@ -127,6 +127,7 @@ def others_of(line: str) -> str:
 
 LABEL = "label"
 PART = "part"  # of a plan
+PRODUCTS = frozenset({"target", "host", "model", "serial", LABEL})  # results are not matched over targets beside these
 MATCHED = "matched"  # only as x
 JOINER = " · "  # between the parts of its levels
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
@@ -244,22 +245,24 @@ class ConfigurationDimension(Dimension):
 @dataclass(frozen=True)
 class MatchedDimension(Dimension):
     """Everything that varies beside the series and charts, as one x: series are compared only between equals, and
-    nothing is left out. `grouping` binds it to the compared rows."""
+    nothing is left out. `cells` binds it to the compared rows."""
 
     names: tuple[str, ...] = ()  # of the varying factors
-    by_target: bool = False
+    layout_parts: tuple[str, ...] = ()  # that vary, if the series are another part
+    attributes: tuple[str, ...] = ()  # target and part of the plan, if they vary
 
     def level(self, row: ResultRow) -> Level:
-        return _matched_level(self.names, tuple(row.point.get(name, _ABSENT_LEVEL) for name in self.names),
-                              row.target_name if self.by_target else "")  # fmt: skip
+        values = tuple(row.point.get(name, _ABSENT_LEVEL) for name in self.names)
+        parts = tuple(part_of(name, row.layout) for name in self.layout_parts)
+        own = tuple(DIMENSIONS[name].level(row).text for name in self.attributes)
+        return _matched_level((*self.names, *self.layout_parts), (*values, *parts), own)
 
 
 @lru_cache(maxsize=10_000, typed=True)
-def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], target: str) -> Level:
+def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], own: tuple[str, ...]) -> Level:
     pairs = zip(names, values, strict=True)
     levels = [(name, value if isinstance(value, Level) else _level(name, value)) for name, value in pairs]
     texts = [f"{label_of(name)} {level.text}" if _is_bare(level) else level.text for name, level in levels]
-    own = [target] if target else []
     return Level(JOINER.join([*own, *(level.key for _, level in levels)]), JOINER.join([*own, *texts]) or "all", None)
 
 

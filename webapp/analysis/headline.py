@@ -1,57 +1,128 @@
-"""The headline of a run: the conclusion of its comparison in one sentence."""
+"""The sentences that answer one question of a run. They are read without the page, so a difference is claimed only if
+it is certain enough for a headline (`claims.HEADLINE_P`).
 
-from webapp.analysis.answer import Comparison, Conclusion, Panel, Series
-from webapp.analysis.claims import HEADLINE_P
+Certain differences come first. Series without one share a sentence, whatever their small differences are: so two runs
+of one plan have the same sentences unless their claims differ.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from webapp.analysis.answer import Cell, Comparison, Conclusion, Panel, Series
+from webapp.analysis.cells import is_clear
+from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.words import ONCE, in_sentence, shown
+
+MOST_DIFFERENCES = 3
+_CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
+
+Compared = tuple[Panel, Series]
 
 
 def headline(made: Comparison) -> str:
-    """How the first series scales with the number of targets at once, else the largest certain difference, else what
-    is known best; "" without results."""
-    if scaling := _scaling(made):
-        return _named(*scaling)
-    if leading := _leading(made):
-        panel, series = leading
-        return _named(panel, series.headline)
-    return _only_value(made)
+    """How the first series scales with the number of targets at once, else the differences; "" without results."""
+    scaling = [_named(panel, sentence) for panel in made.panels for sentence in panel.scaling[:1]]
+    return " ".join(scaling[:1] or _differences(made)) or next(_without_ratio(made), "")
 
 
 def headline_conclusion(made: Comparison) -> Conclusion:
-    """The claim of the headline."""
-    leading = None if _scaling(made) else _leading(made)
-    return leading[1].headline_conclusion if leading else Conclusion.NONE
+    """The strongest claim of the headline."""
+    if any(panel.scaling for panel in made.panels):
+        return Conclusion.NONE
+    known = {series.headline_conclusion for _, series in _with_ratio(made)}
+    return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 
-def _scaling(made: Comparison) -> tuple[Panel, str] | None:
-    return next(((panel, sentence) for panel in made.panels for sentence in panel.scaling), None)
+def highest_values(made: Comparison) -> str:
+    """Of each chart, the best value and where it was measured: `randread reached 412k IOPS at queue depth 32, its
+    highest value (95 % CI 400k to 420k, n = 3).`"""
+    cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
+    if len(cells) == 1:
+        return f"{made.metric_label} {cells[0].text} (n = {cells[0].summary.n})."
+    return " ".join(_highest_value(made, panel) for panel in made.panels if panel.series)
 
 
-def _leading(made: Comparison) -> tuple[Panel, Series] | None:
-    return max(
-        ((panel, series) for panel in made.panels for series in panel.series if series.headline),
-        key=_rank,
-        default=None,
+def _highest_value(made: Comparison, panel: Panel) -> str:
+    best = min if made.lower_is_better else max
+    series, cell = best(
+        ((series, cell) for series in panel.series for cell in series.cells), key=lambda each: each[1].summary.mean
     )
+    level = made.levels[cell.level]
+    at = level.text if is_clear(level) else f"{in_sentence(made.x_label)} {level.text}"
+    where = ", ".join([*([series.name] if made.series_by else []), *([at] if len(made.levels) > 1 else [])])
+    extreme = "lowest" if made.lower_is_better else "highest"
+    placed = f" at {where}" if where else ""
+    return f"{panel.name or 'The run'} reached {_with_unit(made, cell)}{placed}, its {extreme} value ({_sure(cell)})."
+
+
+def _with_unit(made: Comparison, cell: Cell) -> str:
+    unit = {"iops": in_sentence(made.metric_label), "number": made.unit}.get(made.shown_as, "")
+    return f"{cell.text} {unit}".strip()
+
+
+def _sure(cell: Cell) -> str:
+    count = cell.summary.n
+    return ONCE if count == 1 else f"95 % CI {cell.spread_text}, n = {count}"
+
+
+def _with_ratio(made: Comparison) -> list[Compared]:
+    return [(panel, series) for panel in made.panels for series in panel.series if series.against_baseline]
+
+
+def _without_ratio(made: Comparison) -> Iterator[str]:
+    """Why series are not compared, or the lowest and the highest value of the only series."""
+    return (_named(panel, series.headline) for panel in made.panels for series in panel.series if series.headline)
+
+
+def _differences(made: Comparison) -> list[str]:
+    compared = _with_ratio(made)
+    certain = [each for each in compared if each[1].headline_conclusion in _CERTAIN]
+    largest = sorted(certain, key=_size, reverse=True)[:MOST_DIFFERENCES]
+    sentences = [_named(panel, series.headline) for panel, series in certain if (panel, series) in largest]
+    if more := len(certain) - len(largest):
+        sentences.append(f"{more} more {'differences are' if more > 1 else 'difference is'} certain.")
+    for conclusion in (Conclusion.EQUAL, Conclusion.NONE):
+        by_baseline: dict[str, list[Compared]] = {}
+        for panel, series in compared:
+            if series.headline_conclusion is conclusion:
+                by_baseline.setdefault(_baseline(panel), []).append((panel, series))
+        sentences += [_together(made, conclusion, baseline, own) for baseline, own in by_baseline.items()]
+    return sentences
+
+
+def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared: Sequence[Compared]) -> str:
+    """One sentence for series with the same claim: `read and write: kyber and bfq showed −2.1 % to +3.0 % IOPS against
+    none (n = 5); not certain.`"""
+    if len(compared) == 1:
+        return _named(compared[0][0], compared[0][1].headline)
+    charts = listed(_each_once(panel.name for panel, _ in compared if panel.name))
+    names = _each_once(series.name for _, series in compared)
+    against = [series.against_baseline for _, series in compared if series.against_baseline]
+    count, what = min(one.n for one in against), in_sentence(made.metric_label)
+    repeats = ONCE if count == 1 else f"n = {count}{': too few repeats' if count < MIN_BLOCKS else ''}"
+    before = f"{charts}: " if charts else ""
+    if conclusion is Conclusion.EQUAL:
+        verb = "differ" if len(names) > 1 else "differs"
+        margin = f"{100 * made.margin:g} %"
+        return f"{before}{listed(names)} {verb} from {baseline} by less than {margin} in {what} ({repeats})."
+    ratios = sorted(one.ratio.value for one in against)
+    low, high = shown(ratios[0], made.ratio_as), shown(ratios[-1], made.ratio_as)
+    span = low if low == high else f"{low} to {high}"
+    return f"{before}{listed(names)} showed {span} {what} against {baseline} ({repeats}); not certain."
+
+
+def _each_once(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _baseline(panel: Panel) -> str:
+    return next((series.name for series in panel.series if series.is_baseline), "")
+
+
+def _size(compared: Compared) -> float:
+    against = compared[1].against_baseline
+    assert against is not None  # `_with_ratio`
+    return max(against.ratio.value, 1 / against.ratio.value)
 
 
 def _named(panel: Panel, sentence: str) -> str:
     return f"{panel.name}: {sentence}" if panel.name else sentence
-
-
-def _rank(item: tuple[Panel, Series]) -> tuple[int, float]:
-    """Certain differences by their size. Then the narrowest interval: the largest uncertain difference is noise."""
-    series = item[1]
-    against = series.against_baseline
-    if against is None:
-        return (0 if series.is_baseline else -1), 0.0
-    ratio = against.ratio
-    is_claimed = series.headline_conclusion in (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
-    if against.p <= HEADLINE_P and not against.equal and is_claimed:
-        return 3, max(ratio.value, 1 / ratio.value)
-    if ratio.low and ratio.high:
-        return (2 if against.equal else 1), -ratio.high / ratio.low
-    return 0, 0.0
-
-
-def _only_value(made: Comparison) -> str:
-    cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
-    return f"{made.metric_label} {cells[0].text} (n = {cells[0].summary.n})." if len(cells) == 1 else ""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from webapp.analysis.answer import BaselineRatio, Cell, Level, Panel, Series
 from webapp.analysis.cells import NOT_COMPARED, CellKey, Grouped, Measured, is_clear
 from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, listed, opposites
-from webapp.analysis.conclusions import Conclusions, Extremes, SeriesResult
+from webapp.analysis.conclusions import Conclusions, Extremes, PointGroup, PointResult, SeriesResult
 from webapp.analysis.dimensions import MATCHED, known_dimension, label_of
 from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
 from webapp.core.formatting import ratio as as_ratio
@@ -37,7 +37,7 @@ class Table:
         x: str,
         baselines: Mapping[str, Level],
         grouped: Grouped,
-        cells: dict[CellKey, Measured],
+        cells: Mapping[CellKey, Measured],
         found: Conclusions,
         form: str,
         margin: float,
@@ -131,7 +131,8 @@ class Table:
         compared, applications = len(self._grouped.series) - 1, against.n * (against.points if self._is_cheap else 1)
         fits = ratio is None or not claim.different or claim.fits_headline(applications, compared, ratio.value)
         if against.opposites and result:
-            inside = [self._found.points[key] for key in result.points]
+            points = [self._found.points[key] for key in result.points]
+            inside = [one for _, one in self._opposite_groups(result)] or points
             fits = all(
                 one.claim.fits_headline(one.n, compared, one.ratio.value) for one in inside if one.claim.different
             )
@@ -172,8 +173,21 @@ class Table:
         return before, after
 
     def _opposites(self, result: SeriesResult) -> tuple[Side, Side] | None:
+        if groups := self._opposite_groups(result):
+            return _side_of(groups, higher=True), _side_of(groups, higher=False)
         found = {key[2]: self._found.points[key] for key in result.points}
         return opposites({key: (one.ratio.value, one.claim) for key, one in found.items()}, self._where)
+
+    def _opposite_groups(self, result: SeriesResult) -> list[tuple[PointGroup, PointResult]]:
+        """The levels of a factor at which the difference has both directions for certain; of several factors, the one
+        with the largest difference. Empty if there is none."""
+        by_factor: dict[int, list[tuple[PointGroup, PointResult]]] = {}
+        for group, one in result.groups:
+            if one.claim.different:
+                by_factor.setdefault(group.place, []).append((group, one))
+        ranges = [(max(own, key=_ratio_of), min(own, key=_ratio_of), own) for own in by_factor.values()]
+        opposite = [each for each in ranges if _ratio_of(each[1]) < 1 < _ratio_of(each[0])]
+        return max(opposite, key=lambda each: _ratio_of(each[0]) / _ratio_of(each[1]))[2] if opposite else []
 
     def _total(self, panel: Level, series: Level) -> int:
         """Points that the series or the baseline has."""
@@ -252,6 +266,16 @@ class Table:
         if summary.low is None or summary.high is None:
             return f"n = {summary.n}"
         return f"{self._metric.format(summary.low)} to {self._metric.format(summary.high)}"
+
+
+def _ratio_of(group: tuple[PointGroup, PointResult]) -> float:
+    return group[1].ratio.value
+
+
+def _side_of(groups: Sequence[tuple[PointGroup, PointResult]], *, higher: bool) -> Side:
+    own = [group for group in groups if (_ratio_of(group) > 1) is higher]
+    points = sum(len(group.keys) for group, _ in own)
+    return Side(listed([group.text for group, _ in own]), tuple(map(_ratio_of, own)), points)
 
 
 def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, repeated: bool) -> Iterator[str]:

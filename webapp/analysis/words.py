@@ -156,7 +156,9 @@ class Statement:
         return Conclusion.EQUAL if self.claim.equal else Conclusion.NONE
 
     def sentences(self, *, fits_headline: bool) -> Sentences:
-        if fits_headline:
+        """Without a claim, all headlines have one form: two runs of one plan differ in it only if their claims do."""
+        has_claim = self.conclusion is not Conclusion.NONE
+        if fits_headline and (has_claim or self.single):
             return Sentences(self.sentence, self.conclusion, self.sentence, self.conclusion)
         return Sentences(self.sentence, self.conclusion, self.neutral)
 
@@ -191,7 +193,7 @@ class Statement:
     def _both_sides(self, higher: Side, lower: Side) -> str:
         """`B is faster than A at 4 KiB (+50 %), slower at 1 MiB (−40 %)`: no mean over both."""
         above, below = (f"at {side.where} ({self._range(side.ratios)})" for side in (higher, lower))
-        rest = self.points - len(higher.ratios) - len(lower.ratios)
+        rest = self.points - higher.points - lower.points
         uncertain = f"; no certain difference at {rest} other point{'s' if rest > 1 else ''}" if rest else ""
         if self.metric.is_speed:
             return f"{self.name} is faster than {self.baseline} {above}, but slower {below}{uncertain}"

@@ -164,8 +164,8 @@ _PARAMETERS: list[dict[str, object]] = [
     for name, text in (
         (
             "x",
-            "factor, host, target, model, serial, run, plan, part, label, direction, repeat, configuration, or fact.<name>; "
-            "or matched: everything that varies beside series and panel, so that only equals are compared",
+            "factor, host, target, model, serial, run, plan, part, label, direction, repeat, configuration, or "
+            "fact.<name>; or matched: everything that varies beside series and panel, so that only equals are compared",
         ),
         ("series", "up to three of the same, comma-separated: each combination is a series"),
         ("panel", "one of the same: a chart for each of its levels"),

@@ -7,13 +7,14 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.analysis.run_answer import RunAnswer, run_answer
 from webapp.analysis.shares import Share, shares_of
 from webapp.api.common.authentication import OPERATORS, operator
-from webapp.api.common.schemas import Input, Paged
+from webapp.api.common.schemas import Input, Paged, json_of, schema_of
 from webapp.core.errors import NotFound
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
@@ -356,6 +357,13 @@ class ShareOut(Schema):
     @staticmethod
     def resolve_high(share: Share) -> float | None:
         return share.ratio.high if share.ratio else None
+
+
+@router.get("/runs/{number}/answer", response=schema_of(RunAnswer))
+def answer(request: HttpRequest, number: int) -> HttpResponse:
+    """What the factors do that the plan of the run varies: its headline, and a comparison for each factor. Of an open
+    run, for the trials that are done."""
+    return json_of(run_answer(run_with(number)))
 
 
 @router.get("/runs/{number}/rounds", response=list[RoundsOut])

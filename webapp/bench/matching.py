@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from webapp.analysis.answer import Cell, Level
 from webapp.analysis.cells import CellKey, Grouped, Measured, measured, other_levels, with_ids
 from webapp.analysis.claims import Pair
-from webapp.analysis.conclusions import Conclusions, conclusions
+from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
 from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
@@ -339,7 +339,7 @@ def _concluded(
     mixed = grid.mixed
     cells = {key: cell for key, cell in _measured(grid, grouped) if key not in mixed}
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
-    found = conclusions(grouped, cells, baselines, MARGIN)
+    (found,) = conclusions([GroupedCells(grouped, cells, baselines)], MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])
     tables = {
         metric.key: Table(

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from webapp.analysis.run_answer import run_answer
 from webapp.analysis.verdicts import Outcome
 from webapp.core.formatting import duration
 from webapp.notices.models import Event
@@ -93,6 +94,8 @@ def _outcome(run: Run, counts: Counter[str]) -> str:
 def _text(run: Run, counts: Counter[str], hosts: list[str]) -> str:
     done, failed, cancelled = (counts[state] for state in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
     lines = [f"Run {run.number} of the plan {run.version.plan.title} {_outcome(run, counts)}.", ""]
+    if headline := run_answer(run).headline:
+        lines.append(f"Result: {headline}")
     if run.reason:
         lines.append(f"Reason: {run.reason}")
     lines.append(f"Trials: {done} done, {failed} failed, {cancelled} cancelled of {run.trial_count}")
@@ -115,6 +118,7 @@ def _detail(run: Run, counts: Counter[str], hosts: list[str]) -> dict[str, objec
         "state": run.state,
         "reason_code": run.reason_code,
         "reason": run.reason,
+        "headline": run_answer(run).headline,
         "trials": {"total": run.trial_count, **{state.value: counts[state] for state in ended}},
         "hosts": hosts,
         "started_at": run.started_at.isoformat() if run.started_at else None,

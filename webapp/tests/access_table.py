@@ -328,6 +328,7 @@ API: dict[str, Who] = {
     "GET runs/{number}/wait": Who.VIEWER,
     "POST runs/{number}/cancel": Who.OPERATOR,
     "GET runs/{number}/trials": Who.VIEWER,
+    "GET runs/{number}/answer": Who.VIEWER,
     "GET runs/{number}/rounds": Who.VIEWER,
     "GET runs/{number}/shares": Who.VIEWER,
     "POST runs/{number}/pause": Who.OPERATOR,

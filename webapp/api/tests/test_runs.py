@@ -108,3 +108,17 @@ def test_the_shares_of_streams_are_read(viewer: Caller, lab: Lab) -> None:
     assert (share["streams"], share["n"], share["ratio"]) == (["a"], 3, pytest.approx(0.5))
     assert share["low"] < 0.5 < share["high"]
     assert viewer("get", f"runs/{lab.run.number}/rounds") == (200, [])
+
+
+def test_a_run_answers_its_question(viewer: Caller, host: Host) -> None:
+    lab = Lab(a_target(host, "scratch"))
+    for scheduler, iops in (("none", 1000.0), ("kyber", 500.0)):
+        lab.measure(*(iops,) * 4, scheduler=scheduler)
+    status, answer = viewer("get", "runs/1/answer")
+    assert (status, [factor["factor"] for factor in answer["factors"]]) == (200, ["scheduler"])
+    (factor,) = answer["factors"]
+    assert answer["headline"] == factor["text"]
+    assert answer["conclusion"] == factor["conclusion"] != "none"
+    compared = viewer("get", f"compare?{factor['query']}")[1]
+    assert [series["headline"] for series in compared["panels"][0]["series"] if series["headline"]] == [factor["text"]]
+    assert viewer("get", "runs/99/answer")[1]["code"] == "run_unknown"

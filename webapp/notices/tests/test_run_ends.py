@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
+from webapp.analysis.run_answer import run_answer
 from webapp.notices import run_ends, tasks
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_ended_runs, announce_run
@@ -16,6 +17,7 @@ from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.results import Lab
 from webapp.tests.factories.runs import a_run
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +56,19 @@ def test_it_says_how_a_run_ended() -> None:
     assert notice.payload["plan"] == run.version.plan.slug
     assert notice.payload["url"].endswith(f"/runs/{run.number}/")
     assert notice.payload["detail"]["trials"] == {"total": 3, "done": 2, "failed": 1, "cancelled": 0}
+
+
+def test_it_has_the_headline_of_the_run() -> None:
+    a_subscription()
+    lab = Lab(a_target())
+    for scheduler, iops in (("none", 1000.0), ("kyber", 500.0)):
+        lab.measure(*(iops,) * 4, scheduler=scheduler)
+    Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    headline = run_answer(lab.run).headline
+    assert "kyber" in headline
+    notice = told_of(lab.run)
+    assert f"Result: {headline}" in notice.text.splitlines()
+    assert notice.payload["detail"]["headline"] == headline
 
 
 @pytest.mark.parametrize(

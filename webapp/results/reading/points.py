@@ -1,7 +1,6 @@
 """Points at which results were measured: the choices that a filter or a comparison offers."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from webapp.hosts.selectors import group_name
 from webapp.plans.points import target_count
@@ -19,23 +18,21 @@ class TargetPoint:
     target_name: str  # host/target
     point: Point
     label: str = ""  # of the host in its group
-
-    def without(self, factors: Collection[str]) -> "TargetPoint":
-        return replace(self, point={name: level for name, level in self.point.items() if name not in factors})
+    part: str = ""  # of the plan
 
 
 def target_points(query: ResultQuery) -> list[TargetPoint]:
-    """Each point once for each target and label, of the newest MAX_RESULTS_READ results. Not for imported results: they
-    have no target."""
-    columns = ("id", "host__slug", "target__slug", "run__label", "point_key")
+    """Each point once for each target, label and part, of the newest MAX_RESULTS_READ results. Not for imported
+    results: they have no target."""
+    columns = ("id", "host__slug", "target__slug", "run__label", "trial__part", "point_key")
     rows = list(query.results.values_list(*columns)[:MAX_RESULTS_READ])
-    points = POINTS.get({key: id_ for id_, _, _, _, key in rows})
-    further = further_targets([id_ for id_, _, _, _, key in rows if target_count(points[key]) > 1])
-    found = {
-        (group_name(f"{host}/{slug}", [name for name, _, _ in further.get(id_, ())]), label, key)
-        for id_, host, slug, label, key in rows
-    }
-    return [TargetPoint(name, points[key], label) for name, label, key in found]
+    points = POINTS.get({key: id_ for id_, *_, key in rows})
+    further = further_targets([id_ for id_, *_, key in rows if target_count(points[key]) > 1])
+    found = dict.fromkeys(
+        (group_name(f"{host}/{slug}", [name for name, _, _ in further.get(id_, ())]), label, part, key)
+        for id_, host, slug, label, part, key in rows
+    )
+    return [TargetPoint(name, points[key], label, part) for name, label, part, key in found]
 
 
 def points_of(query: ResultQuery, limit: int = MAX_RESULTS_READ) -> list[Point]:

@@ -76,12 +76,12 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     facts: Facts  # of the configuration, without device names; of an import, its labels
     tool: str  # that measured: an engine, or the tool whose output was imported
     run_state: str = ""  # "" for an import
+    part: str = ""  # of the plan, its name
     imported: int = 0  # number of the import
     import_title: str = ""
     reference: bool = False  # a published table
     test: str = ""  # its name in the tool whose output was imported
     time_known: bool = True  # else `measured_at` is the time of the import
-    part: str = ""  # name of the plan's part, "" for an import
     summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
 
     @property
@@ -198,9 +198,9 @@ def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
     values: tuple[Any, ...] = (
         *row[:_POINT_KEY], repeat, version, point_key, digest or "", trial_id, number_of(index), why, *run, host,
         target, f"{host}/{target}", model, serial, point, shared.facts.get(digest, {}), name_of(point),
-        state,
+        state, part,
     )  # fmt: skip
-    return ResultRow(*values, part=part)
+    return ResultRow(*values)
 
 
 def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
@@ -213,7 +213,7 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
         *row[:_POINT_KEY], origin.repeat, origin.tool_version, point_key, "", "", origin.number,
         "marked as invalid" if row[_INVALID] else "", 0, "", "", "", origin.host,
         what, target_name, origin.drive, origin.serial, shared.points[point_key],
-        {name: text for name, text in facts.items() if text}, origin.tool, "",
+        {name: text for name, text in facts.items() if text}, origin.tool, "", "",
         imported.number, imported.title, imported.slug is not None, origin.name,
         origin.time_known,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.analysis.comparing import MAX_SERIES, Selected, select
+from webapp.analysis.default_questions import Chosen, choose_for
 from webapp.analysis.dimensions import DIMENSIONS, known_dimension
 from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, Pairs, ViewOptions, read_options, read_query, split
 from webapp.analysis.trial_metrics import known_metric
@@ -25,7 +26,6 @@ from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import newest_import, newest_run
 from webapp.screens import points
-from webapp.screens.explore.defaults import Chosen, choose_for
 from webapp.screens.explore.revision import Fitted, fitted, still_there
 
 # The default query if results of imports are among the chosen ones.
@@ -298,9 +298,10 @@ def _newest() -> list[tuple[str, str]]:
 def _chosen(found: ResultQuery, given: Mapping[str, Sequence[str]]) -> Chosen | None:
     if found.results.filter(origin__isnull=False).order_by().exists():
         return choose_for_imports(read_rows(found.results[:MAX_RESULTS_READ]), given)
-    taken = {*given.get("series", ()), *given.get("panel", ())}
-    measured = [each.without(taken) for each in target_points(found)]
-    return choose_for(measured) if measured else None
+    measured = target_points(found)
+    if not measured:
+        return None
+    return choose_for(measured, given.get("series", ()), "".join(given.get("panel", ())[-1:]))
 
 
 def _made(chosen: Chosen, given: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
@@ -308,7 +309,7 @@ def _made(chosen: Chosen, given: Mapping[str, Sequence[str]]) -> list[tuple[str,
     taken = {*given.get("series", ()), *given.get("panel", ())}
     axes = [("x", next(name for name in (chosen.x, *DIMENSIONS) if name not in taken))]
     axes += [(key, name) for key, name in (("series", chosen.series), ("panel", chosen.panel)) if name not in taken]
-    made = [("target", chosen.target), *axes, ("metric", chosen.metric)]
+    made = [*axes, ("metric", chosen.metric)]
     fixed = [*chosen.fixed.items(), *((name, NOT_SET) for name in sorted(chosen.or_absent))]
     made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in fixed]
     made += [(TABLE, name) for name in chosen.tables]

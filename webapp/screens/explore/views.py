@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from webapp.analysis.answer import Comparison, comparison_table
 from webapp.analysis.comparing import Selected, compare, comparison_of, for_latencies
+from webapp.analysis.default_questions import questions_of
 from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, dimension, varying_parts
 from webapp.analysis.latency import chart_point, chart_points
 from webapp.analysis.question import (
@@ -49,7 +50,7 @@ from webapp.imports.measurement import MAX_RUNTIME_MS
 from webapp.results.models import Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACT_PREFIX
-from webapp.results.reading.points import points_of
+from webapp.results.reading.points import TargetPoint, points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
 from webapp.results.validity import marks_changed
@@ -333,12 +334,13 @@ def _offered(pairs: Pairs) -> list[Point]:
 
 
 class TableLink(NamedTuple):
-    """A table of an import with rows and columns of its own. `says`: its first conclusion, "" if it is shown."""
+    """A table of an import with rows and columns of its own, or a factor that the plan of a run varies. `says`: the first
+    conclusion of a table that is not shown."""
 
     name: str
     url: str
     shown: bool
-    says: str
+    says: str = ""
 
 
 MOST_TABLES_READ = 40  # whose conclusions are beside their links
@@ -381,6 +383,27 @@ def _first_conclusion(pairs: Pairs, newest: int) -> str:
     return says
 
 
+def _links(pairs: Pairs, selected: Selected) -> dict[str, object]:
+    """The tables of the only import, or the factors of the only run."""
+    tables = tables_of(pairs)
+    return {"tables": tables or questions_links(selected), "tables_name": "Tables" if tables else "Factors"}
+
+
+def questions_links(selected: Selected) -> list[TableLink]:
+    """A link for each factor that the plan of the only run varies; none if it varies one."""
+    query = selected.query
+    if len(query.results.runs) != 1 or query.results.imports or not selected.read:
+        return []
+    places = {(row.target_name, row.label, row.part, row.point_key): row for row in selected.read if not row.imported}
+    measured = [TargetPoint(row.target_name, row.point, row.label, row.part) for row in places.values()]
+    links: dict[str, TableLink] = {}
+    for chosen in questions_of(measured) if measured else ():
+        address = urlencode([("run", query.results.runs[0]), *chosen.pairs])
+        link = TableLink(chosen.label, f"{reverse('explore')}?{address}", ",".join(query.series) == chosen.series)
+        links.setdefault(chosen.label, link)
+    return list(links.values()) if len(links) > 1 else []
+
+
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     answer = answer_of(selected, options)
     names = {series.key: series.name for panel in answer.comparison.panels for series in panel.series}
@@ -393,4 +416,4 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         baselines=names,
         chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
     )
-    return {"form": form, "views": VIEWS, "tables": tables_of(pairs)} | shown(answer, options, selected.query.ratios)
+    return {"form": form, "views": VIEWS} | _links(pairs, selected) | shown(answer, options, selected.query.ratios)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from webapp.analysis.default_questions import choose_for
 from webapp.plans.factors import Value
 from webapp.results.reading.points import TargetPoint
 from webapp.runs.models import Run
-from webapp.screens.explore.defaults import choose_for
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run
@@ -44,19 +44,14 @@ def test_compare_begins_with_a_line_for_each_label(operator: Client, runs: list[
     assert '<option value="label" selected>Label</option>' in page
 
 
-def test_the_first_choice_prefers_labels_and_holds_the_engine() -> None:
+def test_the_first_choice_prefers_labels_and_matches_the_rest() -> None:
     both = [TargetPoint(f"{host}/x", point, label) for host, label in (("a", "A"), ("b", "B")) for point in GRID]
     chosen = choose_for(both)
-    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == (
-        "iodepth",
-        "label",
-        "pattern",
-        {"ioengine": "io_uring"},
-    )
+    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("matched", "label", "pattern", {})
     one = [TargetPoint("a/x", point, "A") for point in GRID] + [TargetPoint("a/x", point) for point in GRID]
     assert choose_for(one).series == "ioengine"
     several = [TargetPoint(each.target_name, {**each.point, "at_once": n}, each.label) for each in both for n in (1, 2)]
-    assert (choose_for(several).x, choose_for(several).series) == ("at_once", "label")
+    assert (choose_for(several).x, choose_for(several).series) == ("at_once", "label,ioengine,iodepth")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,159 @@
+"""The answer of a run to its own question: what the factors do that its plan varies. Its headline, its page, notices
+about its end and the API read it here."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+from django.core.cache import cache
+
+from webapp.analysis.answer import Comparison, Conclusion, Struct
+from webapp.analysis.claims import listed
+from webapp.analysis.comparing import comparisons_of, read_all, select_from
+from webapp.analysis.default_questions import Chosen, load_questions, questions_of
+from webapp.analysis.headline import headline, headline_conclusion, highest_values
+from webapp.analysis.question import CompareRefused, read_query
+from webapp.analysis.words import in_sentence
+from webapp.results.reading.filter import ResultFilter
+from webapp.results.reading.points import TargetPoint, target_points
+from webapp.results.reading.query import ResultQuery
+from webapp.results.validity import marks_changed
+from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
+from webapp.runs.reasons import sentence
+
+KEPT_SECONDS = 24 * 3600
+MOST_FACTORS = 3  # in a headline; the others are named
+_CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
+
+
+class FactorAnswer(Struct, frozen=True, kw_only=True):
+    """One factor that the plan varies, or its axes of load, over all targets and all levels of the other factors."""
+
+    factor: str  # as in `series` of a comparison; "" for axes of load
+    label: str
+    text: str  # sentences
+    conclusion: Conclusion  # the strongest claim of the text
+    caution: str  # what else differs between the levels; ""
+    query: str  # of the comparison, as in the address of Explore or of `GET /api/v1/compare`
+
+
+class RunAnswer(Struct, frozen=True, kw_only=True):
+    """Claims of all factors are corrected together for the number of comparisons."""
+
+    headline: str  # "" without results
+    conclusion: Conclusion  # the strongest claim of the headline
+    caution: str  # of the first factor
+    factors: tuple[FactorAnswer, ...]  # certain differences first, then settings and layouts
+    failures: str  # how many trials failed, and the first reason; "" if none failed
+
+
+def run_answer(run: Run, *, marks: int | None = None) -> RunAnswer:
+    """Cached: an ended run changes only when a person marks it or a trial as invalid, or takes that back. `marks`
+    counts this (`results.validity.marks_changed`) if it was read before: the number of marked trials is the same if
+    another one is marked."""
+    if run.state in OPEN_RUN_STATES:
+        return _answer(run)
+    counted = marks_changed(str(run.number)) if marks is None else marks
+    key = f"run_answer:{run.pk}:{run.ended_at.timestamp() if run.ended_at else 0}:{counted}"
+    known: bytes | None = cache.get(key)
+    if known is not None:
+        return msgspec.json.decode(known, type=RunAnswer)
+    found = _answer(run)
+    cache.set(key, msgspec.json.encode(found), KEPT_SECONDS)
+    return found
+
+
+def _answer(run: Run) -> RunAnswer:
+    asked = ResultFilter(runs=(run.number,))
+    measured = target_points(ResultQuery.of(asked))
+    factors = list(_factors(run.number, asked, measured)) if measured else []
+    factors.sort(key=lambda each: each.conclusion not in _CERTAIN)  # stable
+    return RunAnswer(
+        headline=" ".join(_headline(factors)),
+        conclusion=factors[0].conclusion if factors else Conclusion.NONE,
+        caution=factors[0].caution if factors else "",
+        factors=tuple(factors),
+        failures=_failures(run),
+    )
+
+
+def _failures(run: Run) -> str:
+    failed = Trial.objects.filter(run=run, state=TrialState.FAILED).order_by("index")
+    count = failed.count()
+    if not count:
+        return ""
+    code, fields = failed.values_list("reason_code", "reason_fields")[0]
+    reason = sentence(code, fields).split("\n")[0][:200]
+    return f"{count} of {run.trial_count} trials failed. First reason: {reason}"
+
+
+def _headline(factors: Sequence[FactorAnswer]) -> Iterator[str]:
+    yield from (each.text for each in factors[:MOST_FACTORS])
+    rest = factors[MOST_FACTORS:]
+    if certain := _labels(each for each in rest if each.conclusion in _CERTAIN):
+        yield f"Levels of {certain} differ, too."
+    if others := _labels(each for each in rest if each.conclusion not in _CERTAIN):
+        yield f"No certain difference between levels of {others}."
+
+
+def _labels(factors: Iterable[FactorAnswer]) -> str:
+    labels = [in_sentence(each.label) for each in factors]
+    return listed(labels) if labels else ""
+
+
+def _factors(number: int, asked: ResultFilter, measured: Sequence[TargetPoint]) -> Iterator[FactorAnswer]:
+    """The highest values only if no factor can be compared."""
+    questions = questions_of(measured)
+    compared = list(_compared(number, asked, [each for each in questions if each.about]))
+    answers = [_of_factor(number, *each) for each in compared if _has_ratio(each[1])]
+    loads = [each for each in questions if not each.about] or ([] if answers else load_questions(measured))
+    yield from answers
+    for chosen, made in _compared(number, asked, loads):
+        if text := highest_values(made):
+            yield _factor(number, chosen, made, text, Conclusion.NONE)
+
+
+def _compared(number: int, asked: ResultFilter, questions: Sequence[Chosen]) -> Iterator[tuple[Chosen, Comparison]]:
+    """Without comparisons that cannot be made, as with too many series. The results are read once."""
+    found = ResultQuery.of(asked)
+    selections = []
+    try:
+        rows = read_all(found) if questions else []
+    except CompareRefused:
+        return
+    for chosen in questions:
+        query = read_query(_pairs(number, chosen))
+        try:
+            if chosen.fixed:
+                fewer = ResultQuery.of(query.results)
+                selections.append((chosen, select_from(query, fewer, read_all(fewer))))
+            else:
+                selections.append((chosen, select_from(query, found, rows)))
+        except CompareRefused:
+            continue
+    yield from zip(
+        [chosen for chosen, _ in selections], comparisons_of([selected for _, selected in selections]), strict=True
+    )
+
+
+def _has_ratio(made: Comparison) -> bool:
+    return any(series.against_baseline or panel.scaling for panel in made.panels for series in panel.series)
+
+
+def _of_factor(number: int, chosen: Chosen, made: Comparison) -> FactorAnswer:
+    return _factor(number, chosen, made, headline(made), headline_conclusion(made))
+
+
+def _factor(number: int, chosen: Chosen, made: Comparison, text: str, conclusion: Conclusion) -> FactorAnswer:
+    return FactorAnswer(
+        factor=chosen.about,
+        label=chosen.label,
+        text=text,
+        conclusion=conclusion,
+        caution="" if made.single_factor or not made.series_by or not chosen.about else made.verdict,
+        query=urlencode(_pairs(number, chosen)),
+    )
+
+
+def _pairs(number: int, chosen: Chosen) -> list[tuple[str, str]]:
+    return [("run", str(number)), *chosen.pairs]
