@@ -1,6 +1,7 @@
 """Dimensions by which results are compared: every factor, the parts of a layout, attributes of results such as host,
 run and direction, the observed configuration, and each fact of it (`fact.device.firmware`)."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -181,10 +182,23 @@ class ImportDimension(Dimension):
 
 @dataclass(frozen=True)
 class LayoutDimension(Dimension):
-    """The layout that a plan built, or the label of an import."""
+    """The layout that a plan built; of an import, its label with the drives: `RAID 10 of 8 × SAS hard disk`."""
 
     def level(self, row: ResultRow) -> Level:
-        return Level(row.layout, row.layout, None) if row.layout else _ABSENT_LEVEL
+        name = array_of(row) if row.imported else row.layout
+        return Level(name, name, None) if name else _ABSENT_LEVEL
+
+
+def array_of(row: ResultRow) -> str:
+    """The layout of an import and its drives, as the file names them; "" without a layout. A label that names the
+    drives itself is complete: `RAID 0 of SSDs`."""
+    if not row.layout or not row.model or " of " in row.layout or row.model in row.layout:
+        return row.layout
+    counted = _COUNTED.fullmatch(row.layout)
+    return f"{counted[1]} of {counted[2]} × {row.model}" if counted else f"{row.layout} {row.model}"
+
+
+_COUNTED = re.compile(r"(.+) × (\d+)", re.ASCII)  # RAID 10 × 8
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from webapp.analysis.answer import Cell, Comparison, Conclusion, Panel, Series
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
-from webapp.analysis.words import ONCE, in_sentence, shown
+from webapp.analysis.words import NONE, ONCE, in_sentence, shown
 
 MOST_DIFFERENCES = 3
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
@@ -106,8 +106,10 @@ def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared:
         return f"{before}{listed(names)} {verb} from {baseline} by less than {margin} in {what} ({repeats})."
     ratios = sorted(one.ratio.value for one in against)
     low, high = shown(ratios[0], made.ratio_as), shown(ratios[-1], made.ratio_as)
-    span = low if low == high else f"{low} to {high}"
-    return f"{before}{listed(names)} showed {span} {what} against {baseline} ({repeats}); not certain."
+    span = f"{low if low == high else f'{low} to {high}'} {what} against"
+    if {low, high} <= set(NONE):
+        span = f"almost the same {what} as"
+    return f"{before}{listed(names)} showed {span} {baseline} ({repeats}); not certain."
 
 
 def _each_once(names: Iterable[str]) -> list[str]:

@@ -173,10 +173,16 @@ class Table:
         return before, after
 
     def _opposites(self, result: SeriesResult) -> tuple[Side, Side] | None:
+        """None too if the series are equal within the margin, and so is each side."""
         if groups := self._opposite_groups(result):
-            return _side_of(groups, higher=True), _side_of(groups, higher=False)
-        found = {key[2]: self._found.points[key] for key in result.points}
-        return opposites({key: (one.ratio.value, one.claim) for key, one in found.items()}, self._where)
+            sides: tuple[Side, Side] | None = _side_of(groups, higher=True), _side_of(groups, higher=False)
+        else:
+            found = {key[2]: self._found.points[key] for key in result.points}
+            sides = opposites({key: (one.ratio.value, one.claim) for key, one in found.items()}, self._where)
+        if sides is None or not result.claim.equal:
+            return sides
+        widest = max(max(ratio, 1 / ratio) for side in sides for ratio in side.ratios)
+        return sides if widest > 1 + self._margin else None
 
     def _opposite_groups(self, result: SeriesResult) -> list[tuple[PointGroup, PointResult]]:
         """The levels of a factor at which the difference has both directions for certain; of several factors, the one

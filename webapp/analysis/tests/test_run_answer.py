@@ -138,3 +138,14 @@ def test_the_answer_follows_marked_trials() -> None:
     Trial.objects.filter(run=lab.run, repeat=1).update(invalid_reason="x")
     lab.run.results.filter(repeat=1).update(invalid=True)
     assert "n = 1" in run_answer(lab.run, marks=1).headline
+
+
+def test_opposite_differences_within_the_margin_are_none() -> None:
+    """Faster by 0.5 % at one queue depth and slower at the other, for certain."""
+    lab, chance = Lab(a_target(a_host("a"), "loop0")), random.Random(1)
+    for depth, name in product((1, 8), ("kyber", "none")):
+        effect = {1: 1.005, 8: 0.995}[depth] if name == "none" else 1.0
+        lab.measure(*(1e6 * effect * chance.lognormvariate(0, 1e-4) for _ in range(5)), iodepth=depth, scheduler=name)
+    (answered,) = run_answer(lab.run).factors
+    assert answered.conclusion is Conclusion.EQUAL
+    assert "differ by less than 5 %" in answered.text

@@ -40,6 +40,8 @@ PANEL, TEST, IMPORT = "pattern", "test", "imported"
 PRODUCTS = ("target", "layout", "controller", "model", "host", IMPORT)
 OTHERS = ("tool_version", TEST, "direction", PANEL)  # further dimensions of series
 READABLE, READABLE_OF_FACTORS = 16, 8  # series
+LARGE_BLOCK = 128 * 1024  # bytes: from here on, bandwidth is the usual rate (our convention)
+BANDWIDTH = METRICS["bytes_per_s"].key
 MIN_NUMBERS, MOSTLY = 3, 0.75  # levels of a label that are numbers, so that it is an axis; their least share
 
 
@@ -109,13 +111,25 @@ def _choose_for_tables(rows: Sequence[ResultRow], given: Mapping[str, Sequence[s
 
 
 def metric_of(rows: Iterable[ResultRow]) -> str:
-    """The metric that most rows have; of several, the first of IOPS, bandwidth, latencies and the tool's own."""
+    """The metric that most rows have; of several, the one that is usual for most of their block sizes, then the first
+    of IOPS, bandwidth, latencies and the tool's own."""
     counted: Counter[str] = Counter()
+    usual: Counter[str] = Counter()
     for row in rows:
+        usual.update([usual_rate(row)] if usual_rate(row) else [])
         counted.update(key for key, metric in METRICS.items() if metric.of(row) is not None)
         counted.update(key for key in row.metrics if key not in METRICS and known_metric(key))
     places = {key: place for place, key in enumerate((*METRICS, *counted))}
-    return min(counted, key=lambda key: (-counted[key], places[key]), default=IOPS.key)
+    return min(counted, key=lambda key: (-counted[key], -usual[key], places[key]), default=IOPS.key)
+
+
+def usual_rate(row: ResultRow) -> str:
+    """The rate that is usual for the block size: bandwidth of large blocks, IOPS of small ones; "" if it is unknown or
+    the row does not have both."""
+    size = row.point.get("block_size")
+    if not isinstance(size, int) or row.iops is None or row.bytes_per_s is None:
+        return ""
+    return BANDWIDTH if size >= LARGE_BLOCK else IOPS.key
 
 
 class _Choice:
@@ -277,7 +291,7 @@ def with_defaults(pairs: list[tuple[str, str]]) -> list[tuple[str, str]] | None:
     compared, shown = split(pairs)
     asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
     if any(key == "x" for key, _ in compared):
-        return pairs
+        return [*pairs, *_missing_metric(compared, asked)]
     if asked == ResultFilter():
         compared = [*compared, *_newest()]
         asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
@@ -286,6 +300,17 @@ def with_defaults(pairs: list[tuple[str, str]]) -> list[tuple[str, str]] | None:
         given.setdefault(key, []).extend(name.strip() for name in text.split(",") if name.strip())
     chosen = _chosen(ResultQuery.of(asked), given)
     return [*compared, *_made(chosen, given), *shown] if chosen else None
+
+
+def _missing_metric(compared: Pairs, asked: ResultFilter) -> list[tuple[str, str]]:
+    """The metric that the results have, if the address has none and no result has IOPS, such as copies."""
+    if any(key == "metric" for key, _ in compared):
+        return []
+    results = ResultQuery.of(asked).results
+    if results.filter(iops__isnull=False).order_by().exists():
+        return []
+    key = metric_of(read_rows(results[:MAX_RESULTS_READ]))
+    return [] if key == IOPS.key else [("metric", key)]
 
 
 def _newest() -> list[tuple[str, str]]:

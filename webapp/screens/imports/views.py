@@ -36,6 +36,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
+from webapp.screens.explore.resolve import metric_of, usual_rate
 from webapp.screens.results.columns import COLUMNS, Column
 
 # The list of imports, and what an import brought: its tests, and each file with its reason.
@@ -129,7 +130,9 @@ def table_of(results: Sequence[ResultRow]) -> TestTable:
     """One row for each result. A column that would be empty, or the same in all of several rows, is left out."""
     factors = [name for name in FACTORS if any(name in row.point for row in results)]
     labels = [name for name in _LABELS if any(getattr(row, name) for row in results)]
+    first = metric_of(results)
     values = [key for key in _VALUES if any(METRICS[key].of(row) is not None for row in results)]
+    values.sort(key=lambda key: key != first)  # stable
     named = [COLUMNS[name] for name in (*labels, *factors)]
     fixed = [column for column in named if len(results) > 1 and len({column.text(row) for row in results}) == 1]
     columns = (*(column for column in named if column not in fixed), *(COLUMNS[key] for key in values))
@@ -144,12 +147,14 @@ def table_of(results: Sequence[ResultRow]) -> TestTable:
 
 
 def _row(result: ResultRow, columns: Sequence[Column], stated: Sequence[str]) -> TestRow:
-    cells = tuple((_style(each), each.text(result)) for each in columns)
+    cells = tuple((_style(each, result), each.text(result)) for each in columns)
     return TestRow(result.trial, result.direction, result.repeat, cells, " · ".join(stated))
 
 
-def _style(column: Column) -> str:
-    return "num" if column.numeric else "nowrap"
+def _style(column: Column, result: ResultRow) -> str:
+    """The usual rate of the block size is bold: bandwidth of large blocks, IOPS of small ones."""
+    usual = " fw-bold" if column.key == usual_rate(result) else ""
+    return f"num{usual}" if column.numeric else "nowrap"
 
 
 def _stated(row: ResultRow) -> list[str]:

@@ -266,3 +266,38 @@ def test_sizes_in_labels_are_in_the_order_of_their_bytes(operator: Client) -> No
     )
     _, made = explored(operator, "/explore/?import=1&x=fact.strip size&metric=bytes_per_s")
     assert [level.text for level in made.levels] == ["8 kB", "64kB", "256 KiB", "1 MB", "2 MB/256 kB"]
+
+
+def test_an_array_is_named_with_its_drives(operator: Client) -> None:
+    load_references()
+    number = Import.objects.get(slug="intel-320-random-read").number
+    _, made = explored(operator, f"/explore/?import={number}")
+    names = {series.name for panel in made.panels for series in panel.series}
+    assert names == {"RAID 10 of 8 × SAS 2.5-inch hard disk", "single Intel 320", "RAID 0 of 2 × Intel 320"}
+    own = an_import(drive="SSD", text="layout,pattern,iops\nRAID 0 of SSDs,read,1\nRAID 1,read,2\n")
+    _, made = explored(operator, f"/explore/?import={own.number}")
+    assert {series.name for series in made.panels[0].series} == {"RAID 0 of SSDs", "RAID 1 SSD"}
+
+
+@pytest.mark.parametrize(("sizes", "metric"), [("4k 8k 1M", "iops"), ("4k 1M 4M", "bytes_per_s")])
+def test_bandwidth_comes_first_for_large_blocks_and_iops_for_small_ones(
+    operator: Client, sizes: str, metric: str
+) -> None:
+    lines = "".join(f"randread,{size},{1000 + place},{500 + place}\n" for place, size in enumerate(sizes.split()))
+    made = an_import(text=f"pattern,block_size,iops,mib_per_s\n{lines}")
+    given, _ = explored(operator, f"/explore/?import={made.number}")
+    assert given.get("metric", "iops") == metric
+    table = operator.get(f"/imports/{made.number}/").context["table"]
+    rates = [column.key for column in table.columns if column.key in ("iops", "bytes_per_s")]
+    assert rates == sorted(("iops", "bytes_per_s"), key=lambda key: key != metric)
+    for row, size in zip(table.rows, sizes.split(), strict=True):
+        bold = [column.key for column, (style, _) in zip(table.columns, row.cells, strict=True) if "fw-bold" in style]
+        assert bold == ["bytes_per_s" if size.endswith("M") else "iops"]
+
+
+def test_with_an_x_it_opens_with_the_metric_that_its_results_have(operator: Client) -> None:
+    made = an_import(text="pattern,size,mib_per_s\nread,1G,100\nread,2G,200\n")
+    given, compared = explored(operator, f"/explore/?import={made.number}&x=size")
+    assert (given["metric"], compared.results) == ("bytes_per_s", 2)
+    given, compared = explored(operator, f"/explore/?import={an_import(text=BM_FLASH).number}&x=block_size")
+    assert ("metric" in given, compared.results) == (False, 3)

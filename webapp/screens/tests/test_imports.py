@@ -267,7 +267,7 @@ def test_results_and_exports_show_where_imported_results_are_from(viewer: Client
     first = next(csv.reader(text.splitlines()[1:]))
     assert first[:2] == ["", "Old tests"]
     assert json.loads(first[2]) == {"device.model": "PM9A3", "folder": "results"}
-    assert first[3:7] == ["", "3", "1", "lab1"]
+    assert first[3:8] == ["", "", "3", "1", "lab1"]
 
 
 def test_the_link_to_a_test_opens_the_page_that_has_it(viewer: Client) -> None:
