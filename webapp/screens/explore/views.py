@@ -334,8 +334,8 @@ def _offered(pairs: Pairs) -> list[Point]:
 
 
 class TableLink(NamedTuple):
-    """A table of an import with rows and columns of its own, or a factor that the plan of a run varies. `says`: the first
-    conclusion of a table that is not shown."""
+    """A table of an import with rows and columns of its own, or a factor that the plan of a run varies. `says`: the
+    first conclusion of a table that is not shown."""
 
     name: str
     url: str
