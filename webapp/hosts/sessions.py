@@ -54,8 +54,15 @@ def claim_session(*, host: Host, session: str, earlier: Sequence[str], hostname:
     free = Q(session="") | Q(last_seen_at__lt=now - HEARD_WITHIN)
     if earlier:
         free |= Q(session__in=earlier)
-    changes = {"session": session, "session_since": now, "last_seen_at": now}
-    if Host.objects.filter(free, pk=host.pk).update(former_sessions=_former(earlier, now), **changes) == 1:
+    changes = {
+        "session": session,
+        "former_sessions": _former(earlier, now),
+        "session_since": now,
+        "last_seen_at": now,
+        # After silence, the worker that was refused is this one. Another one is refused again when it is heard.
+        "second_worker_at": Case(When(session__in=earlier, then="second_worker_at"), default=None),
+    }
+    if Host.objects.filter(free, pk=host.pk).update(**changes) == 1:
         host.session = session
         return
     _note_second(host, session, hostname)

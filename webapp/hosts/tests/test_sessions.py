@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from django.test import Client
+from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.core.models import AuditEntry
@@ -121,6 +122,22 @@ def test_a_worker_takes_over_from_one_that_is_silent(workers: Workers) -> None:
     workers.later(HEARD_WITHIN + timedelta(seconds=1))
     assert not workers.refused(workers.hello("b"))
     assert not workers.second
+
+
+def test_a_refused_worker_that_takes_over_gets_trials_at_once(workers: Workers) -> None:
+    workers.hello("a")
+    workers.hello("b")
+    Host.objects.filter(pk=workers.host.pk).update(last_seen_at=timezone.now() - HEARD_WITHIN - timedelta(seconds=1))
+    assert workers.second
+    assert not workers.refused(workers.report("b"))
+    assert not workers.second
+    assert workers.refused(workers.report("a")), "the silent worker is heard again"
+    assert not workers.refused(workers.hello("c", "b"))
+    workers.later(IN_FLIGHT)
+    workers.report("a")
+    assert workers.second
+    assert not workers.refused(workers.hello("d", "c"))
+    assert workers.second, "a successor is another worker than the one that was refused"
 
 
 def test_a_check_by_hand_changes_no_session(workers: Workers) -> None:
